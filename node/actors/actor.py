@@ -1,0 +1,181 @@
+"""What an entity is to the runtime: a plain object with synchronous handlers (R1), and a declaration of its type.
+
+A handler changes its own state and asks the context for effects; whatever an effect yields comes back as a message.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from node.core import limits
+from node.core.ids import EntityRef, Ref
+from node.core.rng import Rng
+
+
+class Overflow(enum.Enum):
+    """What a full mailbox does with one message more. The sender of an ask is told MailboxFull either way."""
+
+    REJECT = "reject"
+    DROP_OLDEST = "drop_oldest"
+
+
+class Failure(enum.StrEnum):
+    """Why an ask has no answer."""
+
+    TIMEOUT = "timeout"  # indefinite: it may have happened
+    REJECTED = "rejected"  # definite, with the receiver's reason in `detail`
+    NO_HOME = "no_home"  # definite: no owner known within the buffer's deadline
+    MAILBOX_FULL = "mailbox_full"  # definite
+    PEER_BUSY = "peer_busy"  # definite
+    UNREACHABLE = "unreachable"  # definite: no way to the node
+    STOPPED = "stopped"  # definite: the receiver stopped before it took the message; retry
+    SATURATED = "saturated"  # definite: the executor's queue is full
+    FAILED = "failed"  # indefinite: the handler or the work raised
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The outcome of an ask or a piped call that has no value."""
+
+    failure: Failure
+    detail: str = ""
+
+    @property
+    def definite(self) -> bool:
+        """It did not happen and will not; a retry is free."""
+        return self.failure not in (Failure.TIMEOUT, Failure.FAILED)
+
+
+# What arrives for an ask: the registered reply, or why there is none. For a piped call: its return value, or Failed.
+Outcome = Any
+# Turns an outcome into the message that the actor's `receive` gets. It must not touch the actor's state.
+Adapter = Callable[[Outcome], object]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTo:
+    """The right to answer one ask later; answering twice is counted and dropped."""
+
+    token: int
+
+
+class Context(Protocol):
+    """The effects a handler may ask for. Valid only inside a handler of the cell that it belongs to."""
+
+    @property
+    def ref(self) -> EntityRef: ...
+
+    @property
+    def rng(self) -> Rng: ...
+
+    def now_ns(self) -> int:
+        """Monotonic nanoseconds at the start of this message's turn."""
+        ...
+
+    def wall_ms(self) -> int: ...
+
+    def tell(self, to: Ref, message: msgspec.Struct) -> None:
+        """Send without expecting anything. What can't be sent is a dead letter, counted with its reason."""
+        ...
+
+    def ask(self, to: Ref, message: msgspec.Struct, timeout_ms: int, then: Adapter) -> None:
+        """Send and get the outcome, exactly once, as the message `then(outcome)`."""
+        ...
+
+    def reply(self, message: msgspec.Struct) -> None:
+        """Answer the ask being handled, at once. Of a tell: nothing happens."""
+        ...
+
+    def reject(self, reason: str) -> None:
+        """Answer the ask being handled with Failed(REJECTED, reason)."""
+        ...
+
+    def reply_later(self) -> ReplyTo:
+        """Keep the right to answer the ask being handled beyond this message."""
+        ...
+
+    def answer(self, to: ReplyTo, message: msgspec.Struct) -> None:
+        """Answer an ask kept with `reply_later`."""
+        ...
+
+    def answer_reject(self, to: ReplyTo, reason: str) -> None:
+        """Reject an ask kept with `reply_later`."""
+        ...
+
+    def persist(
+        self,
+        state: msgspec.Struct,
+        *,
+        facts: Sequence[msgspec.Struct] = (),
+        reply: msgspec.Struct | None = None,
+        then: object | None = None,
+    ) -> None:
+        """Make `state` durable together with the facts it implies.
+
+        The handler goes on; later messages are handled while the write is under way, and persists made meanwhile
+        are folded into the next write (the newest state, all facts). `reply` answers the ask being handled once the
+        write that covers it is durable, `then` comes back as a message at the same moment. If the write is refused
+        (fenced, conflict) or fails, the cell stops, what waited for it is answered FAILED or STOPPED, and the entity
+        starts again from the store if this node still owns it.
+        """
+        ...
+
+    def pipe(self, executor: str, fn: Callable[..., Any], *args: Any, then: Adapter) -> None:
+        """Run blocking work on a named, bounded executor; its outcome comes back as `then(outcome)`."""
+        ...
+
+    def after(self, key: str, delay_ms: int, message: object) -> None:
+        """A single-shot timer; the same key replaces the former one."""
+        ...
+
+    def every(self, key: str, period_ms: int, message: object, *, first_ms: int | None = None) -> None:
+        """A periodic timer; `first_ms` spreads the phase."""
+        ...
+
+    def cancel(self, key: str) -> None: ...
+
+    def publish(self, topic: str, event: msgspec.Struct) -> None:
+        """Publish to the topic's subscribers on every node of the cluster; best effort, never blocks."""
+        ...
+
+    def subscribe(self, topic: str) -> None:
+        """Events of the topic come to this cell as messages until it stops."""
+        ...
+
+    def passivate(self) -> None:
+        """Stop when the mailbox is empty and state is flushed; the next message starts the entity again."""
+        ...
+
+
+class Actor(Protocol):
+    """One entity's behaviour. Instances are created by the type's factory with the entity's id."""
+
+    def start(self, ctx: Context, state: Any) -> None:
+        """Called once before any message, with the decoded durable state, or None where there is none."""
+        ...
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        """Handle one message. An exception is a failure of this cell alone (supervision decides)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EntityType:
+    """How the runtime treats the entities of one kind.
+
+    `durable`: the class of the state record, None for entities that keep nothing. `remember`: started with their
+    shard, without traffic. `idle_ms`: passivated after it, 0 for never.
+    """
+
+    kind: str
+    factory: Callable[[str], Actor]
+    durable: type[msgspec.Struct] | None = None
+    remember: bool = False
+    idle_ms: int = 0
+    mailbox_max: int = limits.mailbox_messages_max
+    overflow: Overflow = Overflow.REJECT

@@ -1,0 +1,58 @@
+"""Every bound in the system, with its unit at the end of its name and the reason beside it."""
+
+# --- wire
+frame_data_bytes_max = 1 << 20  # a frame is held whole in memory by both sides
+frame_control_bytes_max = 64 << 10  # control frames must never delay a heartbeat
+frame_items_max = 65_536  # cbor2 has no cap of its own; a 1 MiB frame could claim a million objects
+frame_depth_max = 32  # deeper than any message of ours, shallow enough for any stack
+frame_prescan_bytes_min = 16 << 10  # smaller frames can't hold enough items to hurt
+lane_high_water_messages = 10_000  # per peer and lane; above it an ask fails with PeerBusy
+handshake_ms_max = 3_000  # half-open connections are dropped after it
+reconnect_ms_max = 2_000  # ceiling of ZeroMQ's reconnect backoff
+linger_ms = 200  # a stopping node gives its last frames this long
+
+# --- time
+hlc_ahead_ms_max = 60_000  # a clock further ahead is refused, not adopted
+
+# --- actors
+mailbox_messages_max = 10_000  # never unbounded; overflow is counted
+dispatcher_throughput_messages = 64  # messages of one cell in one turn, then the next cell
+dispatcher_slice_ns = 2_000_000  # and no longer than this, so that sockets and timers are never starved
+restart_backoff_ms_min = 1_000
+restart_backoff_ms_max = 30_000
+restart_window_ms = 60_000  # restarts are counted in this window …
+restarts_max = 5  # … and this many of them quarantine the entity
+deliveries_max = 5  # a message that fails an entity this often is a dead letter
+dead_letters_kept = 1_000  # a ring; the counters go on
+asks_open_max = 20_000  # per node; more means that something does not answer
+executor_queue_max = 256  # per named executor; above it ExecutorSaturated at once
+
+# --- replication
+delta_batch_ms = 20
+delta_batch_bytes = 64 << 10
+delta_log_bytes_max = 16 << 20  # a peer further behind is brought up by anti-entropy
+replica_commit_ms = 200
+replica_commit_entries = 1_000
+reconcile_batch_bytes = 256 << 10  # what one reconciliation message may carry
+view_bytes_max = 256 << 10  # a ServeView larger than this is refused at its writer
+
+# --- sharding
+region_buffer_messages_max = 2_000  # per shard while its home is unknown or moving
+region_buffer_ms_max = 10_000  # then the sender is told to retry
+handoff_ms_max = 15_000  # a hand-off that takes longer is forced by epoch
+remember_starts_per_s = 200  # a restart must not starve serving
+moves_at_once_max = 20
+moves_ratio_max = 0.1  # of all shards
+
+# --- store
+store_wait_ms_max = 1_000  # a writer that waits longer names a fault
+store_batch_requests_max = 256  # one transaction's worth of group commit
+record_bytes_max = 4 << 20  # one entity's durable state
+
+# --- ads
+site_id_chars_max = 253
+slot_id_chars_max = 128
+url_chars_max = 2_048
+page_text_chars_max = 8_000
+site_pages_max = 10_000
+decisions_kept_per_site = 1_000

@@ -1,0 +1,117 @@
+"""The envelope: `[protocol, kind, to, from, correlation, deadline, trace, type, version, body]`.
+
+`to` is `entity type|entity id|shard`, `@singleton`, or a path such as `/membership`. `from` is `name@incarnation`; the
+transport checks it against the key that the bytes came under. `deadline` is the milliseconds that were left when the
+frame was made, since monotonic clocks of two processes can't be compared; zero means none.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from node.core.errors import BadInput, LocalProtocolError, RemoteProtocolError
+from node.core.ids import EntityRef, NodeId, Ref, ServiceRef, SingletonRef
+from node.wire.codec import Codec, dumps
+
+PROTOCOL: Final = 1
+
+
+class Kind(enum.IntEnum):
+    """What a message expects: nothing, a reply, or being matched with the ask it answers."""
+
+    TELL = 0
+    ASK = 1
+    REPLY = 2
+    REJECT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One message on its way. `correlation` is the asker's number, 0 for a tell; `deadline_ns` is local monotonic
+    time, 0 for none; `trace` names the cause that started the chain."""
+
+    kind: Kind
+    to: Ref
+    sender: NodeId
+    message: msgspec.Struct
+    correlation: int = 0
+    deadline_ns: int = 0
+    trace: str = ""
+
+
+def encode(envelope: Envelope, codec: Codec, now_ns: int) -> bytes:
+    """One envelope as CBOR; raises LocalProtocolError for an unregistered message."""
+    name, version, body = codec.body_of(envelope.message)
+    left_ms = max(1, (envelope.deadline_ns - now_ns) // 1_000_000) if envelope.deadline_ns else 0
+    return dumps(
+        [
+            PROTOCOL,
+            int(envelope.kind),
+            _to_text(envelope.to),
+            str(envelope.sender),
+            envelope.correlation,
+            left_ms,
+            envelope.trace,
+            name,
+            version,
+            body,
+        ]
+    )
+
+
+def decode(document: Any, codec: Codec, me: str, now_ns: int) -> Envelope:
+    """The envelope in a decoded frame's element; `me` is the receiving node's name. Raises RemoteProtocolError."""
+    if not isinstance(document, list) or len(document) != 10:
+        raise RemoteProtocolError("malformed", "an envelope has ten elements")
+    protocol, kind, to, sender, correlation, left_ms, trace, name, version, body = document
+    if protocol != PROTOCOL:
+        raise RemoteProtocolError("protocol", f"{protocol!r} instead of {PROTOCOL}")
+    if not (isinstance(to, str) and isinstance(sender, str) and isinstance(trace, str)):
+        raise RemoteProtocolError("malformed", "to, from or trace is not text")
+    if not (_count(correlation) and _count(left_ms)):
+        raise RemoteProtocolError("malformed", "correlation or deadline is not a count")
+    try:
+        return Envelope(
+            Kind(kind),
+            _to_ref(to, me),
+            NodeId.parse(sender),
+            codec.message_of(name, version, body),
+            correlation,
+            now_ns + left_ms * 1_000_000 if left_ms else 0,
+            trace,
+        )
+    except (BadInput, ValueError) as error:
+        raise RemoteProtocolError("malformed", str(error)) from error
+
+
+def _count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _to_text(to: Ref) -> str:
+    match to:
+        case EntityRef(kind, entity_id):
+            if "|" in kind:
+                raise LocalProtocolError(f"entity type {kind!r} holds a separator")
+            return f"{kind}|{entity_id}|{to.shard}"
+        case SingletonRef(name):
+            return f"@{name}"
+        case ServiceRef(_, path):
+            return path
+
+
+def _to_ref(text: str, me: str) -> Ref:
+    if text.startswith("/"):
+        return ServiceRef(me, text)
+    if text.startswith("@"):
+        return SingletonRef(text[1:])
+    kind, _, rest = text.partition("|")
+    entity_id, _, shard = rest.rpartition("|")
+    ref = EntityRef(kind, entity_id)
+    if not kind or not entity_id or shard != str(ref.shard):
+        raise RemoteProtocolError("malformed", "to is not type|id|shard")
+    return ref

@@ -1,0 +1,51 @@
+"""The transport port: what the machinery asks of whatever carries envelopes between nodes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from node.wire.envelope import Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAddress:
+    """Where a peer listens: `host:port` for each lane. Its public key comes from the roster, by its name."""
+
+    node: str
+    control: str
+    data: str
+
+
+class SendOutcome(enum.Enum):
+    """What became of a send, at once: queued towards the peer, or not and why."""
+
+    SENT = "sent"
+    NO_ROUTE = "no_route"
+    PEER_BUSY = "peer_busy"
+    TOO_LARGE = "too_large"
+
+
+class Transport(Protocol):
+    """Carries envelopes to named peers over two lanes, the lane given by the message's registration.
+
+    `send` never blocks. It raises LocalProtocolError for an unregistered type. SENT means queued, not delivered.
+    """
+
+    def connect(self, peer: PeerAddress) -> None:
+        """Open, or replace, the way to a peer; idempotent."""
+        ...
+
+    def disconnect(self, node: str) -> None:
+        """Close the way to a peer; what is queued for it is dropped and counted."""
+        ...
+
+    def send(self, node: str, envelope: Envelope) -> SendOutcome:
+        """Queue an envelope for a connected peer."""
+        ...
+
+
+# What a transport calls for each envelope that arrived and passed every check.
+Receive = Callable[[Envelope], None]
