@@ -1,7 +1,7 @@
 """The admin protocol: every request, reply and event that `promovolvectl` may see.
 
-One document per message: `[id, timeout_ms, name, version, body]` from the client, `[id, meta, name, version, body]` from the
-node, where `name`/`version`/`body` is a registered type. A request is answered once, by its reply type or by
+One document per message: `[id, timeout_ms, name, version, body]` from the client, `[id, meta, name, version, body]`
+from the node, where `name`/`version`/`body` is a registered type. A request is answered once, by its reply type or by
 `AdminError`; a subscription is answered by `Subscribed` and then pushes `AdminEvent`s under the same id.
 
 Shapes follow section 4 of `cli.md`; units stand in the names, money is decimal strings, times are RFC 3339.
@@ -15,15 +15,11 @@ from node.core.errors import OperatingError
 from node.wire.registry import wire_type
 
 
-class Struct(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the protocol's types: frozen, by keyword."""
-
-
 # ---- around every reply
 
 
 @wire_type("admin.missing")
-class Missing(Struct):
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
     """A node that was asked and did not answer."""
 
     node: str
@@ -32,13 +28,13 @@ class Missing(Struct):
 
 
 @wire_type("admin.warning")
-class Warned(Struct):
+class Warned(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     text: str
 
 
 @wire_type("admin.meta")
-class Meta(Struct):
+class Meta(msgspec.Struct, frozen=True, kw_only=True):
     """Who answered, when, and what is not in the answer."""
 
     cluster_name: str
@@ -50,7 +46,7 @@ class Meta(Struct):
 
 
 @wire_type("admin.error")
-class AdminError(Struct):
+class AdminError(msgspec.Struct, frozen=True, kw_only=True):
     """A refusal or a failure, ready for the command line; `exit` is section 2 of `cli.md`."""
 
     code: str
@@ -74,12 +70,12 @@ class AdminRefusal(OperatingError):
 
 
 @wire_type("admin.cluster_status_get")
-class GetClusterStatus(Struct):
+class GetClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @wire_type("admin.node_row")
-class NodeRow(Struct):
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """One node as the cluster sees it. `http`: base URL when it has the api role and serves, else null."""
 
     name: str
@@ -103,7 +99,7 @@ class NodeRow(Struct):
 
 
 @wire_type("admin.shard_totals")
-class ShardTotals(Struct):
+class ShardTotals(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     allocated: int
     moving: int
@@ -111,7 +107,7 @@ class ShardTotals(Struct):
 
 
 @wire_type("admin.serveindex_totals")
-class ServeIndexTotals(Struct):
+class ServeIndexTotals(msgspec.Struct, frozen=True, kw_only=True):
     maps: int
     keys: int
     agree: bool
@@ -121,14 +117,14 @@ class ServeIndexTotals(Struct):
 
 
 @wire_type("admin.coverage_totals")
-class CoverageTotals(Struct):
+class CoverageTotals(msgspec.Struct, frozen=True, kw_only=True):
     expected: int
     present: int
     ratio: float
 
 
 @wire_type("admin.fault")
-class FaultRow(Struct):
+class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     object: str
     message: str
@@ -136,7 +132,7 @@ class FaultRow(Struct):
 
 
 @wire_type("admin.cluster_status")
-class ClusterStatus(Struct):
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     converged: bool
     leader: str | None
     coordinator: str | None
@@ -154,46 +150,46 @@ class ClusterStatus(Struct):
 
 
 @wire_type("admin.cluster_health_get")
-class GetClusterHealth(Struct):
+class GetClusterHealth(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @wire_type("admin.health_reason")
-class HealthReason(Struct):
+class HealthReason(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     object: str
     text: str
 
 
 @wire_type("admin.cluster_health")
-class Health(Struct):
+class Health(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     reasons: tuple[HealthReason, ...]
 
 
 @wire_type("admin.node_list_get")
-class GetNodes(Struct):
+class GetNodes(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @wire_type("admin.node_list")
-class NodeList(Struct):
+class NodeList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[NodeRow, ...]
 
 
 @wire_type("admin.node_show_get")
-class GetNode(Struct):
+class GetNode(msgspec.Struct, frozen=True, kw_only=True):
     node: str
 
 
 @wire_type("admin.counter")
-class Counter(Struct):
+class Counter(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     count: int
 
 
 @wire_type("admin.node_show")
-class NodeShow(Struct):
+class NodeShow(msgspec.Struct, frozen=True, kw_only=True):
     """One node in depth: its row, its peers' lag, its counters of what was not handled (I9)."""
 
     node: NodeRow
@@ -209,12 +205,12 @@ class NodeShow(Struct):
 
 
 @wire_type("admin.shard_list_get")
-class GetShards(Struct):
+class GetShards(msgspec.Struct, frozen=True, kw_only=True):
     node: str | None = None
 
 
 @wire_type("admin.shard_row")
-class ShardItem(Struct):
+class ShardItem(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     node: str | None
     epoch: int
@@ -225,18 +221,18 @@ class ShardItem(Struct):
 
 
 @wire_type("admin.shard_list")
-class ShardList(Struct):
+class ShardList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[ShardItem, ...]
 
 
 @wire_type("admin.shard_where_get")
-class GetShardOf(Struct):
+class GetShardOf(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     id: str
 
 
 @wire_type("admin.shard_place")
-class ShardPlace(Struct):
+class ShardPlace(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     node: str | None
     epoch: int
@@ -246,19 +242,19 @@ class ShardPlace(Struct):
 
 
 @wire_type("admin.stage_move")
-class StageMove(Struct):
+class StageMove(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     to: str
 
 
 @wire_type("admin.stage_drain")
-class StageDrain(Struct):
+class StageDrain(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     force: bool = False
 
 
 @wire_type("admin.plan_move")
-class PlanMove(Struct):
+class PlanMove(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     from_node: str = msgspec.field(name="from", default="")
     to: str = ""
@@ -267,7 +263,7 @@ class PlanMove(Struct):
 
 
 @wire_type("admin.plan")
-class Plan(Struct):
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What a change would do. `changed` false: it already holds, and there is nothing to commit."""
 
     id: str
@@ -282,19 +278,19 @@ class Plan(Struct):
 
 
 @wire_type("admin.commit_plan")
-class CommitPlan(Struct):
+class CommitPlan(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     reason: str = ""
     request_id: str = ""
 
 
 @wire_type("admin.op_get")
-class GetOperation(Struct):
+class GetOperation(msgspec.Struct, frozen=True, kw_only=True):
     id: str
 
 
 @wire_type("admin.op_phase")
-class OperationPhase(Struct):
+class OperationPhase(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: str
     elapsed_s: float
@@ -303,7 +299,7 @@ class OperationPhase(Struct):
 
 
 @wire_type("admin.operation")
-class Operation(Struct):
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     verb: str
     target: str
@@ -317,12 +313,12 @@ class Operation(Struct):
 
 
 @wire_type("admin.serveindex_maps_get")
-class GetMaps(Struct):
+class GetMaps(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @wire_type("admin.map_replica")
-class MapReplica(Struct):
+class MapReplica(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     digest: str
     keys: int
@@ -330,7 +326,7 @@ class MapReplica(Struct):
 
 
 @wire_type("admin.map_row")
-class MapItem(Struct):
+class MapItem(msgspec.Struct, frozen=True, kw_only=True):
     map: str
     keys: int
     bytes: int
@@ -340,24 +336,24 @@ class MapItem(Struct):
 
 
 @wire_type("admin.serveindex_maps")
-class ServeIndexMaps(Struct):
+class ServeIndexMaps(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[MapItem, ...]
 
 
 @wire_type("admin.serveindex_entry_get")
-class GetEntry(Struct):
+class GetEntry(msgspec.Struct, frozen=True, kw_only=True):
     key: str
 
 
 @wire_type("admin.version")
-class EntryVersion(Struct):
+class EntryVersion(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     hlc: int
     origin: str
 
 
 @wire_type("admin.entry_candidate")
-class EntryCandidate(Struct):
+class EntryCandidate(msgspec.Struct, frozen=True, kw_only=True):
     creative: str
     campaign: str
     advertiser: str
@@ -366,7 +362,7 @@ class EntryCandidate(Struct):
 
 
 @wire_type("admin.entry_replica")
-class EntryReplica(Struct):
+class EntryReplica(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     present: bool
     version: EntryVersion | None
@@ -375,7 +371,7 @@ class EntryReplica(Struct):
 
 
 @wire_type("admin.serveindex_entry")
-class ServeIndexEntry(Struct):
+class ServeIndexEntry(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     map: str
     shard: int
@@ -387,7 +383,7 @@ class ServeIndexEntry(Struct):
 
 
 @wire_type("admin.replay_start")
-class StartReplay(Struct):
+class StartReplay(msgspec.Struct, frozen=True, kw_only=True):
     """`sites` empty: all."""
 
     sites: tuple[str, ...] = ()
@@ -396,12 +392,12 @@ class StartReplay(Struct):
 
 
 @wire_type("admin.replay_get")
-class GetReplay(Struct):
+class GetReplay(msgspec.Struct, frozen=True, kw_only=True):
     id: str
 
 
 @wire_type("admin.replay_pages")
-class ReplayPages(Struct):
+class ReplayPages(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     replayed: int
     ignored: int
@@ -409,7 +405,7 @@ class ReplayPages(Struct):
 
 
 @wire_type("admin.replay")
-class Replay(Struct):
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     state: str
     scope: str
@@ -420,18 +416,18 @@ class Replay(Struct):
 
 
 @wire_type("admin.coverage_get")
-class GetCoverage(Struct):
+class GetCoverage(msgspec.Struct, frozen=True, kw_only=True):
     sites: tuple[str, ...] = ()
 
 
 @wire_type("admin.empty_slot")
-class EmptySlot(Struct):
+class EmptySlot(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
     reason: str
 
 
 @wire_type("admin.site_coverage")
-class SiteCoverage(Struct):
+class SiteCoverage(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     expected: int
     present: int
@@ -440,7 +436,7 @@ class SiteCoverage(Struct):
 
 
 @wire_type("admin.coverage")
-class Coverage(Struct):
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     expected: int
     present: int
     ratio: float
@@ -451,14 +447,14 @@ class Coverage(Struct):
 
 
 @wire_type("admin.slot")
-class Slot(Struct):
+class Slot(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
     width: int
     height: int
 
 
 @wire_type("admin.site_create")
-class CreateSite(Struct):
+class CreateSite(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     host: str
     publisher: str
@@ -467,17 +463,17 @@ class CreateSite(Struct):
 
 
 @wire_type("admin.site_list_get")
-class GetSites(Struct):
+class GetSites(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @wire_type("admin.site_get")
-class GetSite(Struct):
+class GetSite(msgspec.Struct, frozen=True, kw_only=True):
     site: str
 
 
 @wire_type("admin.site")
-class SiteShow(Struct):
+class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     host: str
     publisher: str
@@ -492,17 +488,17 @@ class SiteShow(Struct):
 
 
 @wire_type("admin.site_list")
-class SiteList(Struct):
+class SiteList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[SiteShow, ...]
 
 
 @wire_type("admin.page_list_get")
-class GetPages(Struct):
+class GetPages(msgspec.Struct, frozen=True, kw_only=True):
     site: str
 
 
 @wire_type("admin.category")
-class CategoryScore(Struct):
+class CategoryScore(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     confidence: float
@@ -510,7 +506,7 @@ class CategoryScore(Struct):
 
 
 @wire_type("admin.page")
-class PageItem(Struct):
+class PageItem(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     classified_at: str
     fresh: bool
@@ -518,12 +514,12 @@ class PageItem(Struct):
 
 
 @wire_type("admin.page_list")
-class PageList(Struct):
+class PageList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[PageItem, ...]
 
 
 @wire_type("admin.page_classify")
-class ClassifyText(Struct):
+class ClassifyText(msgspec.Struct, frozen=True, kw_only=True):
     """Classify a text without storing anything."""
 
     text: str
@@ -531,7 +527,7 @@ class ClassifyText(Struct):
 
 
 @wire_type("admin.classification")
-class ClassificationShow(Struct):
+class ClassificationShow(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[CategoryScore, ...]
     provider: str
     elapsed_ms: float
@@ -539,7 +535,7 @@ class ClassificationShow(Struct):
 
 
 @wire_type("admin.advertiser_create")
-class CreateAdvertiser(Struct):
+class CreateAdvertiser(msgspec.Struct, frozen=True, kw_only=True):
     advertiser: str
     name: str
     daily_budget: str
@@ -547,17 +543,17 @@ class CreateAdvertiser(Struct):
 
 
 @wire_type("admin.advertiser_list_get")
-class GetAdvertisers(Struct):
+class GetAdvertisers(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @wire_type("admin.advertiser_get")
-class GetAdvertiser(Struct):
+class GetAdvertiser(msgspec.Struct, frozen=True, kw_only=True):
     advertiser: str
 
 
 @wire_type("admin.advertiser")
-class AdvertiserShow(Struct):
+class AdvertiserShow(msgspec.Struct, frozen=True, kw_only=True):
     advertiser: str
     name: str
     status: str
@@ -570,12 +566,12 @@ class AdvertiserShow(Struct):
 
 
 @wire_type("admin.advertiser_list")
-class AdvertiserList(Struct):
+class AdvertiserList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[AdvertiserShow, ...]
 
 
 @wire_type("admin.campaign_create")
-class CreateCampaign(Struct):
+class CreateCampaign(msgspec.Struct, frozen=True, kw_only=True):
     campaign: str
     advertiser: str
     name: str
@@ -585,17 +581,17 @@ class CreateCampaign(Struct):
 
 
 @wire_type("admin.campaign_list_get")
-class GetCampaigns(Struct):
+class GetCampaigns(msgspec.Struct, frozen=True, kw_only=True):
     advertiser: str | None = None
 
 
 @wire_type("admin.campaign_get")
-class GetCampaign(Struct):
+class GetCampaign(msgspec.Struct, frozen=True, kw_only=True):
     campaign: str
 
 
 @wire_type("admin.campaign")
-class CampaignShow(Struct):
+class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
     campaign: str
     advertiser: str
     name: str
@@ -612,12 +608,12 @@ class CampaignShow(Struct):
 
 
 @wire_type("admin.campaign_list")
-class CampaignList(Struct):
+class CampaignList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[CampaignShow, ...]
 
 
 @wire_type("admin.creative_create")
-class CreateCreative(Struct):
+class CreateCreative(msgspec.Struct, frozen=True, kw_only=True):
     creative: str
     campaign: str
     asset_url: str
@@ -628,17 +624,17 @@ class CreateCreative(Struct):
 
 
 @wire_type("admin.creative_list_get")
-class GetCreatives(Struct):
+class GetCreatives(msgspec.Struct, frozen=True, kw_only=True):
     campaign: str | None = None
 
 
 @wire_type("admin.creative_get")
-class GetCreative(Struct):
+class GetCreative(msgspec.Struct, frozen=True, kw_only=True):
     creative: str
 
 
 @wire_type("admin.creative")
-class CreativeShow(Struct):
+class CreativeShow(msgspec.Struct, frozen=True, kw_only=True):
     creative: str
     campaign: str
     advertiser: str
@@ -652,12 +648,12 @@ class CreativeShow(Struct):
 
 
 @wire_type("admin.creative_list")
-class CreativeList(Struct):
+class CreativeList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[CreativeShow, ...]
 
 
 @wire_type("admin.creative_approve")
-class ApproveCreative(Struct):
+class ApproveCreative(msgspec.Struct, frozen=True, kw_only=True):
     """`site` empty: every site where it waits."""
 
     creative: str
@@ -665,7 +661,7 @@ class ApproveCreative(Struct):
 
 
 @wire_type("admin.approved")
-class Approved(Struct):
+class Approved(msgspec.Struct, frozen=True, kw_only=True):
     creative: str
     sites: tuple[str, ...]
     changed: bool
@@ -675,7 +671,7 @@ class Approved(Struct):
 
 
 @wire_type("admin.serve_explain_get")
-class GetExplanation(Struct):
+class GetExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """By request id, or the newest decision of a site (and slot, and page)."""
 
     request_id: str = ""
@@ -685,7 +681,7 @@ class GetExplanation(Struct):
 
 
 @wire_type("admin.explained_candidate")
-class ExplainedCandidate(Struct):
+class ExplainedCandidate(msgspec.Struct, frozen=True, kw_only=True):
     creative: str
     campaign: str
     cpm: str
@@ -698,21 +694,21 @@ class ExplainedCandidate(Struct):
 
 
 @wire_type("admin.explained_auction")
-class ExplainedAuction(Struct):
+class ExplainedAuction(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     trigger: str
     categories: tuple[str, ...]
 
 
 @wire_type("admin.explained_pool")
-class ExplainedPool(Struct):
+class ExplainedPool(msgspec.Struct, frozen=True, kw_only=True):
     version: EntryVersion | None
     age_s: float
     origin: str
 
 
 @wire_type("admin.serve_explanation")
-class ServeExplanation(Struct):
+class ServeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     slot: str
     page: str
@@ -733,7 +729,7 @@ class ServeExplanation(Struct):
 
 
 @wire_type("admin.node_stop")
-class StopNode(Struct):
+class StopNode(msgspec.Struct, frozen=True, kw_only=True):
     """Ask a node to stop: with `drain` its shards move first, without it state is flushed and the process exits."""
 
     node: str
@@ -741,14 +737,14 @@ class StopNode(Struct):
 
 
 @wire_type("admin.freeze")
-class FreezePlacement(Struct):
+class FreezePlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Before a whole-cluster stop: nothing is moved because nodes go away."""
 
     reason: str = ""
 
 
 @wire_type("admin.done")
-class Done(Struct):
+class Done(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool
     message: str = ""
 
@@ -757,19 +753,19 @@ class Done(Struct):
 
 
 @wire_type("admin.subscribe")
-class Subscribe(Struct):
-    """A `ClusterStatus` at once and again whenever it changed, at most each `min_interval_ms`, and the cluster's events."""
+class Subscribe(msgspec.Struct, frozen=True, kw_only=True):
+    """A `StatusPush` at once and whenever it changed, at most one each `min_interval_ms`, and the cluster's events."""
 
     min_interval_ms: int = 500
 
 
 @wire_type("admin.subscribed")
-class Subscribed(Struct):
+class Subscribed(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @wire_type("admin.event")
-class AdminEvent(Struct):
+class AdminEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One typed event in words: `topic` such as `node.up`, `shard.moved`; `gap` counts events lost before it."""
 
     at: str
@@ -781,12 +777,12 @@ class AdminEvent(Struct):
 
 
 @wire_type("admin.status_push")
-class StatusPush(Struct):
+class StatusPush(msgspec.Struct, frozen=True, kw_only=True):
     status: ClusterStatus
     meta: Meta
 
 
-REPLIES: dict[type[Struct], type[Struct]] = {
+REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     GetClusterStatus: ClusterStatus,
     GetClusterHealth: Health,
     GetNodes: NodeList,
