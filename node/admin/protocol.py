@@ -14,7 +14,6 @@ import msgspec
 from node.core.errors import OperatingError
 from node.wire.registry import wire_type
 
-
 # ---- around every reply
 
 
