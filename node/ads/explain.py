@@ -1,0 +1,70 @@
+"""The record of one serve decision: enough to answer "why this ad" and "why not that one" without a guess.
+
+It is built from the objects that the decision used anyway, so recording it costs little; names and amounts are turned
+into text only when somebody asks.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.ads.view import AuctionInfo
+from node.wire.registry import wire_type
+
+# Outcomes of a candidate, in the order in which the checks run.
+WON = "won"
+LOST = "lost"
+FILTERED = "filtered"
+REFUSED = "refused"
+
+# Reasons: stable words, so that a script can match them.
+WRONG_SIZE = "wrong_size"
+WRONG_CATEGORY = "not_auctioned_for_page"
+STALE = "classification_too_old"
+EXCLUDED = "excluded_by_request"
+SHOWN_IN_BATCH = "already_in_this_batch"
+RECENT_ON_PAGE = "won_this_page_recently"
+BELOW_FLOOR = "below_floor"
+BUDGET = "insufficient_budget"
+NO_ANSWER = "reserve_unanswered"
+OUTSCORED = "outscored"
+
+
+@wire_type("ads.candidate_outcome", version=1)
+class CandidateOutcome(msgspec.Struct, frozen=True, gc=False):
+    """What became of one candidate. Drawn and expected values are 0 for one that was filtered before the draw."""
+
+    creative_id: str
+    campaign_id: str
+    category: str
+    ancestor_hops: int
+    cpm_micros: int
+    outcome: str
+    reason: str = ""
+    ctr_draw: float = 0.0
+    fold_draw: float = 0.0
+    score: float = 0.0
+    ctr_mean: float = 0.0
+    fold_mean: float = 0.0
+    mean_score: float = 0.0
+
+
+@wire_type("ads.serve_decision", version=1)
+class ServeDecision(msgspec.Struct, frozen=True):
+    """One slot of one request. `winner` is a creative id or empty; `reason` says why a slot stayed empty."""
+
+    request_id: str
+    at_ms: int
+    site_id: str
+    slot_id: str
+    page_url: str
+    page_categories: tuple[str, ...]
+    candidates: tuple[CandidateOutcome, ...]
+    winner: str = ""
+    runner_up: str = ""
+    price_micros: int = 0
+    floor_micros: int = 0
+    bid_weight: float = 0.5
+    auction: AuctionInfo | None = None
+    view_version_ms: int = 0
+    reason: str = ""

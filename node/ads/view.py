@@ -1,0 +1,208 @@
+"""The ServeIndex value: one slot's pool of candidates, and the pure edits that an ad server makes to it.
+
+A view is the union of the pools of several pages, because its key names a slot and not a page. So a candidate is
+identified by its creative *and* the category it won under, and carries what a page needs to judge it.
+
+Every edit is a function from view to view. It answers None when nothing is left, which means: remove the key. It
+answers the same object when nothing changed, so that a caller writes only real changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
+
+from node.core.limits import view_auctions_max, view_candidates_max
+from node.wire.registry import wire_type
+
+
+@wire_type("ads.candidate_view", version=1)
+class CandidateView(msgspec.Struct, frozen=True, gc=False):
+    """One creative that may be served in a slot, under the category it won.
+
+    `category_score` is in [0, 1] and already decayed by `ancestor_hops`; `cpm_micros` is the highest price the
+    campaign pays; times are wall milliseconds.
+    """
+
+    creative_id: str
+    campaign_id: str
+    advertiser_id: str
+    asset_url: str
+    landing_url: str
+    landing_domain: str
+    mime: str
+    width: int
+    height: int
+    category: str
+    cpm_micros: int
+    classified_at_ms: int
+    category_score: float = 0.5
+    ancestor_hops: int = 0
+    auction_id: str = ""
+    filler: bool = False
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        return (self.creative_id, self.category)
+
+
+@wire_type("ads.auction_info", version=1)
+class AuctionInfo(msgspec.Struct, frozen=True):
+    """Where a pool came from: kept in the view so that `serve explain` can say it without another read."""
+
+    auction_id: str
+    trigger: str
+    at_ms: int
+    page_url: str = ""
+    page_categories: tuple[str, ...] = ()
+    floor_micros: int = 0
+
+
+@wire_type("ads.serve_view", version=1)
+class ServeView(msgspec.Struct, frozen=True):
+    """The value at `site|slot`. `page_categories` are those of the page whose auction wrote last."""
+
+    candidates: tuple[CandidateView, ...]
+    version_ms: int
+    expires_at_ms: int
+    page_categories: tuple[str, ...] = ()
+    auctions: tuple[AuctionInfo, ...] = ()
+
+    def expired(self, now_ms: int) -> bool:
+        return self.expires_at_ms <= now_ms
+
+    def auction_of(self, candidate: CandidateView) -> AuctionInfo | None:
+        """The auction the candidate came from, when the view still remembers it."""
+        return next((info for info in self.auctions if info.auction_id == candidate.auction_id), None)
+
+
+Predicate = Callable[[CandidateView], bool]
+Change = Callable[[CandidateView], CandidateView | None]
+
+
+def edit_view(view: ServeView, change: Change, *, now_ms: int) -> ServeView | None:
+    """Apply `change` to every candidate; it answers the candidate to keep, or None to drop it."""
+    changed = tuple(kept for kept in map(change, view.candidates) if kept is not None)
+    if not changed:
+        return None
+    if changed == view.candidates:
+        return view
+    return msgspec.structs.replace(
+        view, candidates=changed, version_ms=now_ms, auctions=_auctions_in_use(view.auctions, changed)
+    )
+
+
+def dropping(predicate: Predicate, *, keep_creatives: Collection[str] = ()) -> Change:
+    """A change that drops what matches, except creatives in `keep_creatives`."""
+
+    def change(candidate: CandidateView) -> CandidateView | None:
+        doomed = predicate(candidate) and candidate.creative_id not in keep_creatives
+        return None if doomed else candidate
+
+    return change
+
+
+def repricing(cpm_micros_by_campaign: Mapping[str, int]) -> Change:
+    """A change that sets the CPM of the named campaigns' candidates."""
+
+    def change(candidate: CandidateView) -> CandidateView:
+        cpm = cpm_micros_by_campaign.get(candidate.campaign_id, candidate.cpm_micros)
+        return candidate if cpm == candidate.cpm_micros else msgspec.structs.replace(candidate, cpm_micros=cpm)
+
+    return change
+
+
+def of_campaign(campaign_id: str) -> Predicate:
+    return lambda candidate: candidate.campaign_id == campaign_id
+
+
+def of_creative(creative_id: str) -> Predicate:
+    return lambda candidate: candidate.creative_id == creative_id
+
+
+def of_advertiser(advertiser_id: str) -> Predicate:
+    return lambda candidate: candidate.advertiser_id == advertiser_id
+
+
+def of_domains(domains: Collection[str]) -> Predicate:
+    return lambda candidate: candidate.landing_domain in domains
+
+
+def not_in_creatives(creative_ids: Collection[str]) -> Predicate:
+    return lambda candidate: candidate.creative_id not in creative_ids
+
+
+def merge_auction(
+    existing: ServeView | None,
+    won: Sequence[CandidateView],
+    auction: AuctionInfo,
+    *,
+    absent_campaigns: Collection[str] = (),
+    now_ms: int,
+    expires_at_ms: int,
+) -> ServeView | None:
+    """Put an auction's candidates in front of those of other pages.
+
+    Earlier candidates that this auction did not bring again stay, because they belong to another page or their
+    bidder was late; a campaign in `absent_campaigns` said authoritatively that it has nothing to offer and goes.
+    An expired view contributes nothing: its candidates were not vouched for in time and must not be revived.
+    """
+    orphans: tuple[CandidateView, ...] = ()
+    remembered: tuple[AuctionInfo, ...] = ()
+    if existing is not None and not existing.expired(now_ms):
+        fresh = {candidate.identity for candidate in won}
+        orphans = tuple(
+            candidate
+            for candidate in existing.candidates
+            if candidate.identity not in fresh and candidate.campaign_id not in absent_campaigns
+        )
+        remembered = existing.auctions
+    candidates = (*won, *orphans)[:view_candidates_max]
+    if not candidates:
+        return None
+    return ServeView(
+        candidates=candidates,
+        version_ms=now_ms,
+        expires_at_ms=expires_at_ms,
+        page_categories=auction.page_categories,
+        auctions=_auctions_in_use((auction, *remembered), candidates),
+    )
+
+
+def append_candidate(
+    existing: ServeView | None,
+    candidate: CandidateView,
+    *,
+    auction: AuctionInfo | None = None,
+    now_ms: int,
+    expires_at_ms: int,
+) -> ServeView:
+    """Add one candidate, as an approval does.
+
+    A new candidate extends the whole view's life; one that is already there changes nothing. An expired view is
+    replaced, never revived.
+    """
+    extra = () if auction is None else (auction,)
+    if existing is None or existing.expired(now_ms):
+        categories = () if auction is None else auction.page_categories
+        return ServeView((candidate,), now_ms, expires_at_ms, categories, extra)
+    if any(present.identity == candidate.identity for present in existing.candidates):
+        return existing
+    candidates = (candidate, *existing.candidates)[:view_candidates_max]
+    return msgspec.structs.replace(
+        existing,
+        candidates=candidates,
+        version_ms=now_ms,
+        expires_at_ms=max(expires_at_ms, existing.expires_at_ms),
+        auctions=_auctions_in_use((*extra, *existing.auctions), candidates),
+    )
+
+
+def _auctions_in_use(auctions: Sequence[AuctionInfo], candidates: Sequence[CandidateView]) -> tuple[AuctionInfo, ...]:
+    used = {candidate.auction_id for candidate in candidates}
+    newest_first: dict[str, AuctionInfo] = {}
+    for info in auctions:
+        if info.auction_id in used:
+            newest_first.setdefault(info.auction_id, info)
+    return tuple(newest_first.values())[:view_auctions_max]
