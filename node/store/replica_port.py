@@ -1,0 +1,103 @@
+"""The port of a node's durable ServeIndex replica: what the replicator asks of the file under it.
+
+A replica is read from the event loop (`get`, `scan`, `scan_all`: bounded, synchronous) and written by `commit` alone,
+which the driver calls from a worker thread, one at a time; reads go on meanwhile and see the state before or after a
+commit, never half of one. `node.store.replica_memory` is the reference that an adapter is compared with.
+
+An entry that fails its checksum is quarantined and counted by the adapter and reads as absent; it is never returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class ReplicaEntry(msgspec.Struct, frozen=True):
+    """One key as a replica holds it. `(epoch, hlc, origin)` is its version, `origin` the writing node's name.
+
+    `expires_at_ms` is wall time, 0 for never. A tombstone has an empty value and says that the key was removed.
+    """
+
+    key: str
+    epoch: int
+    hlc: int
+    origin: str
+    expires_at_ms: int
+    tombstone: bool
+    value: bytes
+
+
+class ReplicaIdentity(msgspec.Struct, frozen=True):
+    """Whose replica a file is; compared at every open. `tenure` counts the node's stays on the roster."""
+
+    cluster_id: str
+    node: str
+    tenure: int
+    format: int = 1
+
+
+class MapCount(msgspec.Struct, frozen=True):
+    """What one map holds: `keys` that carry a value, their size with the keys' own in bytes, and `tombstones`."""
+
+    keys: int = 0
+    bytes: int = 0
+    tombstones: int = 0
+
+
+class ReplicaBatch(msgspec.Struct, frozen=True):
+    """What one commit makes durable, all of it or nothing.
+
+    `puts` replace, `drops` forget keys without a trace; `digests` are the new leaf digests by `(map, leaf)`, `counts`
+    the new counts by map; both absolute, so that repeating a batch changes nothing. `hlc_mark` only grows.
+    """
+
+    puts: tuple[ReplicaEntry, ...]
+    drops: tuple[str, ...]
+    digests: Mapping[tuple[int, int], int]
+    hlc_mark: int
+    counts: Mapping[int, MapCount]
+
+
+class ReplicaStore(Protocol):
+    """A node's replica on disk."""
+
+    @property
+    def identity(self) -> ReplicaIdentity:
+        """Whose replica this is."""
+        ...
+
+    def hlc_mark(self) -> int:
+        """The greatest clock mark committed, 0 for a new replica."""
+        ...
+
+    def get(self, map: int, leaf: int, key: str) -> ReplicaEntry | None:  # noqa: A002 - the domain's word
+        """The committed entry of a key, tombstones and expired ones too; None when there is none."""
+        ...
+
+    def scan(self, map: int, leaf: int) -> Sequence[ReplicaEntry]:  # noqa: A002 - the domain's word
+        """All committed entries of one leaf, in key order."""
+        ...
+
+    def scan_all(self, after: str, limit: int) -> Sequence[ReplicaEntry]:
+        """At most `limit` committed entries behind the key `after` in the order of (map, leaf, key); "" is the
+        beginning. Empty at the end."""
+        ...
+
+    def digests(self) -> list[list[int]]:
+        """The committed leaf digests: 32 maps of 256 leaves."""
+        ...
+
+    def counts(self) -> list[MapCount]:
+        """The committed counts of the 32 maps."""
+        ...
+
+    def commit(self, batch: ReplicaBatch) -> None:
+        """Makes a batch durable; raises OperatingError when it could not."""
+        ...
+
+    def close(self) -> None:
+        """Lets the file go; nothing may be asked afterwards."""
+        ...
