@@ -48,6 +48,12 @@ moves_ratio_max = 0.1  # of all shards
 store_wait_ms_max = 1_000  # a writer that waits longer names a fault
 store_batch_requests_max = 256  # one transaction's worth of group commit
 record_bytes_max = 4 << 20  # one entity's durable state
+store_name_bytes_max = 400  # LMDB's keys end at 511 bytes; a kind, a shard and separators go before an id
+store_page_records_max = 5_000  # one page of a listing is held in memory whole
+store_page_bytes_max = 16 << 20  # and so are its bodies
+store_map_bytes = 64 << 20  # the first size of the memory map; address space, not disk
+store_map_bytes_max = 64 << 30  # a state store that outgrows it belongs on another engine
+store_readers_max = 510  # reader slots of one file: nodes of a host, their threads, and tools beside them
 
 # --- ads
 site_id_chars_max = 253
@@ -66,3 +72,25 @@ reserve_request_age_ms_max = 10_000  # a request older than this is a late dupli
 reservations_open_max = 20_000  # per campaign; above it the campaign says no instead of growing
 token_skew_buckets_max = 3  # minutes that a signed url lives before and after the minute it was made in
 html_bytes_max = 4 << 20  # a page is parsed in memory; the text kept of it is 8,000 characters
+
+# --- membership
+members_max = 64  # living members: the whole gossip state must fit one control frame
+member_names_max = 192  # names ever used, tombstones included: at 250 bytes each 48 KiB of that frame
+observations_max = 1_024  # rows about members that were once seen failing
+detector_samples_max = 200  # enough to know a peer's rhythm, few enough to follow a change
+guests_max = 64  # nodes that are no members and are being told why
+
+# --- sharding: coordination
+coordinator_lease_ms = 5_000  # how long nobody allocates after the coordinator died; 3 s in the fast profile
+placement_digest_ms = 1_000  # a region that missed a change learns of it within this
+first_placement_wait_ms = 10_000  # then the first placement goes ahead with the nodes that are there
+handoff_resend_ms = 2_000  # a lost request to stop a shard costs this, not the whole time limit
+rebalance_after_ms = 10_000  # an imbalance must last this long, so that a restart moves nothing twice
+homes_wanted_ms = 250  # least time between two requests for the table by one region
+region_hops_max = 2  # relays of one message between regions that disagree; then it waits for news
+shards_max = 65_536  # far above any cluster's count; a row beyond it is nonsense
+clicks_remembered_max = 2_000  # per campaign; a click's token lives 3 minutes, so older ids can't come again
+auction_round_pages_max = 64  # pages auctioned in one round, so that a large site shares its node
+bids_kept_ratio_min = 0.2  # of the best bid; lower ones never win and only widen every view
+bidder_campaigns_max = 50  # campaigns one bidder offers; the highest bids
+pending_creatives_max = 1_000  # per site; a queue longer than this is not read by a publisher

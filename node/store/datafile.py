@@ -1,0 +1,97 @@
+"""A data file's outside: whether it may be opened at all, judged before anything in it is read.
+
+LMDB maps its file into memory: reading behind the end of a truncated one kills the process with SIGBUS, which no
+handler can catch, and an empty file opens as an empty database. So the file is compared with its own header and with
+what its directory remembers, and only then read.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from node.core.errors import OperatingError
+
+DATA_NAME: Final = "data.mdb"
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def boot_id() -> str:
+    """The name of this boot of the machine; raises OperatingError where the system has none."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise OperatingError("E-NO-BOOT-ID", f"{BOOT_ID}: {error.strerror}", hint="pass the boot's name") from error
+
+
+def prepare_dir(path: Path) -> None:
+    """Makes the directory; raises OperatingError with the path, what is wrong with it and its mode."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise path_error(path, error) from error
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise OperatingError(
+            "E-STORE-PATH",
+            f"{path} has mode {path.stat().st_mode & 0o777:04o}, this process needs to read and write it",
+            hint="give the directory to the user that runs the nodes, mode 0700",
+        )
+
+
+def path_error(path: Path, error: OSError) -> OperatingError:
+    """The refusal of a path that the system refused."""
+    return OperatingError("E-STORE-PATH", f"{path}: {error.strerror or error}", hint="check its owner, mode and disk")
+
+
+def missing_data(path: Path) -> str:
+    """What is wrong with a data file that must hold something already, or nothing."""
+    file = path / DATA_NAME
+    if not file.exists():
+        return f"{file} is missing"
+    if file.stat().st_size == 0:
+        return f"{file} is empty"
+    return ""
+
+
+def truncation(path: Path, last_page: int, page_bytes: int) -> str:
+    """What is wrong with a data file that is shorter than its own header says, or nothing."""
+    file = path / DATA_NAME
+    size, needed = file.stat().st_size, (last_page + 1) * page_bytes
+    return f"{file} has {size} bytes, its header says {needed}" if size < needed else ""
+
+
+def read_note(path: Path, name: str, shape: type[T]) -> T | None:
+    """A small file beside the data; None when there is none. Raises OperatingError when it can't be read."""
+    file = path / name
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=shape)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise path_error(file, error) from error
+    except msgspec.DecodeError as error:
+        raise OperatingError("E-STORE-DAMAGED", f"{file}: {error}", hint="restore it from a backup") from error
+
+
+def write_note(path: Path, name: str, note: msgspec.Struct) -> None:
+    """Replaces a small file beside the data so that a crash leaves the former or the new one. Raises OSError."""
+    part = path / f"{name}.{os.getpid()}.part"
+    with part.open("wb") as file:
+        file.write(msgspec.json.encode(note))
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path / name)
+    sync_dir(path)
+
+
+def sync_dir(path: Path) -> None:
+    """Makes names in a directory durable. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

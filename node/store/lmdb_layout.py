@@ -1,0 +1,84 @@
+"""How the embedded store lays its records out: keys, and what a request can have encoded before its transaction.
+
+Database `records`, one prefix byte for each family:
+
+    M name                  the format, the placement's version, the fact counter, the identity
+    S kind NUL id           a state: shard (2 bytes), body
+    X shard kind NUL id     index of states by shard; no value
+    L name                  a lease
+    P shard                 a row of the placement table
+    N node                  an incarnation counter
+
+Database `facts`: offset (8 bytes, big endian) to the fact, so that the log is appended at its end and read in order.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import msgspec
+
+from node.store import port
+from node.store.keys import request_refusal, state_name
+from node.store.record import body_sum
+
+FORMAT: Final = 1
+FORMAT_KEY: Final = b"Mformat"
+IDENTITY_KEY: Final = b"Midentity"
+VERSION_KEY: Final = b"Mplacement-version"
+FACTS_KEY: Final = b"Mfacts-last"
+SHARD: Final = struct.Struct(">H")
+OFFSET: Final = struct.Struct(">Q")
+READS: Final = (port.ReadState, port.ListStates, port.ReadFacts, port.ReadPlacement)
+
+
+class Counter(msgspec.Struct, frozen=True):
+    """A number that is stored."""
+
+    value: int = 0
+
+
+class FactRow(msgspec.Struct, frozen=True):
+    """A fact as stored; its offset is its key."""
+
+    kind: str
+    id: str
+    at_ms: int
+    type: str
+    body: bytes
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A request with everything encoded that does not depend on what the transaction will find."""
+
+    request: port.Request
+    refusal: port.StoreFailed | None
+    body: bytes = b""
+    summed: bytes = b""
+    facts: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def prepare(request: port.Request, wall_ms: int) -> Prepared:
+    """Encodes a request ahead of its transaction: a process that is stopped inside one stops every other writer."""
+    refusal = request_refusal(request)
+    if refusal is not None or not isinstance(request, port.WriteState):
+        return Prepared(request, refusal)
+    body = SHARD.pack(request.shard) + request.body
+    rows = (
+        msgspec.msgpack.encode(FactRow(request.kind, request.id, wall_ms, fact.type, fact.body))
+        for fact in request.facts
+    )
+    return Prepared(request, None, body, body_sum(body), tuple((row, body_sum(row)) for row in rows))
+
+
+def state_key(kind: str, id_: str) -> bytes:
+    return b"S" + state_name(kind, id_)
+
+
+def index_key(shard: int, kind: str, id_: str) -> bytes:
+    return b"X" + SHARD.pack(shard) + state_name(kind, id_)
+
+
+def row_key(shard: int) -> bytes:
+    return b"P" + SHARD.pack(shard)

@@ -1,0 +1,134 @@
+"""The state store in memory: the reference that every adapter is compared with, and the simulator's store.
+
+Nothing survives the object; one object may be shared by many simulated nodes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+
+import msgspec
+
+from node.core.clock import Clock
+from node.core.hashing import SHARD_COUNT
+from node.store import lease as leases
+from node.store import port
+from node.store.fencing import state_refusal
+from node.store.keys import page_full, request_refusal, wrong_shard
+from node.store.placement import placement_refusal
+
+
+class MemoryStore:
+    """`StateStore` over dictionaries; `boot` names the boot of the machine that its lease times belong to."""
+
+    def __init__(self, clock: Clock, boot: str = "memory") -> None:
+        self._clock = clock
+        self._boot = boot
+        self._identity: port.Identity | None = None
+        self._incarnations: dict[str, int] = {}
+        self._states: dict[tuple[str, str], tuple[int, port.Record]] = {}
+        self._names: list[tuple[str, str]] = []  # the keys of _states, sorted
+        self._facts: list[port.StoredFact] = []
+        self._leases: dict[str, leases.StoredLease] = {}
+        self._version = 0
+        self._rows: dict[int, port.ShardRow] = {}
+
+    def apply(self, batch: Sequence[port.Request]) -> list[port.Answer]:
+        """See `StateStore.apply`."""
+        return [request_refusal(request) or self._answer(request) for request in batch]
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _answer(self, request: port.Request) -> port.Answer:  # noqa: C901 -- one case for each request of the port
+        match request:
+            case port.Initialise():
+                self._identity = self._identity or request.identity
+                return self._identity
+            case port.NextIncarnation():
+                number = self._incarnations.get(request.node, 0) + 1
+                self._incarnations[request.node] = number
+                return port.Incarnation(number)
+            case port.ReadState():
+                found = self._states.get((request.kind, request.id))
+                return port.Absent() if found is None else found[1]
+            case port.WriteState():
+                return self._write_state(request)
+            case port.ListStates():
+                return self._list_states(request)
+            case port.ReadFacts():
+                return self._read_facts(request)
+            case port.AcquireLease():
+                stored, answer = leases.acquire(self._leases.get(request.name), request, self._now())
+                if stored is not None:
+                    self._leases[request.name] = stored
+                return answer
+            case port.ReleaseLease():
+                released = leases.release(self._leases.get(request.name), request)
+                if released is not None:
+                    self._leases[request.name] = released
+                return port.Done()
+            case port.ReadPlacement():
+                return port.Placement(self._version, tuple(self._row(shard) for shard in range(self._shard_count())))
+            case port.WritePlacement():
+                return self._write_placement(request)
+
+    def _now(self) -> leases.StoreTime:
+        return leases.StoreTime(self._clock.mono_ns(), self._boot)
+
+    def _shard_count(self) -> int:
+        return self._identity.shard_count if self._identity else SHARD_COUNT
+
+    def _row(self, shard: int) -> port.ShardRow:
+        return self._rows.get(shard) or port.ShardRow(shard)
+
+    def _write_state(self, request: port.WriteState) -> port.Answer:
+        name = (request.kind, request.id)
+        shard, found = self._states.get(name, (request.shard, None))
+        if shard != request.shard:
+            return wrong_shard(request, shard)
+        revision = found.revision if found else 0
+        refusal = state_refusal(request, self._row(request.shard).epoch, revision)
+        if refusal is not None:
+            return refusal
+        if found is None:
+            insort(self._names, name)
+        self._states[name] = (shard, port.Record(*name, revision + 1, request.epoch, request.body))
+        at_ms = self._clock.wall_ms()
+        for fact in request.facts:
+            self._facts.append(port.StoredFact(len(self._facts) + 1, *name, at_ms, fact.type, fact.body))
+        return port.Written(revision + 1, len(self._facts) if request.facts else 0)
+
+    def _list_states(self, request: port.ListStates) -> port.StatePage:
+        start = bisect_right(self._names, request.after) if request.after else 0
+        records: list[port.Record] = []
+        size = 0
+        for name in self._names[start:]:
+            shard, record = self._states[name]
+            if name[0] not in request.kinds or request.shard not in (None, shard):
+                continue
+            if page_full(len(records), size, request.limit):
+                return port.StatePage(tuple(records), more=True)
+            records.append(record if request.bodies else msgspec.structs.replace(record, body=b""))
+            size += len(records[-1].body)
+        return port.StatePage(tuple(records), more=False)
+
+    def _read_facts(self, request: port.ReadFacts) -> port.FactPage:
+        facts: list[port.StoredFact] = []
+        size = 0
+        for fact in self._facts[max(request.after, 0) :]:
+            if page_full(len(facts), size, request.limit):
+                return port.FactPage(tuple(facts), more=True)
+            facts.append(fact)
+            size += len(fact.body)
+        return port.FactPage(tuple(facts), more=False)
+
+    def _write_placement(self, request: port.WritePlacement) -> port.Answer:
+        lease = self._leases.get(request.lease)
+        refusal = placement_refusal(request, self._version, self._row, lease, self._now(), self._shard_count())
+        if refusal is not None:
+            return refusal
+        self._version += 1
+        self._rows.update((row.shard, row) for row in request.rows)
+        return port.PlacementWritten(self._version)
