@@ -10,6 +10,18 @@ lane_high_water_messages = 10_000  # per peer and lane; above it an ask fails wi
 handshake_ms_max = 3_000  # half-open connections are dropped after it
 reconnect_ms_max = 2_000  # ceiling of ZeroMQ's reconnect backoff
 linger_ms = 200  # a stopping node gives its last frames this long
+frame_batch_bytes = (16 << 10) - 1  # batches stay below frame_prescan_bytes_min: checked in C, tens of messages each
+lane_queue_bytes_max = 32 << 20  # per peer and lane, beside the count: 10,000 large messages would be 10 GB
+lane_frames_max = 64  # ZeroMQ's own high-water mark: few, so that what a lost connection takes with it is little
+lane_retry_ms = 50  # a full or unconnected lane is tried again this often, should a wake-up be missed
+link_heartbeat_ms = 1_000  # between ZMTP pings; a half-open connection is found within link_timeout_ms
+link_timeout_ms = 3_000
+reconnect_ms_min = 100  # ZeroMQ's default would try 10 times a second for ever
+receive_slice_ns = 2_000_000  # one lane's receiving in one turn, so that timers and the other lane are never starved
+key_file_bytes_max = 4 << 10  # a key pair is 150 bytes; anything longer is not one
+roster_entries_max = 10_000  # nodes and operators of one cluster
+admin_request_bytes_max = 1 << 20  # one admin document in either direction
+admin_frames_max = 256  # per client and direction; a client that doesn't read loses events, not the server its memory
 
 # --- time
 hlc_ahead_ms_max = 60_000  # a clock further ahead is refused, not adopted

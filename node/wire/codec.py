@@ -1,12 +1,14 @@
 """Strict CBOR (RFC 8949) for registered types.
 
 Encoding turns a registered struct into plain built-ins and those into CBOR. Decoding refuses whatever the design's
-section 2 of `cluster.md` forbids, then checks every field against the type. `node.wire.scan` looks at large frames
-before anything is built.
+section 2 of `cluster.md` forbids, then checks every field against the type. Small documents go through the decoder's
+strict options and three quick checks of what those let pass; large ones through `node.wire.scan` before anything is
+built. Both ways refuse the same documents; the first costs half.
 """
 
 from __future__ import annotations
 
+import io
 import math
 from typing import Any, Final, NoReturn
 
@@ -16,23 +18,77 @@ import msgspec
 from node.core import limits
 from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.wire.registry import REGISTRY, Registry
-from node.wire.scan import scan
+from node.wire.scan import MAYBE_NOT_FINITE, MAYBE_UNSENDABLE, scan
 
 _BUILTINS: Final = (bytes,)
+# Every tag that cbor2 knows, so that none of them runs code; the others reach the tag hook.
+_KNOWN_TAGS: Final = (
+    *range(6), 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000, 55799,
+)  # fmt: skip
+
+
+def _refuse_tag(*_: object) -> NoReturn:
+    raise ValueError("a tag")
+
+
+def _text_keys(found: Any, _: bool) -> Any:
+    "".join(found)  # raises TypeError for a key that is not text, in less time than a loop takes
+    return found
+
+
+_TAG_DECODERS: Final = dict.fromkeys(_KNOWN_TAGS, _refuse_tag)
 
 
 def dumps(value: object) -> bytes:
-    """CBOR of plain built-ins. Not canonical: bytes of two encoders are never compared."""
-    return cbor2.dumps(value)
+    """CBOR of plain built-ins. Not canonical: bytes of two encoders are never compared.
+
+    Raises LocalProtocolError for what `loads` would refuse: floats that are not finite, integers beyond 64 bits, text
+    that is not Unicode, more items than a frame may hold.
+    """
+    try:
+        data = cbor2.dumps(value)
+    except (cbor2.CBOREncodeError, ValueError, TypeError, RecursionError) as error:
+        raise LocalProtocolError(f"not encodable: {error}") from error
+    if MAYBE_UNSENDABLE.search(data) or len(data) > limits.frame_items_max:
+        try:
+            scan(data)
+        except RemoteProtocolError as error:
+            raise LocalProtocolError(f"would be refused by its receiver: {error}") from error
+    return data
 
 
 def loads(data: bytes, *, items_max: int = limits.frame_items_max) -> Any:
     """Plain built-ins from untrusted bytes; raises RemoteProtocolError with a reason for counters."""
-    scan(data, items_max=items_max)
+    small = len(data) < limits.frame_prescan_bytes_min and len(data) <= items_max
+    if not small or MAYBE_NOT_FINITE.search(data):
+        scan(data, items_max=items_max)
+        try:
+            return cbor2.loads(data)
+        except (cbor2.CBORError, ValueError) as error:
+            raise RemoteProtocolError("malformed", type(error).__name__) from error
     try:
-        return cbor2.loads(data)
-    except (cbor2.CBORDecodeError, ValueError, RecursionError) as error:
+        return _strict(data)
+    except (cbor2.CBORError, ValueError, TypeError) as error:
+        scan(data, items_max=items_max)  # it knows the reason, unless that is the text's encoding
         raise RemoteProtocolError("malformed", type(error).__name__) from error
+
+
+def _strict(data: bytes) -> Any:
+    source = io.BytesIO(data)
+    document = cbor2.CBORDecoder(
+        source,
+        tag_hook=_refuse_tag,
+        object_hook=_text_keys,
+        semantic_decoders=_TAG_DECODERS,
+        max_depth=limits.frame_depth_max,
+        allow_indefinite=False,
+        allow_duplicate_keys=False,
+        strict_hashable_types=True,
+    ).decode()
+    if source.tell() != len(data):
+        raise ValueError("trailing bytes")
+    msgspec.to_builtins(document, builtin_types=_BUILTINS)  # raises TypeError for undefined and unassigned values
+    return document
 
 
 class Codec:

@@ -8,7 +8,7 @@ frame was made, since monotonic clocks of two processes can't be compared; zero 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +18,7 @@ from node.core.ids import EntityRef, NodeId, Ref, ServiceRef, SingletonRef
 from node.wire.codec import Codec, dumps
 
 PROTOCOL: Final = 1
+_NS_PER_MS: Final = 1_000_000
 
 
 class Kind(enum.IntEnum):
@@ -29,8 +30,10 @@ class Kind(enum.IntEnum):
     REJECT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+_KINDS: Final = tuple(Kind)
+
+
+class Envelope(msgspec.Struct, frozen=True):
     """One message on its way. `correlation` is the asker's number, 0 for a tell; `deadline_ns` is local monotonic
     time, 0 for none; `trace` names the cause that started the chain."""
 
@@ -46,15 +49,15 @@ class Envelope:
 def encode(envelope: Envelope, codec: Codec, now_ns: int) -> bytes:
     """One envelope as CBOR; raises LocalProtocolError for an unregistered message."""
     name, version, body = codec.body_of(envelope.message)
-    left_ms = max(1, (envelope.deadline_ns - now_ns) // 1_000_000) if envelope.deadline_ns else 0
+    deadline_ns = envelope.deadline_ns
     return dumps(
         [
             PROTOCOL,
-            int(envelope.kind),
+            envelope.kind.value,
             _to_text(envelope.to),
-            str(envelope.sender),
+            _sender_text(envelope.sender),
             envelope.correlation,
-            left_ms,
+            max(1, (deadline_ns - now_ns) // _NS_PER_MS) if deadline_ns else 0,
             envelope.trace,
             name,
             version,
@@ -74,24 +77,27 @@ def decode(document: Any, codec: Codec, me: str, now_ns: int) -> Envelope:
         raise RemoteProtocolError("malformed", "to, from or trace is not text")
     if not (_count(correlation) and _count(left_ms)):
         raise RemoteProtocolError("malformed", "correlation or deadline is not a count")
-    try:
-        return Envelope(
-            Kind(kind),
-            _to_ref(to, me),
-            NodeId.parse(sender),
-            codec.message_of(name, version, body),
-            correlation,
-            now_ns + left_ms * 1_000_000 if left_ms else 0,
-            trace,
-        )
-    except (BadInput, ValueError) as error:
-        raise RemoteProtocolError("malformed", str(error)) from error
+    if type(kind) is not int or not 0 <= kind < len(_KINDS):
+        raise RemoteProtocolError("malformed", f"kind {kind!r}"[:80])
+    return Envelope(
+        _KINDS[kind],
+        _to_ref(to, me),
+        _sender(sender),
+        codec.message_of(name, version, body),
+        correlation,
+        now_ns + left_ms * _NS_PER_MS if left_ms else 0,
+        trace,
+    )
 
 
 def _count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+    return type(value) is int and 0 <= value < 1 << 63
 
 
+# The same few references and nodes come up all the time. `typed`, since named tuples of two classes compare equal.
+
+
+@lru_cache(maxsize=16_384, typed=True)
 def _to_text(to: Ref) -> str:
     match to:
         case EntityRef(kind, entity_id):
@@ -104,6 +110,7 @@ def _to_text(to: Ref) -> str:
             return path
 
 
+@lru_cache(maxsize=16_384)
 def _to_ref(text: str, me: str) -> Ref:
     if text.startswith("/"):
         return ServiceRef(me, text)
@@ -115,3 +122,16 @@ def _to_ref(text: str, me: str) -> Ref:
     if not kind or not entity_id or shard != str(ref.shard):
         raise RemoteProtocolError("malformed", "to is not type|id|shard")
     return ref
+
+
+@lru_cache(maxsize=1_024)
+def _sender_text(sender: NodeId) -> str:
+    return str(sender)
+
+
+@lru_cache(maxsize=1_024)
+def _sender(text: str) -> NodeId:
+    try:
+        return NodeId.parse(text)
+    except (BadInput, ValueError) as error:
+        raise RemoteProtocolError("malformed", "from is not name@incarnation") from error

@@ -1,7 +1,8 @@
 """Batching: what one loop turn produces for one peer leaves in as few frames as fit.
 
 A frame is a CBOR array of envelopes. Encoded envelopes are joined behind an array head, so that a message is encoded
-once and never copied into another structure first.
+once and never copied into another structure first. Frames are filled to what the receiver checks the quick way
+(`limits.frame_batch_bytes`), so that a batch never costs a scan and never holds too many items.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from node.wire.codec import loads
 def pack(envelopes: Iterable[bytes], bytes_max: int) -> list[bytes]:
     """Joins encoded envelopes into frames of at most `bytes_max` bytes each, in order.
 
-    An envelope that alone exceeds the limit gets a frame of its own; the transport refuses that one at the sender.
+    An envelope that alone exceeds the limit gets a frame of its own, one byte longer than itself.
     """
     frames: list[bytes] = []
     batch: list[bytes] = []
