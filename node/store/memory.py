@@ -41,7 +41,7 @@ class MemoryStore:
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _answer(self, request: port.Request) -> port.Answer:  # noqa: C901 -- one case for each request of the port
+    def _answer(self, request: port.Request) -> port.Answer:
         match request:
             case port.Initialise():
                 self._identity = self._identity or request.identity

@@ -1,0 +1,233 @@
+"""One transaction of the embedded store: each request answered against what the transaction sees.
+
+It is given an open transaction and touches nothing else; the adapter begins, commits and repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from node.core.hashing import SHARD_COUNT
+from node.store import lease as leases
+from node.store import port
+from node.store.fencing import state_refusal
+from node.store.keys import page_full, split_state_name, state_name, wrong_shard
+from node.store.lmdb_layout import (
+    FACTS_KEY,
+    IDENTITY_KEY,
+    OFFSET,
+    SHARD,
+    VERSION_KEY,
+    Counter,
+    FactRow,
+    Prepared,
+    index_key,
+    row_key,
+    state_key,
+)
+from node.store.placement import placement_refusal
+from node.store.record import RecordDamaged, RecordTooNew, Sealed, seal, unseal
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Table(Protocol):
+    """One database within an open transaction."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        ...
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Adds or replaces a value."""
+        ...
+
+    def append(self, key: bytes, value: bytes) -> None:
+        """Adds a value under a key greater than all before."""
+        ...
+
+    def items_from(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values from `key` on, in the order of their bytes."""
+        ...
+
+
+class StoreTxn:
+    """Answers requests within one transaction; `now` is the store's time for all of them."""
+
+    def __init__(self, records: Table, facts: Table, now: leases.StoreTime) -> None:
+        self._records = records
+        self._facts = facts
+        self._now = now
+
+    def answer(self, prepared: Prepared) -> port.Answer:
+        """The answer to one request. A damaged record fails the request that met it, not its neighbours."""
+        if prepared.refusal is not None:
+            return prepared.refusal
+        try:
+            return self._answer(prepared)
+        except (RecordDamaged, RecordTooNew) as error:
+            return port.StoreFailed(error.code, error.message, definite=True)
+
+    def _answer(self, prepared: Prepared) -> port.Answer:
+        match prepared.request:
+            case port.Initialise() as request:
+                return self._initialise(request)
+            case port.NextIncarnation(node=node):
+                key = b"N" + node.encode()
+                number = self._counter(key) + 1
+                self._put(key, Counter(number))
+                return port.Incarnation(number)
+            case port.ReadState(kind=kind, id=id_):
+                return self._record(state_name(kind, id_), bodies=True) or port.Absent()
+            case port.WriteState() as request:
+                return self._write_state(request, prepared)
+            case port.ListStates() as request:
+                return self._list_states(request)
+            case port.ReadFacts() as request:
+                return self._read_facts(request)
+            case port.AcquireLease() as request:
+                stored, answer = leases.acquire(self._lease(request.name), request, self._now)
+                if stored is not None:
+                    self._put(b"L" + request.name.encode(), stored)
+                return answer
+            case port.ReleaseLease() as request:
+                released = leases.release(self._lease(request.name), request)
+                if released is not None:
+                    self._put(b"L" + request.name.encode(), released)
+                return port.Done()
+            case port.ReadPlacement():
+                rows = tuple(self._row(shard) for shard in range(self._shard_count()))
+                return port.Placement(self._counter(VERSION_KEY), rows)
+            case port.WritePlacement() as request:
+                return self._write_placement(request)
+
+    # ---- records
+
+    def _unsealed(self, key: bytes) -> Sealed | None:
+        value = self._records.get(key)
+        return None if value is None else unseal(key, value)
+
+    def _get(self, key: bytes, shape: type[T]) -> T | None:
+        found = self._unsealed(key)
+        return None if found is None else msgspec.msgpack.decode(found.body, type=shape)
+
+    def _put(self, key: bytes, value: msgspec.Struct) -> None:
+        self._records.put(key, seal(key, msgspec.msgpack.encode(value)))
+
+    def _counter(self, key: bytes) -> int:
+        found = self._get(key, Counter)
+        return found.value if found else 0
+
+    def _lease(self, name: str) -> leases.StoredLease | None:
+        return self._get(b"L" + name.encode(), leases.StoredLease)
+
+    def _row(self, shard: int) -> port.ShardRow:
+        return self._get(row_key(shard), port.ShardRow) or port.ShardRow(shard)
+
+    def _shard_count(self) -> int:
+        identity = self._get(IDENTITY_KEY, port.Identity)
+        return identity.shard_count if identity else SHARD_COUNT
+
+    def _initialise(self, request: port.Initialise) -> port.Identity:
+        found = self._get(IDENTITY_KEY, port.Identity)
+        if found is None:
+            self._put(IDENTITY_KEY, request.identity)
+        return found or request.identity
+
+    # ---- states
+
+    def _record(self, name: bytes, *, bodies: bool) -> port.Record | None:
+        found = self._unsealed(b"S" + name)
+        if found is None:
+            return None
+        body = found.body[SHARD.size :] if bodies else b""
+        return port.Record(*split_state_name(name), found.revision, found.epoch, body)
+
+    def _write_state(self, request: port.WriteState, prepared: Prepared) -> port.Answer:
+        key = state_key(request.kind, request.id)
+        found = self._unsealed(key)
+        if found is not None:
+            (shard,) = SHARD.unpack_from(found.body)
+            if shard != request.shard:
+                return wrong_shard(request, shard)
+        revision = found.revision if found else 0
+        refusal = state_refusal(request, self._row(request.shard).epoch, revision)
+        if refusal is not None:
+            return refusal
+        last_offset = self._append_facts(prepared.facts)
+        value = seal(key, prepared.body, revision=revision + 1, epoch=request.epoch, summed=prepared.summed)
+        self._records.put(key, value)
+        if found is None:
+            self._records.put(index_key(request.shard, request.kind, request.id), b"")
+        return port.Written(revision + 1, last_offset)
+
+    def _append_facts(self, facts: tuple[tuple[bytes, bytes], ...]) -> int:
+        """The last offset taken, 0 when there was nothing to append."""
+        if not facts:
+            return 0
+        offset = self._counter(FACTS_KEY)
+        for body, summed in facts:
+            offset += 1
+            key = OFFSET.pack(offset)
+            self._facts.append(key, seal(key, body, summed=summed))
+        self._put(FACTS_KEY, Counter(offset))
+        return offset
+
+    def _list_states(self, request: port.ListStates) -> port.StatePage:
+        records: list[port.Record] = []
+        size = 0
+        for name in self._names(request):
+            if page_full(len(records), size, request.limit):
+                return port.StatePage(tuple(records), more=True)
+            record = self._record(name, bodies=request.bodies)
+            if record is None:
+                raise RecordDamaged(b"S" + name, "the index names it, but it is not there")
+            records.append(record)
+            size += len(record.body)
+        return port.StatePage(tuple(records), more=False)
+
+    def _names(self, request: port.ListStates) -> Iterator[bytes]:
+        """Names of the states asked for, in order, read from the index when it is one shard's."""
+        family = b"S" if request.shard is None else b"X" + SHARD.pack(request.shard)
+        after = None if request.after is None else state_name(*request.after)
+        for kind in sorted(set(request.kinds)):
+            prefix = state_name(kind, "")
+            if after is not None and after > prefix and not after.startswith(prefix):
+                continue
+            for key, _ in self._records.items_from(family + max(after or b"", prefix)):
+                if not key.startswith(family + prefix):
+                    break
+                name = key[len(family) :]
+                if name != after:
+                    yield name
+
+    # ---- facts
+
+    def _read_facts(self, request: port.ReadFacts) -> port.FactPage:
+        facts: list[port.StoredFact] = []
+        size = 0
+        for key, value in self._facts.items_from(OFFSET.pack(max(request.after, 0) + 1)):
+            if page_full(len(facts), size, request.limit):
+                return port.FactPage(tuple(facts), more=True)
+            row = msgspec.msgpack.decode(unseal(key, value).body, type=FactRow)
+            (offset,) = OFFSET.unpack(key)
+            facts.append(port.StoredFact(offset, row.kind, row.id, row.at_ms, row.type, row.body))
+            size += len(row.body)
+        return port.FactPage(tuple(facts), more=False)
+
+    # ---- placement
+
+    def _write_placement(self, request: port.WritePlacement) -> port.Answer:
+        version = self._counter(VERSION_KEY)
+        refusal = placement_refusal(
+            request, version, self._row, self._lease(request.lease), self._now, self._shard_count()
+        )
+        if refusal is not None:
+            return refusal
+        for row in request.rows:
+            self._put(row_key(row.shard), row)
+        self._put(VERSION_KEY, Counter(version + 1))
+        return port.PlacementWritten(version + 1)
