@@ -100,9 +100,15 @@ handoff_resend_ms = 2_000  # a lost request to stop a shard costs this, not the 
 rebalance_after_ms = 10_000  # an imbalance must last this long, so that a restart moves nothing twice
 homes_wanted_ms = 250  # least time between two requests for the table by one region
 region_hops_max = 2  # relays of one message between regions that disagree; then it waits for news
-shards_max = 65_536  # far above any cluster's count; a row beyond it is nonsense
 clicks_remembered_max = 2_000  # per campaign; a click's token lives 3 minutes, so older ids can't come again
 auction_round_pages_max = 64  # pages auctioned in one round, so that a large site shares its node
 bids_kept_ratio_min = 0.2  # of the best bid; lower ones never win and only widen every view
 bidder_campaigns_max = 50  # campaigns one bidder offers; the highest bids
 pending_creatives_max = 1_000  # per site; a queue longer than this is not read by a publisher
+
+# --- actors, continued
+dispatcher_steps_max = 1_024  # cells and calls in one turn, also when the clock stands still as in the simulator
+bus_events_max = 1_000  # per subscriber; a slower one is told what it lost
+remember_page_entities = 500  # refs held per shard while it is being remembered
+remember_tick_ms = 50  # starts are paced in batches of this length
+executors_close_ms_max = 5_000  # a stopping node waits this long for blocking work, then leaves it

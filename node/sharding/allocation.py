@@ -1,0 +1,100 @@
+"""Where shards go: pure functions of the table and the nodes.
+
+First placement and the shards of a lost node: rendezvous hashing weighted by capacity (score -w/ln u), where a node
+that has its fair share already is passed over (consistent hashing with bounded loads), so that the result needs no
+rebalance. Shards of a drained node: newest app version, then lightest load. Rebalance: heaviest to lightest while that
+narrows the gap by at least two shards' worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import xxhash
+
+from node.core.ids import NodeId
+from node.sharding.nodes import EntityNode, version_key
+from node.sharding.placement import owner
+from node.store.port import ShardRow, ShardState
+
+
+def score(shard: int, node: str, capacity: float) -> float:
+    """The rendezvous score of a node for a shard; by name, so that a restart keeps its places."""
+    bits = xxhash.xxh64_intdigest(f"{shard}|{node}".encode(), 0) >> 11
+    unit = (bits + 0.5) / (1 << 53)  # within (0, 1), so that the logarithm exists and isn't zero
+    return -capacity / math.log(unit)
+
+
+def place(
+    orphans: Sequence[ShardRow],
+    counts: Mapping[NodeId, int],
+    targets: Sequence[EntityNode],
+    shard_count: int,
+) -> dict[int, NodeId]:
+    """A node for each orphan; `counts` are the shards that stay with their owners. Empty without targets.
+
+    A shard whose former owner is back under a new incarnation goes back to it.
+    """
+    if not targets:
+        return {}
+    by_name = {t.node.name: t for t in targets}
+    load = {t.node: counts.get(t.node, 0) for t in targets}
+    homes: dict[int, NodeId] = {}
+    for row in orphans:
+        back = by_name.get(row.node)
+        if back is not None:
+            homes[row.shard] = back.node
+            load[back.node] += 1
+    weight = sum(t.capacity for t in targets)
+    fair = {t.node: math.ceil(shard_count * t.capacity / weight) for t in targets}
+    for row in orphans:
+        if row.shard in homes:
+            continue
+        open_ = [t for t in targets if load[t.node] < fair[t.node]]
+        best = max(open_ or targets, key=lambda t: (score(row.shard, t.node.name, t.capacity), t.node))
+        homes[row.shard] = best.node
+        load[best.node] += 1
+    return homes
+
+
+def successor(counts: Mapping[NodeId, int], targets: Sequence[EntityNode]) -> NodeId | None:
+    """Who takes a shard of a node that is drained: the newest version, then the lightest load, then by name."""
+    if not targets:
+        return None
+    newest = max(version_key(t.version) for t in targets)
+    return min(
+        (t for t in targets if version_key(t.version) == newest),
+        key=lambda t: (counts.get(t.node, 0) / t.capacity, t.node),
+    ).node
+
+
+def rebalance(rows: Sequence[ShardRow], targets: Sequence[EntityNode], moves_max: int) -> list[tuple[int, NodeId]]:
+    """Up to `moves_max` moves (shard, to) that even the load out; pinned shards and those on no target stay."""
+    if len(targets) < 2:
+        return []
+    movable: dict[NodeId, list[int]] = {t.node: [] for t in targets}
+    count: dict[NodeId, int] = {t.node: 0 for t in targets}
+    for row in rows:
+        if owner(row) not in count:
+            continue
+        count[owner(row)] += 1
+        if row.state is ShardState.RUNNING and not row.pinned:
+            movable[owner(row)].append(row.shard)
+    weight = sum(t.capacity for t in targets)
+    total = sum(count.values())
+    fair = {t.node: total * t.capacity / weight for t in targets}
+    moves: list[tuple[int, NodeId]] = []
+    while len(moves) < moves_max:
+        givers = [n for n in count if movable[n]]
+        if not givers:
+            break
+        heaviest = max(givers, key=lambda n: (count[n] - fair[n], n))
+        lightest = min(count, key=lambda n: (count[n] - fair[n], n))
+        # a hair below two: fair shares are fractions
+        if (count[heaviest] - fair[heaviest]) - (count[lightest] - fair[lightest]) < 2 - 1e-9:
+            break
+        moves.append((movable[heaviest].pop(), lightest))
+        count[heaviest] -= 1
+        count[lightest] += 1
+    return moves

@@ -1,0 +1,342 @@
+"""The shard coordinator: on the oldest `singleton` member, under the lease `shard-coordinator`.
+
+What its driver owes it: one `StoreAnswered` for each `StoreCall`, whenever it comes; a `Tick` at least every 100 ms;
+`NodesChanged` when the entity members or the oldest `singleton` member change. Effects are carried out in order.
+Messages may be lost, repeated or late.
+
+What it promises: no region hears of a row that isn't durable; every row was written under a term of the lease, which
+the store checks (I1); when the lease's safe end has passed, it decides nothing, whatever answers are still to come.
+At most one change of the table is in flight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from node.core.check import invariant
+from node.core.clock import MS
+from node.core.ids import NodeId
+from node.core.rng import Rng
+from node.sharding.effects import (
+    Broadcast,
+    CoordinatorEvent,
+    DrainAccepted,
+    DrainRequested,
+    Effect,
+    MoveRequested,
+    NodesChanged,
+    Note,
+    Received,
+    Refused,
+    Reply,
+    Send,
+    Stepdown,
+    StoreAnswered,
+    StoreCall,
+    Tick,
+    UndrainRequested,
+)
+from node.sharding.lease import Lease
+from node.sharding.messages import (
+    CoordinatorElected,
+    CoordinatorLost,
+    DrainWanted,
+    HandOffDone,
+    HomesWanted,
+    PlacementVersion,
+)
+from node.sharding.nodes import EntityNodes, ShardingSettings
+from node.sharding.tenure import Tenure
+from node.store.port import (
+    AcquireLease,
+    Answer,
+    Conflict,
+    Fenced,
+    LeaseGranted,
+    LeaseHeld,
+    Placement,
+    PlacementWritten,
+    ReadPlacement,
+    ReleaseLease,
+    Request,
+    StoreFailed,
+    WritePlacement,
+)
+
+LEASE = "shard-coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class MoveView:
+    """One move in progress, for people."""
+
+    shard: int
+    source: str
+    target: str
+    state: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorStatus:
+    """What this node's coordinator does: `active` when it has read the table under its lease.
+
+    `draining` is the shards left per draining node; `causes` why each shard is where it is, as far as this tenure
+    knows.
+    """
+
+    term: int
+    active: bool
+    held_by: str
+    version: int
+    moves: tuple[MoveView, ...]
+    draining: tuple[tuple[str, int], ...]
+    causes: tuple[tuple[int, str], ...]
+    receipts_late: int
+
+
+class Coordinator:
+    """See the module. One per node with the role `singleton`; it idles while another node is the oldest."""
+
+    def __init__(self, me: NodeId, settings: ShardingSettings, rng: Rng) -> None:
+        self._me = me
+        self._settings = settings
+        self._rng = rng
+        self._lease = Lease(LEASE, str(me), settings.lease_ms)
+        self._nodes = EntityNodes()
+        self._draining: set[NodeId] = set()
+        self._stepped_down = False
+        self._tenure: Tenure | None = None
+        self._active = False
+        self._tag = 0
+        self._calls: dict[int, Request] = {}
+        self._table_call = 0  # the tag of the table's read or write in flight, 0 for none
+        self._table_call_after_ns = 0
+        self._stale = True
+        self._digest_ns = 0
+
+    def step(self, event: CoordinatorEvent, now_ns: int) -> list[Effect]:
+        """Take one event; the effects, in order."""
+        out: list[Effect] = []
+        if self._lease.expired(now_ns):
+            self._lose("expired", out)
+        match event:
+            case Tick():
+                self._tick(now_ns, out)
+            case NodesChanged():
+                self._nodes_changed(event.nodes, now_ns, out)
+            case Received():
+                self._received(event, now_ns, out)
+            case StoreAnswered():
+                self._answered(event.tag, event.answer, now_ns, out)
+            case MoveRequested():
+                acting = self._acting()
+                out.extend(
+                    acting.move(event.shard, event.to, event.tag) if acting else [_not_coordinator(event.tag)]
+                )
+            case DrainRequested():
+                out.extend(self._drain_requested(event, now_ns))
+            case UndrainRequested():
+                for node in [n for n in self._draining if n.name == event.node]:
+                    self._undrain(node, now_ns, out)
+            case Stepdown():
+                self._stepped_down = True
+        self._drive(now_ns, out)
+        return out
+
+    def status(self) -> CoordinatorStatus:
+        tenure = self._tenure
+        counts = tenure.table.counts() if tenure else {}
+        moves = tenure.moves.values() if tenure else ()
+        return CoordinatorStatus(
+            term=self._lease.term,
+            active=self._active,
+            held_by=self._lease.held_by,
+            version=tenure.table.version if tenure else 0,
+            moves=tuple(
+                MoveView(m.shard, str(m.source), str(m.target or ""), m.state.value, m.cause) for m in moves
+            ),
+            draining=tuple(sorted((str(n), counts.get(n, 0)) for n in self._draining)),
+            causes=tuple(sorted(tenure.causes.items())) if tenure else (),
+            receipts_late=tenure.receipts_late if tenure else 0,
+        )
+
+    def validate(self) -> None:
+        """The relations between parts that always hold."""
+        invariant((self._tenure is not None) == self._lease.held, "coordinator-tenure", term=self._lease.term)
+        invariant(not self._active or self._tenure is not None, "coordinator-active")
+        if self._tenure:
+            for shard, move in self._tenure.moves.items():
+                invariant(move.epoch == self._tenure.table.rows[shard].epoch, "coordinator-move", move=move)
+
+    # ---- events
+
+    def _acting(self) -> Tenure | None:
+        return self._tenure if self._active else None
+
+    def _tick(self, now_ns: int, out: list[Effect]) -> None:
+        acting = self._acting()
+        if acting is None:
+            return
+        out.extend(acting.tick(now_ns))
+        if now_ns >= self._digest_ns:
+            self._digest_ns = now_ns + self._settings.digest_ms * MS
+            out.append(Broadcast(PlacementVersion(acting.table.version, acting.term)))
+
+    def _nodes_changed(self, nodes: EntityNodes, now_ns: int, out: list[Effect]) -> None:
+        self._nodes = nodes
+        self._draining &= nodes.live()
+        if nodes.coordinator != self._me:
+            self._stepped_down = False
+        if self._tenure:
+            out.extend(self._tenure.nodes_changed(nodes, now_ns))
+
+    def _received(self, event: Received, now_ns: int, out: list[Effect]) -> None:
+        acting = self._acting()
+        match event.message:
+            case HandOffDone() as done if acting:
+                out.extend(acting.handoff_done(event.sender, done, now_ns))
+            case HomesWanted(version=version) if acting:
+                if version < acting.table.version:
+                    out.append(Send(event.sender.name, acting.homes()))
+            case DrainWanted(on=True):
+                if event.sender in self._nodes.live() and event.sender not in self._draining:
+                    self._drain(event.sender, now_ns, out)
+            case DrainWanted(on=False):
+                self._undrain(event.sender, now_ns, out)
+            case _:
+                pass  # for who coordinates; the sender asks again
+
+    def _drain_requested(self, event: DrainRequested, now_ns: int) -> list[Effect]:
+        acting = self._acting()
+        if acting is None:
+            return [_not_coordinator(event.tag)]
+        node = next((n.node for n in self._nodes.nodes if n.node.name == event.node), None)
+        if node is None:
+            return [Reply(event.tag, Refused("no_such_node", event.node))]
+        if all(t.node == node for t in acting.targets):
+            return [Reply(event.tag, Refused("no_other_target", event.node))]
+        out: list[Effect] = []
+        self._drain(node, now_ns, out)
+        return [Reply(event.tag, DrainAccepted(len(acting.table.owned_by(node)))), *out]
+
+    def _drain(self, node: NodeId, now_ns: int, out: list[Effect]) -> None:
+        self._draining.add(node)
+        if self._tenure:
+            out.extend(self._tenure.targets_changed(now_ns))
+
+    def _undrain(self, node: NodeId, now_ns: int, out: list[Effect]) -> None:
+        if node not in self._draining:
+            return
+        self._draining.discard(node)
+        if self._tenure:
+            out.extend(self._tenure.undrained(node, now_ns))
+            out.extend(self._tenure.targets_changed(now_ns))
+
+    # ---- the store's answers
+
+    def _answered(self, tag: int, answer: Answer, now_ns: int, out: list[Effect]) -> None:
+        request = self._calls.pop(tag, None)
+        if isinstance(request, AcquireLease):
+            self._lease_answered(answer, now_ns, out)
+        elif tag == self._table_call:
+            self._table_call = 0
+            if isinstance(request, WritePlacement):
+                self._write_answered(request, answer, now_ns, out)
+            else:
+                self._read_answered(answer, now_ns, out)
+
+    def _lease_answered(self, answer: Answer, now_ns: int, out: list[Effect]) -> None:
+        match answer:
+            case LeaseGranted(term=term, ttl_ms=ttl_ms):
+                if self._lease.granted(term, ttl_ms):
+                    self._begin(now_ns, out)
+                if self._lease.expired(now_ns):
+                    self._lose("expired", out)
+            case LeaseHeld(holder=holder, left_ms=left_ms):
+                self._lose("held_by_other", out)
+                # never longer than a renewal's distance, since a holder may give it up early
+                retry_ms = min(left_ms, self._settings.lease_ms // 3) + self._rng.randrange(50) + 1
+                self._lease.refused(holder, retry_ms, now_ns)
+            case _:
+                self._lease.failed(now_ns)
+
+    def _begin(self, now_ns: int, out: list[Effect]) -> None:
+        if self._tenure:
+            out.append(Note(CoordinatorLost(str(self._me), self._tenure.term, "new_term")))
+        self._tenure = Tenure(self._lease.term, self._settings, self._nodes, self._draining, now_ns)
+        self._active = False
+        self._stale = True
+        self._table_call = 0
+        self._table_call_after_ns = 0
+        out.append(Note(CoordinatorElected(str(self._me), self._lease.term)))
+
+    def _lose(self, reason: str, out: list[Effect]) -> None:
+        """Stop at once; answers still to come find nobody."""
+        if self._tenure is None:
+            return
+        term = self._tenure.term
+        out.extend(
+            Reply(m.reply_tag, Refused("coordinator_lost", reason))
+            for m in self._tenure.moves.values()
+            if m.reply_tag is not None
+        )
+        self._tenure = None
+        self._active = False
+        self._table_call = 0
+        request = self._lease.drop()
+        if reason == "stepped_down":
+            self._call(request, out)
+        out.append(Note(CoordinatorLost(str(self._me), term, reason)))
+
+    def _read_answered(self, answer: Answer, now_ns: int, out: list[Effect]) -> None:
+        if self._tenure and isinstance(answer, Placement):
+            self._stale = False
+            self._active = True
+            out.extend(self._tenure.read(answer, now_ns))
+        else:
+            self._table_call_after_ns = now_ns + self._settings.digest_ms * MS // 5
+
+    def _write_answered(self, request: WritePlacement, answer: Answer, now_ns: int, out: list[Effect]) -> None:
+        match answer:
+            case PlacementWritten(version=version) if self._tenure:
+                out.extend(self._tenure.written(request.rows, version, now_ns))
+            case Fenced():
+                self._lose("fenced", out)
+            case Conflict():
+                self._stale = True
+            case StoreFailed(definite=definite):
+                self._stale = not definite  # what may have been written must be read before the next decision
+                self._table_call_after_ns = now_ns + self._settings.digest_ms * MS // 5
+            case _:
+                self._stale = True
+
+    # ---- what is to be done next
+
+    def _drive(self, now_ns: int, out: list[Effect]) -> None:
+        if self._nodes.coordinator != self._me or self._stepped_down:
+            self._lose("stepped_down", out)
+            return
+        if self._lease.due(now_ns):
+            self._call(self._lease.ask(now_ns), out)
+        tenure = self._tenure
+        if tenure is None or self._table_call or now_ns < self._table_call_after_ns:
+            return
+        if self._stale:
+            self._table_call = self._call(ReadPlacement(), out)
+            return
+        rows = tenure.decide(now_ns)
+        if rows:
+            request = WritePlacement(LEASE, str(self._me), tenure.term, tenure.table.version, rows)
+            self._table_call = self._call(request, out)
+
+    def _call(self, request: Request, out: list[Effect]) -> int:
+        self._tag += 1
+        if not isinstance(request, ReleaseLease):
+            self._calls[self._tag] = request
+        out.append(StoreCall(self._tag, request))
+        return self._tag
+
+
+def _not_coordinator(tag: int) -> Reply:
+    return Reply(tag, Refused("not_coordinator"))

@@ -1,0 +1,71 @@
+"""What sharding needs to know of membership, as one frozen value: who may own shards, and who coordinates.
+
+The engine makes an `EntityNodes` from its cluster view each time that changes. A node that is merely unreachable stays
+in it, marked so: its shards are taken from it only once membership has removed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from node.core import limits
+from node.core.ids import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class EntityNode:
+    """One member with the role `entity` that is up, leaving or exiting.
+
+    `capacity` is its weight (> 0), `version` its app version, dotted numbers. `leaving`: its shards are to be moved
+    away. `cordoned`: it keeps what it has and gets no more.
+    """
+
+    node: NodeId
+    capacity: float = 1.0
+    version: str = "0"
+    reachable: bool = True
+    leaving: bool = False
+    cordoned: bool = False
+
+    @property
+    def takes_shards(self) -> bool:
+        return self.reachable and not self.leaving and not self.cordoned
+
+
+@dataclass(frozen=True, slots=True)
+class EntityNodes:
+    """The entity members, and the oldest `singleton` member that isn't handing over (None: nobody is known)."""
+
+    nodes: tuple[EntityNode, ...] = ()
+    coordinator: NodeId | None = None
+
+    def live(self) -> frozenset[NodeId]:
+        return frozenset(n.node for n in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingSettings:
+    """The periods and bounds of one cluster's sharding; the same on every node. Milliseconds and counts."""
+
+    shard_count: int = 256
+    min_entity_nodes: int = 1
+    lease_ms: int = limits.coordinator_lease_ms
+    first_wait_ms: int = limits.first_placement_wait_ms
+    handoff_ms: int = limits.handoff_ms_max
+    handoff_resend_ms: int = limits.handoff_resend_ms
+    moves_at_once: int = limits.moves_at_once_max
+    moves_ratio: float = limits.moves_ratio_max
+    rebalance_after_ms: int = limits.rebalance_after_ms
+    digest_ms: int = limits.placement_digest_ms
+    buffer_messages: int = limits.region_buffer_messages_max
+    buffer_ms: int = limits.region_buffer_ms_max
+
+    @property
+    def moves_max(self) -> int:
+        """How many shards may be on their way at one time: both limits hold, but never fewer than one."""
+        return max(1, min(self.moves_at_once, int(self.moves_ratio * self.shard_count)))
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """An order over dotted app versions; what isn't a number counts as zero, so that a development build is oldest."""
+    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
