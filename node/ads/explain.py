@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from node.ads.serveindex import PoolVersion
 from node.ads.view import AuctionInfo
 from node.wire.registry import wire_type
 
@@ -18,6 +19,7 @@ FILTERED = "filtered"
 REFUSED = "refused"
 
 # Reasons: stable words, so that a script can match them.
+NOT_APPROVED = "not_approved"
 WRONG_SIZE = "wrong_size"
 WRONG_CATEGORY = "not_auctioned_for_page"
 STALE = "classification_too_old"
@@ -68,3 +70,4 @@ class ServeDecision(msgspec.Struct, frozen=True):
     auction: AuctionInfo | None = None
     view_version_ms: int = 0
     reason: str = ""
+    pool: PoolVersion | None = None

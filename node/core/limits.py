@@ -112,3 +112,15 @@ bus_events_max = 1_000  # per subscriber; a slower one is told what it lost
 remember_page_entities = 500  # refs held per shard while it is being remembered
 remember_tick_ms = 50  # starts are paced in batches of this length
 executors_close_ms_max = 5_000  # a stopping node waits this long for blocking work, then leaves it
+
+# --- replicator
+replica_key_bytes_max = 511  # LMDB's own bound on a key
+replica_commit_entries_max = 10_000  # one transaction's worth when a failing disk has let changes pile up
+replica_records_max = 2_000  # entries or versions in one message: four such messages stay below frame_items_max
+replica_in_flight_bytes_max = 1 << 20  # deltas on their way to one peer; a slow peer waits, it doesn't queue up
+replica_wants_max = 20_000  # keys known to be missing that wait to be fetched from one peer; later rounds find the rest
+replica_away_feeds_max = 64  # peers that can't be reached whose place in the log is remembered
+replica_index_page_entries = 500  # read per tick while the key index is built: a few milliseconds of the loop
+replica_collect_entries = 500  # lapsed entries forgotten per tick
+replica_hlc_reserve_ms = 1_000  # the durable clock mark runs ahead by this: what a crash loses is not reissued
+requests_held_max = 1_000  # per site, while its ad server learns what it needs; more are refused

@@ -1,0 +1,400 @@
+"""A site's ad server: fills the ServeIndex from auctions, serves from this node's replica, counts beacons.
+
+Nothing in it is durable: the site teaches it when it starts. Approval is a gate twice (I8): only approved candidates
+are put into a view, and a view's candidate is served only while its creative is approved.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from node.actors.actor import Context, Failed, ReplyTo
+from node.ads import explain
+from node.ads import messages as m
+from node.ads.creative_stats import RollingStats
+from node.ads.decide import SlotDecision, decide_slot, first_choices, outcomes
+from node.ads.entities.beacons import Beacon, JudgedBeacon, click_query, impression_query, judge
+from node.ads.explain import ServeDecision
+from node.ads.hosts import same_host
+from node.ads.keys import serve_key
+from node.ads.money import impression_cost_micros
+from node.ads.serveindex import ServeIndex
+from node.ads.taxonomy import load_taxonomy
+from node.ads.view import merge_auction
+from node.core import limits
+from node.core.ids import EntityRef
+
+VIEW_TTL_MS = 120 * 60_000
+SITE_TIMEOUT_MS = 2_000
+RETRY_MS = 500
+RESERVE_TIMEOUT_MS = 400
+CONFIRM_TIMEOUT_MS = 2_000
+
+
+class _Learned(msgspec.Struct, frozen=True):
+    outcome: Any
+
+
+class _Learn(msgspec.Struct, frozen=True):
+    pass
+
+
+class _ReserveAnswer(msgspec.Struct, frozen=True):
+    batch: int
+    slot: int
+    request_id: str
+    payer: str
+    outcome: Any
+
+
+class _Confirmed(msgspec.Struct, frozen=True):
+    beacon: JudgedBeacon
+    reply_to: ReplyTo
+    outcome: Any
+
+
+class _Settled(msgspec.Struct, frozen=True):
+    """An answer that nothing depends on."""
+
+    outcome: Any
+
+
+class _Batch(msgspec.Struct):
+    """One request under way. `votes` counts, per slot, the payers that agreed to the present choice."""
+
+    reply_to: ReplyTo
+    url: str
+    decisions: list[SlotDecision]
+    votes: dict[int, dict[str, bool]]
+    waiting: set[int]
+
+
+class AdServer:
+    """In memory only, remembered."""
+
+    def __init__(self, site: str, index: ServeIndex) -> None:
+        self._site = site
+        self._index = index
+        self._settings: m.SiteSettings | None = None
+        self._approved: frozenset[str] = frozenset()
+        self._pages: dict[str, m.PageEntry] = {}
+        self._stats = RollingStats()
+        self._held: deque[tuple[ReplyTo, m.BatchSelect]] = deque(maxlen=limits.requests_held_max)
+        self._batches: dict[int, _Batch] = {}
+        self._batch_count = 0
+        self._decisions: deque[ServeDecision] = deque(maxlen=limits.decisions_kept_per_site)
+        self._draws: np.random.Generator = np.random.default_rng(0)
+        self.served_count = 0
+        self.requests_count = 0
+
+    def start(self, ctx: Context, state: None) -> None:
+        self._draws = np.random.default_rng(ctx.rng.getrandbits(64))
+        self._learn(ctx)
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        match message:
+            case m.BatchSelect():
+                self._select(ctx, ctx.reply_later(), message)
+            case _ReserveAnswer():
+                self._reserve_answered(ctx, message)
+            case m.CandidatesCollected():
+                self._collect(ctx, message)
+            case m.SiteSettings():
+                self._learned(ctx, message)
+            case _Learned(outcome):
+                if isinstance(outcome, m.SiteSettings):
+                    self._learned(ctx, outcome)
+                else:
+                    self._refuse_held(ctx, outcome)
+            case _Learn():
+                self._learn(ctx)
+            case m.PageMarked(entry):
+                self._pages[entry.url] = entry
+            case m.Track():
+                self._track(ctx, message)
+            case _Confirmed():
+                self._tracked(ctx, message)
+            case m.GetDecision():
+                self._explain(ctx, message)
+            case _Settled():
+                pass
+            case _:
+                ctx.reject(f"an ad server does not understand {type(message).__name__}")
+
+    # ---- learning from the site
+
+    def _learn(self, ctx: Context) -> None:
+        ctx.ask(EntityRef("site", self._site), m.AdServerStarted(), SITE_TIMEOUT_MS, _Learned)
+
+    def _learned(self, ctx: Context, settings: m.SiteSettings) -> None:
+        self._settings = settings
+        self._approved = frozenset(settings.approved)
+        self._pages = {page.url: page for page in settings.pages}
+        while self._held:
+            reply_to, request = self._held.popleft()
+            self._select(ctx, reply_to, request)
+
+    def _refuse_held(self, ctx: Context, outcome: Any) -> None:
+        unknown = isinstance(outcome, Failed) and "there is no site" in outcome.detail
+        while unknown and self._held:
+            reply_to, _ = self._held.popleft()
+            ctx.answer(reply_to, m.BatchSelected("unknown_site"))
+        if unknown:
+            ctx.passivate()
+        else:
+            ctx.after("learn", RETRY_MS, _Learn())
+
+    # ---- auctions
+
+    def _collect(self, ctx: Context, collected: m.CandidatesCollected) -> None:
+        if self._settings is None:
+            return  # the auctioneer repeats what it knows; a view must never be built without the approvals
+        now_ms = ctx.wall_ms()
+        waiting: dict[str, m.PendingCreative] = {}
+        for pool in collected.pools:
+            approved = [c for c in pool.candidates if c.creative_id in self._approved]
+            for candidate in pool.candidates:
+                if candidate.creative_id not in self._approved:
+                    known = waiting.get(candidate.creative_id)
+                    waiting[candidate.creative_id] = m.PendingCreative(
+                        candidate.creative_id,
+                        candidate.campaign_id,
+                        candidate.advertiser_id,
+                        (*(known.slots if known else ()), pool.slot),
+                        now_ms,
+                    )
+            key = serve_key(self._site, pool.slot)
+            existing = self._index.read(key)
+            merged = merge_auction(
+                existing,
+                approved,
+                collected.auction,
+                absent_campaigns=collected.absent,
+                now_ms=now_ms,
+                expires_at_ms=now_ms + VIEW_TTL_MS,
+            )
+            if merged is not None:
+                self._index.put(self._site, key, merged)
+            elif existing is not None:
+                self._index.remove(self._site, key)
+        if waiting:
+            ctx.tell(EntityRef("site", self._site), m.QueuePending(tuple(waiting.values())))
+
+    # ---- serving
+
+    def _select(self, ctx: Context, reply_to: ReplyTo, request: m.BatchSelect) -> None:
+        settings = self._settings
+        if settings is None:
+            if len(self._held) == self._held.maxlen:
+                ctx.answer_reject(reply_to, "starting: too many requests wait for the site")
+            else:
+                self._held.append((reply_to, request))
+            return
+        self.requests_count += 1
+        if settings.suspended:
+            ctx.answer(reply_to, m.BatchSelected("suspended"))
+            return
+        if not same_host(request.host, settings.host):
+            ctx.answer(reply_to, m.BatchSelected("host_refused"))
+            return
+        now_ms = ctx.wall_ms()
+        page = self._pages.get(request.url)
+        fresh = page is not None and now_ms - page.classified_at_ms <= settings.window_ms
+        reach = load_taxonomy().expand_with_hops(c for c, _ in page.categories) if page and fresh else {}
+        decisions = [
+            decide_slot(
+                slot,
+                self._index.read(serve_key(self._site, slot.slot)),
+                reach,
+                lambda creative: self._stats.of(creative, now_ms),
+                approved=self._approved.__contains__,
+                floor_micros=settings.floor_micros,
+                bid_weight=settings.bid_weight,
+                rng=self._draws,
+            )
+            for slot in request.slots
+        ]
+        first_choices(decisions)
+        self._batch_count += 1
+        batch = _Batch(reply_to, request.url, decisions, {}, set())
+        self._batches[self._batch_count] = batch
+        for number, decision in enumerate(decisions):
+            if decision.chosen is not None:
+                self._reserve(ctx, self._batch_count, batch, number)
+        self._finish_if_done(ctx, self._batch_count, batch)
+
+    def _reserve(self, ctx: Context, batch_number: int, batch: _Batch, slot: int) -> None:
+        decision = batch.decisions[slot]
+        choice = decision.chosen
+        if choice is None:
+            return
+        decision.request_id = f"{ctx.rng.getrandbits(128):032x}"
+        batch.votes[slot] = {}
+        batch.waiting.add(slot)
+        request_id = decision.request_id
+        reserve = m.Reserve(request_id, impression_cost_micros(choice.price_micros), ctx.wall_ms())
+        for payer, ref in _payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
+            ctx.ask(
+                ref,
+                reserve,
+                RESERVE_TIMEOUT_MS,
+                lambda outcome, payer=payer: _ReserveAnswer(batch_number, slot, request_id, payer, outcome),  # type: ignore[misc]
+            )
+
+    def _reserve_answered(self, ctx: Context, answer: _ReserveAnswer) -> None:
+        batch = self._batches.get(answer.batch)
+        if batch is None or batch.decisions[answer.slot].request_id != answer.request_id:
+            return
+        outcome = answer.outcome
+        agreed = isinstance(outcome, m.Reserved) and outcome.outcome in ("reserved", "repeated")
+        votes = batch.votes[answer.slot]
+        votes[answer.payer] = agreed
+        decision = batch.decisions[answer.slot]
+        choice = decision.chosen
+        if choice is None or len(votes) < 2:
+            return
+        batch.waiting.discard(answer.slot)
+        if not all(votes.values()):
+            for _, ref in _payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
+                ctx.tell(ref, m.Release(answer.request_id))
+            reason = explain.BUDGET if isinstance(outcome, m.Reserved) else explain.NO_ANSWER
+            self._refused(ctx, answer.batch, batch, answer.slot, reason)
+        self._finish_if_done(ctx, answer.batch, batch)
+
+    def _refused(self, ctx: Context, batch_number: int, batch: _Batch, slot: int, reason: str) -> None:
+        decision = batch.decisions[slot]
+        if decision.chosen is None:
+            return
+        refused = decision.chosen.candidate
+        for other in batch.decisions:
+            other.refused.update(
+                {c.creative_id: reason for c in other.pool if c.campaign_id == refused.campaign_id}
+            )
+        others = [d.chosen.candidate for d in batch.decisions if d is not decision and d.chosen is not None]
+        decision.chosen = decision.next_choice(
+            {candidate.campaign_id for candidate in others}, {candidate.creative_id for candidate in others}
+        )
+        decision.request_id = ""
+        if decision.chosen is not None:
+            self._reserve(ctx, batch_number, batch, slot)
+
+    def _finish_if_done(self, ctx: Context, number: int, batch: _Batch) -> None:
+        settings = self._settings
+        if batch.waiting or settings is None:
+            return
+        del self._batches[number]
+        now_ms = ctx.wall_ms()
+        results: list[m.SlotOutcome] = []
+        for decision in batch.decisions:
+            self._decisions.append(self._record(decision, batch.url, now_ms))
+            results.append(self._outcome(decision, batch.url, settings, now_ms))
+        page = self._pages.get(batch.url)
+        left_ms = page.classified_at_ms + settings.window_ms - now_ms if page else 0
+        ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0)))
+
+    def _outcome(self, decision: SlotDecision, url: str, settings: m.SiteSettings, now_ms: int) -> m.SlotOutcome:
+        choice = decision.chosen
+        if choice is None:
+            return m.SlotOutcome(decision.request.slot, None, self._why_empty(decision))
+        self.served_count += 1
+        candidate = choice.candidate
+        beacon = Beacon(
+            self._site, url, decision.request.slot, candidate, choice.price_micros, decision.request_id, now_ms
+        )
+        return m.SlotOutcome(
+            decision.request.slot,
+            m.Winner(
+                candidate.creative_id,
+                candidate.campaign_id,
+                candidate.advertiser_id,
+                candidate.asset_url,
+                candidate.landing_url,
+                candidate.mime,
+                candidate.width,
+                candidate.height,
+                candidate.category,
+                choice.price_micros,
+                decision.request_id,
+                impression_query(beacon, settings.secret),
+                click_query(beacon, settings.secret),
+            ),
+        )
+
+    def _why_empty(self, decision: SlotDecision) -> str:
+        if decision.view is None:
+            return "no_pool"
+        if not decision.pool:
+            return "no_eligible_candidate"
+        return "all_refused"
+
+    def _record(self, decision: SlotDecision, url: str, now_ms: int) -> ServeDecision:
+        choice = decision.chosen
+        page = self._pages.get(url)
+        return ServeDecision(
+            decision.request_id or f"empty-{self._batch_count}",
+            now_ms,
+            self._site,
+            decision.request.slot,
+            url,
+            tuple(category for category, _ in page.categories) if page else (),
+            outcomes(decision, lambda creative: self._stats.of(creative, now_ms)),
+            choice.candidate.creative_id if choice else "",
+            choice.runner_up if choice else "",
+            choice.price_micros if choice else 0,
+            decision.floor_micros,
+            decision.bid_weight,
+            decision.view.auction_of(choice.candidate) if choice and decision.view else None,
+            decision.view.version_ms if decision.view else 0,
+            "" if choice else self._why_empty(decision),
+            self._index.version(serve_key(self._site, decision.request.slot)),
+        )
+
+    def _explain(self, ctx: Context, query: m.GetDecision) -> None:
+        for decision in reversed(self._decisions):
+            if query.request_id and decision.request_id != query.request_id:
+                continue
+            if query.slot and decision.slot_id != query.slot:
+                continue
+            if query.page and decision.page_url != query.page:
+                continue
+            ctx.reply(decision)
+            return
+        ctx.reject("no such decision is remembered")
+
+    # ---- beacons
+
+    def _track(self, ctx: Context, track: m.Track) -> None:
+        if self._settings is None:
+            ctx.reject("starting: the site has not answered yet")
+            return
+        verdict, beacon = judge(self._site, track, self._settings.secret, ctx.wall_ms())
+        if beacon is None:
+            ctx.reply(m.Tracked(verdict))
+            return
+        reply_to = ctx.reply_later()
+        campaign, advertiser = EntityRef("campaign", track.campaign), EntityRef("advertiser", track.advertiser)
+        if track.event == "imp":
+            confirm = m.Confirm(track.request_id, self._site, track.creative)
+            ctx.ask(advertiser, confirm, CONFIRM_TIMEOUT_MS, _Settled)
+            ctx.ask(campaign, confirm, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
+        else:
+            click = m.RecordClick(track.request_id, self._site, track.creative)
+            ctx.ask(campaign, click, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
+
+    def _tracked(self, ctx: Context, confirmed: _Confirmed) -> None:
+        outcome, beacon = confirmed.outcome, confirmed.beacon
+        if not isinstance(outcome, m.Confirmed):
+            ctx.answer_reject(confirmed.reply_to, "the campaign did not answer; send the beacon again")
+            return
+        if outcome.counted:
+            seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
+            self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
+        ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
+
+
+def _payers(campaign: str, advertiser: str) -> tuple[tuple[str, EntityRef], ...]:
+    return (("campaign", EntityRef("campaign", campaign)), ("advertiser", EntityRef("advertiser", advertiser)))

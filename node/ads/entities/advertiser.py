@@ -1,0 +1,97 @@
+"""An advertiser: its campaigns and the daily budget above theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Context
+from node.ads import messages as m
+from node.ads.budget import BudgetState, open_budget
+from node.ads.entities.account import Account
+from node.core.errors import BadInput
+from node.wire.registry import wire_type
+
+
+@wire_type("state.advertiser")
+class AdvertiserState(msgspec.Struct, frozen=True):
+    advertiser: str
+    name: str
+    budget: BudgetState
+    campaigns: tuple[str, ...] = ()
+    status: str = "active"
+
+
+class Advertiser:
+    """Durable. Reserves and confirms beside the campaign, under the same request ids, so that neither overspends."""
+
+    def __init__(self, advertiser: str) -> None:
+        self._advertiser = advertiser
+        self._state: AdvertiserState | None = None
+
+    def start(self, ctx: Context, state: AdvertiserState | None) -> None:
+        self._state = state
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        if isinstance(message, m.CreateAdvertiser):
+            self._create(ctx, message)
+            return
+        if self._state is None:
+            ctx.reject(f"there is no advertiser {self._advertiser!r}")
+            return
+        match message:
+            case m.GetAdvertiser():
+                ctx.reply(self._info(ctx, self._state))
+            case m.AttachCampaign(campaign):
+                self._attach(ctx, self._state, campaign)
+            case m.Reserve() | m.Confirm() | m.Release():
+                self._money(ctx, self._state, message)
+            case _:
+                ctx.reject(f"an advertiser does not understand {type(message).__name__}")
+
+    def _create(self, ctx: Context, message: m.CreateAdvertiser) -> None:
+        try:
+            budget = open_budget(message.daily_budget_micros, message.timezone, now_ms=ctx.wall_ms())
+        except BadInput as error:
+            ctx.reject(str(error))
+            return
+        known = self._state
+        if known is None:
+            self._state = AdvertiserState(self._advertiser, message.name, budget)
+            ctx.persist(self._state, reply=self._info(ctx, self._state))
+        elif (known.name, known.budget.daily_budget_micros, known.budget.timezone) == (
+            message.name,
+            message.daily_budget_micros,
+            message.timezone,
+        ):
+            ctx.reply(msgspec.structs.replace(self._info(ctx, known), changed=False))
+        else:
+            ctx.reject(f"conflict: advertiser {self._advertiser!r} exists with other values")
+
+    def _attach(self, ctx: Context, state: AdvertiserState, campaign: str) -> None:
+        if campaign in state.campaigns:
+            ctx.reply(m.Accepted(changed=False))
+            return
+        self._state = msgspec.structs.replace(state, campaigns=(*state.campaigns, campaign))
+        ctx.persist(self._state, reply=m.Accepted())
+
+    def _money(self, ctx: Context, state: AdvertiserState, message: m.Reserve | m.Confirm | m.Release) -> None:
+        change = Account(state.budget).apply(message, ctx.wall_ms())
+        if change.budget is state.budget:
+            ctx.reply(change.reply)
+            return
+        self._state = msgspec.structs.replace(state, budget=change.budget)
+        ctx.persist(self._state, reply=change.reply)
+
+    def _info(self, ctx: Context, state: AdvertiserState) -> m.AdvertiserInfo:
+        today = Account(state.budget).today(ctx.wall_ms())
+        return m.AdvertiserInfo(
+            state.advertiser,
+            state.name,
+            state.status,
+            today.daily_budget_micros,
+            today.spent_micros,
+            today.timezone,
+            state.campaigns,
+        )

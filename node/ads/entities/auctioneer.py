@@ -1,0 +1,275 @@
+"""A site's auctions, run ahead of impressions: which campaigns bid for each page, in which order.
+
+It keeps its pages in memory only and learns them from the site when it starts. Pages are auctioned in rounds: all
+categories of the round's pages are asked once each, and every page's pools follow from the answers. A bidder that
+does not answer, or answers that it is not complete, is *unknown*: its page is auctioned again soon, and nothing that
+it offered before is taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Context
+from node.ads import messages as m
+from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_offers, rank_categories
+from node.ads.taxonomy import load_taxonomy
+from node.ads.view import AuctionInfo, CandidateView
+from node.core import limits
+from node.core.hashing import spread_ms, stripe_of
+from node.core.ids import EntityRef
+
+BIDDER_TIMEOUT_MS = 800
+DEBOUNCE_MS = 1_000
+PERIOD_MS = 5 * 60_000
+SITE_TIMEOUT_MS = 2_000
+RETRY_MS = 1_000
+RETRIES_MAX = 30
+
+
+class _Learned(msgspec.Struct, frozen=True):
+    """The site's answer to `AuctioneerStarted`."""
+
+    outcome: Any
+
+
+class _Bid(msgspec.Struct, frozen=True):
+    round: int
+    category: str
+    outcome: Any
+
+
+class _Run(msgspec.Struct, frozen=True):
+    pass
+
+
+class _Periodic(msgspec.Struct, frozen=True):
+    pass
+
+
+class _Round(msgspec.Struct):
+    """One round under way: its pages with their triggers, and what the categories answered so far."""
+
+    number: int
+    urls: dict[str, str]
+    waiting: set[str]
+    answers: dict[str, m.CategoryBidResponse]
+
+
+class Auctioneer:
+    """In memory only, remembered: it starts with its shard."""
+
+    def __init__(self, site: str) -> None:
+        self._site = site
+        self._ref_site = EntityRef("site", site)
+        self._ref_adserver = EntityRef("adserver", site)
+        self._pages: dict[str, m.PageEntry] = {}
+        self._slots: dict[str, m.SlotSpec] = {}
+        self._floor_micros = 0
+        self._dirty: dict[str, str] = {}
+        self._awarded: dict[str, frozenset[str]] = {}
+        self._retries: dict[str, int] = {}
+        self._round: _Round | None = None
+        self._rounds = 0
+        self._armed = False
+
+    def start(self, ctx: Context, state: None) -> None:
+        ctx.subscribe(m.CAMPAIGN_CHANGED)
+        ctx.every("periodic", PERIOD_MS, _Periodic(), first_ms=spread_ms(self._site, PERIOD_MS))
+        self._learn(ctx)
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        match message:
+            case m.RestoreClassifications():
+                ctx.reply(self._restore(ctx, message))
+            case m.Reevaluate(urls, trigger):
+                self._mark(ctx, urls or tuple(self._pages), trigger, DEBOUNCE_MS)
+            case m.CampaignChanged(_, categories):
+                self._mark(ctx, self._pages_reaching(categories), "campaign", DEBOUNCE_MS)
+            case _Learned(outcome):
+                if isinstance(outcome, m.RestoreClassifications):
+                    self._restore(ctx, outcome)
+                else:
+                    ctx.after("learn", RETRY_MS, _Periodic())
+            case _Bid():
+                self._answered(ctx, message)
+            case _Run():
+                self._armed = False
+                self._run(ctx)
+            case _Periodic():
+                if self._pages:
+                    self._mark(ctx, tuple(self._pages), "periodic", 0)
+                else:
+                    self._learn(ctx)
+            case _:
+                ctx.reject(f"an auctioneer does not understand {type(message).__name__}")
+
+    # ---- pages
+
+    def _learn(self, ctx: Context) -> None:
+        ctx.ask(self._ref_site, m.AuctioneerStarted(), SITE_TIMEOUT_MS, _Learned)
+
+    def _restore(self, ctx: Context, message: m.RestoreClassifications) -> m.Restored:
+        self._slots = {slot.slot: slot for slot in message.slots}
+        self._floor_micros = message.floor_micros
+        newer = [
+            entry
+            for entry in message.entries
+            if message.force
+            or entry.url not in self._pages
+            or self._pages[entry.url].classified_at_ms < entry.classified_at_ms
+        ]
+        for entry in newer:
+            self._pages[entry.url] = entry
+        delay_ms = 0 if message.trigger == "classification" else DEBOUNCE_MS
+        self._mark(ctx, tuple(entry.url for entry in newer), message.trigger, delay_ms)
+        return m.Restored(len(newer), len(message.entries) - len(newer))
+
+    def _pages_reaching(self, categories: Sequence[str]) -> tuple[str, ...]:
+        taxonomy = load_taxonomy()
+        wanted = set(categories)
+        return tuple(
+            url
+            for url, page in self._pages.items()
+            if not wanted.isdisjoint(taxonomy.expand_with_hops(category for category, _ in page.categories))
+        )
+
+    def _mark(self, ctx: Context, urls: Sequence[str], trigger: str, delay_ms: int) -> None:
+        if not urls:
+            return
+        for url in urls:
+            self._dirty.setdefault(url, trigger)
+        if delay_ms == 0:
+            self._run(ctx)
+        else:
+            self._run_in(ctx, delay_ms)
+
+    # ---- rounds
+
+    def _run_in(self, ctx: Context, delay_ms: int) -> None:
+        # Not re-armed while it is armed: a stream of changes must not postpone the auction for ever.
+        if not self._armed:
+            self._armed = True
+            ctx.after("run", delay_ms, _Run())
+
+    def _run(self, ctx: Context) -> None:
+        if self._round is not None or not self._dirty:
+            return
+        urls = {url: self._dirty[url] for url in list(self._dirty)[: limits.auction_round_pages_max]}
+        for url in urls:
+            del self._dirty[url]
+        self._rounds += 1
+        categories = sorted({category for url in urls for category in self._fan_out(url)})
+        self._round = _Round(self._rounds, urls, set(categories), {})
+        sizes = tuple(sorted({(slot.width, slot.height) for slot in self._slots.values()}))
+        request = m.CategoryBidRequest(self._site, sizes, self._floor_micros)
+        for category in categories:
+            self._ask_bidder(ctx, category, request)
+        if not categories:
+            self._finish(ctx, self._round)
+
+    def _ask_bidder(self, ctx: Context, category: str, request: m.CategoryBidRequest) -> None:
+        number = self._rounds
+        bidder = EntityRef("category-bidder", f"{category}|{stripe_of(self._site)}")
+        ctx.ask(bidder, request, BIDDER_TIMEOUT_MS, lambda outcome: _Bid(number, category, outcome))
+
+    def _fan_out(self, url: str) -> dict[str, int]:
+        page = self._pages.get(url)
+        if page is None:
+            return {}
+        ranked = rank_categories(page.categories, {})
+        return fan_out(load_taxonomy(), [category for category, _ in ranked])
+
+    def _answered(self, ctx: Context, bid: _Bid) -> None:
+        current = self._round
+        if current is None or bid.round != current.number:
+            return
+        current.waiting.discard(bid.category)
+        if isinstance(bid.outcome, m.CategoryBidResponse):
+            current.answers[bid.category] = bid.outcome
+        if not current.waiting:
+            self._finish(ctx, current)
+
+    def _finish(self, ctx: Context, finished: _Round) -> None:
+        self._round = None
+        again: list[str] = []
+        for url, trigger in finished.urls.items():
+            page = self._pages.get(url)
+            if page is not None and not self._auction(ctx, page, trigger, finished):
+                again.append(url)
+        self._retry(ctx, again, [url for url in finished.urls if url not in again])
+        if any(trigger != "late-bidder" for trigger in self._dirty.values()):
+            self._run(ctx)
+
+    def _retry(self, ctx: Context, again: list[str], settled: list[str]) -> None:
+        for url in settled:
+            self._retries.pop(url, None)
+        for url in again:
+            attempt = self._retries.get(url, 0) + 1
+            if attempt <= RETRIES_MAX:
+                self._retries[url] = attempt
+                self._dirty.setdefault(url, "late-bidder")
+            else:
+                self._retries.pop(url)  # the periodic auction takes it up again
+        if again:
+            self._run_in(ctx, RETRY_MS)
+
+    def _auction(self, ctx: Context, page: m.PageEntry, trigger: str, finished: _Round) -> bool:
+        """Auctions one page from the round's answers; false when an answer was missing or not complete."""
+        hops = self._fan_out(page.url)
+        known = [finished.answers[category] for category in hops if category in finished.answers]
+        late = len(hops) - sum(answer.complete for answer in known)
+        offers = [
+            msgspec.structs.replace(offer, ancestor_hops=hops[answer.category])
+            for answer in known
+            for offer in answer.offers
+        ]
+        ordered = order_offers(offers)
+        rejected = sum(answer.rejected_by_floor for answer in known)
+        info = AuctionInfo(
+            f"{self._site}:{ctx.wall_ms()}:{finished.number}",
+            trigger,
+            ctx.wall_ms(),
+            page.url,
+            tuple(category for category, _ in page.categories),
+            self._floor_micros,
+        )
+        pools = tuple(
+            m.SlotPool(name, tuple(_candidate(o, page, info) for o in ordered if _fits(o, self._slots[name])))
+            for name in page.slots
+            if name in self._slots
+        )
+        campaigns = frozenset(offer.campaign_id for offer in ordered)
+        absent = () if late else tuple(sorted(self._awarded.get(page.url, frozenset()) - campaigns))
+        self._awarded[page.url] = campaigns if not late else campaigns | self._awarded.get(page.url, frozenset())
+        ctx.tell(self._ref_adserver, m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, absent))
+        report = tuple((pool.slot, len(pool.candidates), rejected, late) for pool in pools)
+        ctx.tell(self._ref_site, m.AuctionReport(page.url, report))
+        return late == 0
+
+
+def _fits(offer: Offer, slot: m.SlotSpec) -> bool:
+    return (offer.width, offer.height) == (slot.width, slot.height)
+
+
+def _candidate(offer: Offer, page: m.PageEntry, info: AuctionInfo) -> CandidateView:
+    return CandidateView(
+        offer.creative_id,
+        offer.campaign_id,
+        offer.advertiser_id,
+        offer.asset_url,
+        offer.landing_url,
+        offer.landing_domain,
+        offer.mime,
+        offer.width,
+        offer.height,
+        offer.category,
+        offer.cpm_micros,
+        page.classified_at_ms,
+        decayed_score(PRIOR_WEIGHT, offer.ancestor_hops),
+        offer.ancestor_hops,
+        info.auction_id,
+    )

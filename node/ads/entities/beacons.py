@@ -1,0 +1,96 @@
+"""The tracking urls of a served ad, and what a beacon that comes back is worth."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import msgspec
+
+from node.ads import messages as m
+from node.ads.money import format_money
+from node.ads.tracking import TrackedEvent, Verdict, bucket_of, sign, verify
+from node.ads.view import CandidateView
+
+URL_VERSION = "1"
+
+
+class Beacon(msgspec.Struct, frozen=True):
+    """What one served ad's urls say; `price_micros` is the clearing CPM."""
+
+    site: str
+    url: str
+    slot: str
+    candidate: CandidateView
+    price_micros: int
+    request_id: str
+    now_ms: int
+
+
+class JudgedBeacon(msgspec.Struct, frozen=True):
+    """A beacon whose signature holds."""
+
+    event: str
+    creative: str
+
+
+def impression_query(beacon: Beacon, secret: bytes) -> str:
+    """The query string of the impression url."""
+    return _query(beacon, "imp", secret)
+
+
+def click_query(beacon: Beacon, secret: bytes) -> str:
+    """The query string of the click url."""
+    return _query(beacon, "click", secret)
+
+
+def judge(site: str, track: m.Track, secret: bytes, now_ms: int) -> tuple[str, JudgedBeacon | None]:
+    """The verdict in a word, and the beacon when it is valid."""
+    event = TrackedEvent(
+        site,
+        track.url,
+        track.slot,
+        track.creative,
+        track.version,
+        track.bucket,
+        track.event,
+        track.campaign,
+        track.advertiser,
+        track.cpm,
+        track.request_id,
+    )
+    verdict = verify(event, track.token, secret, now_ms=now_ms)
+    if verdict is not Verdict.VALID:
+        return verdict.value, None
+    return verdict.value, JudgedBeacon(track.event, track.creative)
+
+
+def _query(beacon: Beacon, name: str, secret: bytes) -> str:
+    candidate = beacon.candidate
+    event = TrackedEvent(
+        beacon.site,
+        beacon.url,
+        beacon.slot,
+        candidate.creative_id,
+        URL_VERSION,
+        str(bucket_of(beacon.now_ms)),
+        name,
+        candidate.campaign_id,
+        candidate.advertiser_id,
+        format_money(beacon.price_micros),
+        beacon.request_id,
+    )
+    return urlencode(
+        {
+            "pub": event.pub,
+            "url": event.url,
+            "slot": event.slot,
+            "cid": event.creative,
+            "v": event.version,
+            "b": event.bucket,
+            "tok": sign(event, secret),
+            "camp": event.campaign,
+            "adv": event.advertiser,
+            "cpm": event.cpm,
+            "rid": event.request_id,
+        }
+    )

@@ -1,0 +1,221 @@
+"""A campaign: what it pays, for which categories, with which creatives, out of which budget.
+
+It pushes its standing bid (`Quote`) to the bidders of its categories whenever it changes and every minute, so that an
+auction is answered from state. It registers with the campaign directory until that acknowledges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from node.actors.actor import Context, Failed
+from node.ads import messages as m
+from node.ads.budget import BudgetState, open_budget
+from node.ads.entities.account import Account
+from node.ads.facts import Click, Impression
+from node.core.errors import BadInput
+from node.core.hashing import STRIPE_COUNT, spread_ms
+from node.core.ids import EntityRef, SingletonRef
+from node.core.limits import clicks_remembered_max
+from node.wire.registry import wire_type
+
+DIRECTORY = SingletonRef("campaign-directory")
+QUOTE_PERIOD_MS = 60_000
+REGISTER_TIMEOUT_MS = 2_000
+
+
+@wire_type("state.campaign")
+class CampaignState(msgspec.Struct, frozen=True):
+    """`clicked` holds the request ids whose click was counted, oldest first, bounded."""
+
+    campaign: str
+    advertiser: str
+    name: str
+    max_cpm_micros: int
+    categories: tuple[str, ...]
+    budget: BudgetState
+    creatives: tuple[m.CreativeSpec, ...] = ()
+    status: str = "active"
+    impressions: int = 0
+    clicks: int = 0
+    clicked: tuple[str, ...] = ()
+
+
+class _Announce(msgspec.Struct, frozen=True):
+    """Time to push the quote and to register; `changed` when something in it is new."""
+
+    changed: bool
+
+
+class _Registered(msgspec.Struct, frozen=True):
+    ok: bool
+
+
+class Campaign:
+    """Durable, remembered: it announces itself after every start, without traffic."""
+
+    def __init__(self, campaign: str) -> None:
+        self._campaign = campaign
+        self._state: CampaignState | None = None
+        self._attempt = 0
+
+    def start(self, ctx: Context, state: CampaignState | None) -> None:
+        self._state = state
+        if state is not None:
+            self._live(ctx)
+
+    def _live(self, ctx: Context) -> None:
+        ctx.subscribe(m.DIRECTORY_STARTED)
+        ctx.every("quote", QUOTE_PERIOD_MS, _Announce(False), first_ms=spread_ms(self._campaign, QUOTE_PERIOD_MS))
+        ctx.after("announce", 0, _Announce(True))
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        if isinstance(message, m.CreateCampaign):
+            self._create(ctx, message)
+            return
+        state = self._state
+        if state is None:
+            ctx.reject(f"there is no campaign {self._campaign!r}")
+            return
+        match message:
+            case m.GetCampaign():
+                ctx.reply(self._info(ctx, state))
+            case m.GetQuote():
+                ctx.reply(self._quote(ctx, state))
+            case m.AddCreative(spec):
+                self._add_creative(ctx, state, spec)
+            case m.Reserve() | m.Confirm() | m.Release():
+                self._money(ctx, state, message)
+            case m.RecordClick():
+                self._click(ctx, state, message)
+            case _Announce(changed):
+                self._announce(ctx, state, changed)
+            case m.DirectoryStarted():
+                self._register(ctx, state)
+            case _Registered(ok):
+                self._registered(ctx, ok)
+            case _:
+                ctx.reject(f"a campaign does not understand {type(message).__name__}")
+
+    # ---- creation and creatives
+
+    def _create(self, ctx: Context, message: m.CreateCampaign) -> None:
+        known = self._state
+        if known is not None:
+            same = (known.advertiser, known.name, known.max_cpm_micros, known.categories) == (
+                message.advertiser,
+                message.name,
+                message.max_cpm_micros,
+                message.categories,
+            ) and known.budget.daily_budget_micros == message.daily_budget_micros
+            if same:
+                ctx.reply(msgspec.structs.replace(self._info(ctx, known), changed=False))
+            else:
+                ctx.reject(f"conflict: campaign {self._campaign!r} exists with other values")
+            return
+        try:
+            budget = open_budget(message.daily_budget_micros, message.timezone, now_ms=ctx.wall_ms())
+        except BadInput as error:
+            ctx.reject(str(error))
+            return
+        self._state = CampaignState(
+            self._campaign, message.advertiser, message.name, message.max_cpm_micros, message.categories, budget
+        )
+        ctx.persist(self._state, reply=self._info(ctx, self._state))
+        self._live(ctx)
+
+    def _add_creative(self, ctx: Context, state: CampaignState, spec: m.CreativeSpec) -> None:
+        known = next((c for c in state.creatives if c.creative == spec.creative), None)
+        if known == spec:
+            ctx.reply(m.Accepted(changed=False))
+        elif known is not None:
+            ctx.reject(f"conflict: creative {spec.creative!r} exists with other values")
+        else:
+            self._state = msgspec.structs.replace(state, creatives=(*state.creatives, spec))
+            ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))
+
+    # ---- money
+
+    def _money(self, ctx: Context, state: CampaignState, message: m.Reserve | m.Confirm | m.Release) -> None:
+        change = Account(state.budget).apply(message, ctx.wall_ms())
+        if change.budget is state.budget:
+            ctx.reply(change.reply)
+            return
+        facts: tuple[msgspec.Struct, ...] = ()
+        impressions = state.impressions
+        if isinstance(message, m.Confirm) and change.counted:
+            impressions += 1
+            facts = (
+                Impression(message.request_id, message.site, self._campaign, message.creative, change.spent_micros),
+            )
+        self._state = msgspec.structs.replace(state, budget=change.budget, impressions=impressions)
+        ctx.persist(self._state, facts=facts, reply=change.reply)
+
+    def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
+        if message.request_id in state.clicked:
+            ctx.reply(m.Confirmed(False))
+            return
+        clicked = (*state.clicked, message.request_id)[-clicks_remembered_max:]
+        self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=clicked)
+        fact = Click(message.request_id, message.site, self._campaign, message.creative)
+        ctx.persist(self._state, facts=(fact,), reply=m.Confirmed(True))
+
+    # ---- the standing bid
+
+    def _announce(self, ctx: Context, state: CampaignState, changed: bool) -> None:
+        quote = self._quote(ctx, state)
+        for category in state.categories:
+            for stripe in range(STRIPE_COUNT):
+                ctx.tell(EntityRef("category-bidder", f"{category}|{stripe}"), quote)
+        self._register(ctx, state)
+        if changed:
+            ctx.publish(m.CAMPAIGN_CHANGED, m.CampaignChanged(self._campaign, state.categories))
+
+    def _register(self, ctx: Context, state: CampaignState) -> None:
+        categories = state.categories if state.status == "active" else ()
+        ready = m.CampaignReady(self._campaign, categories)
+        ctx.ask(DIRECTORY, ready, REGISTER_TIMEOUT_MS, lambda outcome: _Registered(not isinstance(outcome, Failed)))
+
+    def _registered(self, ctx: Context, ok: bool) -> None:
+        if ok:
+            self._attempt = 0
+            return
+        self._attempt = min(self._attempt + 1, 5)
+        ctx.after("register", 1_000 * 2**self._attempt, _Announce(False))
+
+    def _quote(self, ctx: Context, state: CampaignState) -> m.Quote:
+        return m.Quote(
+            state.campaign,
+            state.advertiser,
+            state.status == "active" and bool(state.creatives),
+            state.max_cpm_micros,
+            state.categories,
+            tuple(
+                m.QuotedCreative(
+                    c.creative, c.asset_url, c.landing_url, urlsplit(c.landing_url).hostname or "", c.mime, c.width,
+                    c.height,
+                )
+                for c in state.creatives
+            ),
+            ctx.wall_ms(),
+        )  # fmt: skip
+
+    def _info(self, ctx: Context, state: CampaignState) -> m.CampaignInfo:
+        today = Account(state.budget).today(ctx.wall_ms())
+        return m.CampaignInfo(
+            state.campaign,
+            state.advertiser,
+            state.name,
+            state.status,
+            state.max_cpm_micros,
+            today.daily_budget_micros,
+            today.spent_micros,
+            today.reserved_micros,
+            state.impressions,
+            state.clicks,
+            state.categories,
+            state.creatives,
+        )

@@ -1,0 +1,41 @@
+"""Facts: what happened, appended in the transaction of the state that it follows from. Never changed, never removed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.wire.registry import wire_type
+
+
+@wire_type("fact.page_classified")
+class PageClassified(msgspec.Struct, frozen=True):
+    site: str
+    url: str
+    categories: tuple[tuple[str, float], ...]
+    provider: str
+
+
+@wire_type("fact.creative_approved")
+class CreativeApproved(msgspec.Struct, frozen=True):
+    site: str
+    creative: str
+    campaign: str
+
+
+@wire_type("fact.impression")
+class Impression(msgspec.Struct, frozen=True):
+    """Counted once for each request id; `price_micros` is what the campaign's account was charged."""
+
+    request_id: str
+    site: str
+    campaign: str
+    creative: str
+    price_micros: int
+
+
+@wire_type("fact.click")
+class Click(msgspec.Struct, frozen=True):
+    request_id: str
+    site: str
+    campaign: str
+    creative: str

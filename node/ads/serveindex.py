@@ -1,0 +1,31 @@
+"""The ad core's port to the ServeIndex: local reads, and puts by the key's single writer."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from node.ads.view import ServeView
+
+
+class PoolVersion(msgspec.Struct, frozen=True):
+    """Which write a view is: see `replication.md` section 2."""
+
+    epoch: int
+    hlc: int
+    origin: str
+
+
+class ServeIndex(Protocol):
+    """This node's replica. `read` never leaves the process and answers None for what is absent or expired."""
+
+    def read(self, key: str) -> ServeView | None: ...
+
+    def version(self, key: str) -> PoolVersion | None: ...
+
+    def put(self, site: str, key: str, view: ServeView) -> None:
+        """Write under the fencing epoch of the site's shard. A node that lost the shard writes nothing."""
+        ...
+
+    def remove(self, site: str, key: str) -> None: ...

@@ -1,0 +1,51 @@
+"""Which campaigns bid on which category: a directory on the oldest `singleton` node.
+
+It keeps nothing: when it starts it says so, and every campaign registers again (and would within a minute anyway).
+Until it has been up for a moment it calls itself unsettled, so that nobody mistakes a start for an empty market.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from node.actors.actor import Context
+from node.ads import messages as m
+from node.core.clock import MS
+
+SETTLE_MS = 3_000
+
+
+class CampaignDirectory:
+    """In memory only."""
+
+    def __init__(self, _entity_id: str) -> None:
+        self._started_ns = 0
+        self._categories: dict[str, tuple[str, ...]] = {}
+        self._campaigns: dict[str, set[str]] = {}
+
+    def start(self, ctx: Context, state: None) -> None:
+        self._started_ns = ctx.now_ns()
+        ctx.publish(m.DIRECTORY_STARTED, m.DirectoryStarted(ctx.ref.id))
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        match message:
+            case m.CampaignReady(campaign, categories):
+                changed = self._register(campaign, categories)
+                ctx.reply(m.Accepted(changed))
+            case m.GetCampaignsFor(category):
+                settled = ctx.now_ns() - self._started_ns >= SETTLE_MS * MS
+                campaigns = tuple(sorted(self._campaigns.get(category, ())))
+                ctx.reply(m.CampaignsFor(category, campaigns, settled))
+            case _:
+                ctx.reject(f"the campaign directory does not understand {type(message).__name__}")
+
+    def _register(self, campaign: str, categories: tuple[str, ...]) -> bool:
+        known = self._categories.get(campaign, ())
+        if known == categories:
+            return False
+        for category in known:
+            self._campaigns[category].discard(campaign)
+        for category in categories:
+            self._campaigns.setdefault(category, set()).add(campaign)
+        self._categories[campaign] = categories
+        return True
