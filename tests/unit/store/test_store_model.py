@@ -1,0 +1,116 @@
+"""The embedded store answers as the reference does, whatever is asked in whatever order, across reopening."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from node.core.clock import MS, ManualClock
+from node.store import port
+from node.store.lmdb import LmdbStore
+from node.store.memory import MemoryStore
+
+KINDS = st.sampled_from(["page", "site", "site-x"])
+IDS = st.sampled_from(["a", "b", "a|b", "ü"])
+SHARDS = st.integers(0, 3)
+SMALL = st.integers(0, 3)
+NODES = st.sampled_from(["n1", "n2"])
+HOLDERS = st.sampled_from(["n1@1", "n2@1"])
+FACTS = st.lists(st.builds(port.Fact, st.just("t.f"), st.binary(max_size=3)), max_size=3).map(tuple)
+ROWS = st.lists(
+    st.builds(
+        port.ShardRow,
+        shard=st.integers(-1, 4),
+        node=st.sampled_from(["", "n1", "n2"]),
+        incarnation=st.integers(1, 2),
+        epoch=SMALL,
+        state=st.sampled_from(port.ShardState),
+        pinned=st.booleans(),
+    ),
+    max_size=3,
+).map(tuple)
+REQUESTS = st.one_of(
+    st.builds(port.NextIncarnation, NODES),
+    st.builds(port.ReadState, KINDS, IDS),
+    st.builds(port.WriteState, KINDS, IDS, st.just(1), SMALL, SMALL, st.binary(max_size=5), FACTS),
+    st.builds(port.WriteState, KINDS, IDS, SHARDS, SMALL, SMALL, st.binary(max_size=5), FACTS),
+    st.builds(
+        port.ListStates,
+        st.lists(KINDS, max_size=3).map(tuple),
+        st.none() | SHARDS,
+        st.none() | st.tuples(KINDS, IDS),
+        st.integers(1, 3),
+        st.booleans(),
+    ),
+    st.builds(port.ReadFacts, SMALL, st.integers(1, 3)),
+    st.builds(port.AcquireLease, st.just("c"), HOLDERS, st.sampled_from([50, 100])),
+    st.builds(port.ReleaseLease, st.just("c"), HOLDERS, SMALL),
+    st.builds(port.ReadPlacement),
+    st.builds(port.WritePlacement, st.just("c"), HOLDERS, SMALL, SMALL, ROWS),
+)
+IDENTITY = port.Identity("c", "n", shard_count=4, map_count=32, hash_version="x")
+
+
+class StoreModel(RuleBasedStateMachine):
+    @initialize()
+    def make(self) -> None:
+        self.path = Path(tempfile.mkdtemp())
+        self.clock = ManualClock()
+        self.reference = MemoryStore(self.clock)
+        self.store = LmdbStore(self.path, self.clock, map_bytes=1 << 20)
+        self.version = 0
+        self.both([port.Initialise(IDENTITY)])
+
+    def both(self, batch: list[port.Request]) -> list[port.Answer]:
+        expected = self.reference.apply(batch)
+        assert self.store.apply(batch) == expected
+        return expected
+
+    @rule(batch=st.lists(REQUESTS, min_size=1, max_size=6))
+    def ask(self, batch: list[port.Request]) -> None:
+        self.both(batch)
+
+    @rule(shard=SHARDS, node=NODES)
+    def allocate(self, shard: int, node: str) -> None:
+        """The way that succeeds, so that writes get behind the fence."""
+        (lease, table) = self.both([port.AcquireLease("c", "n1@1", 100), port.ReadPlacement()])
+        if isinstance(lease, port.LeaseGranted) and isinstance(table, port.Placement):
+            row = port.ShardRow(shard, node, 1, min(table.rows[shard].epoch + 1, 3), port.ShardState.RUNNING)
+            self.both([port.WritePlacement("c", "n1@1", lease.term, table.version, (row,))])
+
+    @rule(kind=KINDS, id_=IDS, shard=SHARDS, facts=FACTS, body=st.binary(max_size=5))
+    def write_as_owner(self, kind: str, id_: str, shard: int, facts: tuple[port.Fact, ...], body: bytes) -> None:
+        (table, found) = self.both([port.ReadPlacement(), port.ReadState(kind, id_)])
+        assert isinstance(table, port.Placement)
+        revision = found.revision if isinstance(found, port.Record) else 0
+        self.both([port.WriteState(kind, id_, shard, table.rows[shard].epoch, revision, body, facts)])
+
+    @rule(ms=st.sampled_from([1, 49, 100]))
+    def wait(self, ms: int) -> None:
+        self.clock.advance_ns(ms * MS)
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = LmdbStore(self.path, self.clock, map_bytes=1 << 20)
+
+    @invariant()
+    def same_everywhere(self) -> None:
+        kinds = ("page", "site", "site-x")
+        self.both([port.ReadPlacement(), port.ReadFacts(0, 5_000), port.ListStates(kinds)])
+        self.both([port.ListStates(kinds, shard, None, 500, bodies=False) for shard in range(4)])
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.path)
+
+
+StoreModel.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+TestStoreModel = StoreModel.TestCase
