@@ -1,0 +1,110 @@
+"""Failure detection by accrual (Hayashibara et al., 2004): how surprising a silence is, given past arrivals.
+
+`phi = -log10(P(silence lasts at least this long))` under a normal distribution of intervals whose mean is moved by
+the acceptable pause; the tail by the logistic approximation `y (1.5976 + 0.070566 y^2)`. Before the first arrivals
+two made-up samples stand in, so that a peer that never answers is noticed as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+
+from node.core import limits
+from node.core.ids import NodeId
+from node.gossip.settings import MembershipSettings
+
+
+class Arrivals:
+    """The heartbeat arrivals of one peer. `since_ns` is when watching began."""
+
+    __slots__ = ("_intervals", "_last_ns", "_settings", "_squares", "_sum")
+
+    def __init__(self, settings: MembershipSettings, since_ns: int) -> None:
+        self._settings = settings
+        self._last_ns = since_ns
+        self._intervals: deque[int] = deque()
+        self._sum = 0
+        self._squares = 0
+        quarter = settings.heartbeat_ns // 4
+        self._add(settings.heartbeat_ns - quarter)
+        self._add(settings.heartbeat_ns + quarter)
+
+    def arrived(self, now_ns: int, *, sample: bool = True) -> None:
+        """A heartbeat was answered. The gap that ended a failure is not sampled: it would dull the next detection."""
+        if sample and now_ns > self._last_ns:
+            self._add(now_ns - self._last_ns)
+        self._last_ns = max(self._last_ns, now_ns)
+
+    def forgive(self, late_ns: int) -> None:
+        """This process itself was not running for so long: the silence was ours."""
+        self._last_ns += late_ns
+
+    def phi(self, now_ns: int) -> float:
+        """Suspicion; 1 means a tenth of such silences are harmless, 12 one in 10^12; infinite when beyond floats."""
+        count = len(self._intervals)
+        mean = self._sum / count
+        deviation = math.sqrt(max(self._squares / count - mean * mean, 0.0))
+        deviation = max(deviation, float(self._settings.deviation_min_ns))
+        y = (now_ns - self._last_ns - mean - self._settings.acceptable_pause_ns) / deviation
+        exponent = -y * (1.5976 + 0.070566 * y * y)
+        if exponent < -700:
+            return math.inf
+        if exponent > 700:
+            return 0.0
+        e = math.exp(exponent)
+        return -math.log10(e / (1.0 + e) if y > 0 else 1.0 - 1.0 / (1.0 + e))
+
+    def available(self, now_ns: int) -> bool:
+        return self.phi(now_ns) < self._settings.threshold
+
+    def _add(self, interval_ns: int) -> None:
+        if len(self._intervals) == limits.detector_samples_max:
+            old = self._intervals.popleft()
+            self._sum -= old
+            self._squares -= old * old
+        self._intervals.append(interval_ns)
+        self._sum += interval_ns
+        self._squares += interval_ns * interval_ns
+
+
+class Watch:
+    """The peers that this node watches, by incarnation."""
+
+    def __init__(self, settings: MembershipSettings) -> None:
+        self._settings = settings
+        self._arrivals: dict[NodeId, Arrivals] = {}
+        self._answered: dict[NodeId, int] = {}
+        self._sequence = 0
+
+    def assign(self, subjects: Iterable[NodeId], now_ns: int) -> None:
+        """Watch exactly these; a new one has the made-up samples and the pause to give its first answer."""
+        self._arrivals = {s: self._arrivals.get(s) or Arrivals(self._settings, now_ns) for s in subjects}
+        self._answered = {s: self._answered.get(s, 0) for s in self._arrivals}
+
+    def beat(self) -> tuple[int, list[NodeId]]:
+        """The next heartbeat's sequence, and who gets it."""
+        self._sequence += 1
+        return self._sequence, list(self._arrivals)
+
+    def answered(self, subject: NodeId, sequence: int, now_ns: int) -> bool:
+        """An answer came; False, and nothing changes, if the subject isn't watched, was never sent this one, or has
+        answered it or a later one: repeats would make the rhythm look faster than it is."""
+        arrivals = self._arrivals.get(subject)
+        if arrivals is None or not self._answered[subject] < sequence <= self._sequence:
+            return False
+        self._answered[subject] = sequence
+        arrivals.arrived(now_ns, sample=arrivals.available(now_ns))
+        return True
+
+    def available(self, now_ns: int) -> dict[NodeId, bool]:
+        return {subject: arrivals.available(now_ns) for subject, arrivals in self._arrivals.items()}
+
+    def phi(self, now_ns: int) -> dict[NodeId, float]:
+        """Suspicion of each watched peer, for `node show`."""
+        return {subject: arrivals.phi(now_ns) for subject, arrivals in self._arrivals.items()}
+
+    def forgive(self, late_ns: int) -> None:
+        for arrivals in self._arrivals.values():
+            arrivals.forgive(late_ns)
