@@ -1,0 +1,111 @@
+"""One entity's place in the runtime. An idle cell is this slotted object and nothing else: what it needs only at
+times (mailbox, writer, timers, kept replies, failures) is made when needed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from node.actors.actor import Actor, EntityType
+from node.actors.mailbox import Mail, Mailbox
+from node.actors.supervision import Failures, Fault
+from node.core.ids import EntityRef
+
+if TYPE_CHECKING:
+    from node.actors.bus import Subscription
+    from node.actors.context import CellTimer
+    from node.actors.persist import Writer
+    from node.actors.timers import Due
+
+
+class Phase(enum.Enum):
+    """A cell's life. Mail waits in LOADING and BACKOFF, is refused in QUARANTINED, bounces in STOPPING."""
+
+    LOADING = "loading"
+    RUNNING = "running"
+    BACKOFF = "backoff"
+    QUARANTINED = "quarantined"
+    STOPPING = "stopping"
+    GONE = "gone"
+
+
+@dataclass(slots=True, eq=False)
+class Shard:
+    """A shard that this node owns under `epoch`. `cells` is ordered by their start."""
+
+    number: int
+    epoch: int
+    cells: dict[Cell, None] = field(default_factory=dict)
+    stopping: bool = False
+    fenced: bool = False
+    on_stopped: list[Callable[[], None]] = field(default_factory=list)
+
+
+class Extras:
+    """What a cell has only at times."""
+
+    __slots__ = ("failures", "fault", "kept", "restart_due", "store_failures", "subscriptions", "timers")
+
+    def __init__(self) -> None:
+        self.failures: Failures | None = None
+        self.store_failures: Failures | None = None
+        self.fault: Fault | None = None
+        self.kept: dict[int, Mail] = {}
+        self.subscriptions: list[Subscription] = []
+        self.timers: dict[str, CellTimer] = {}
+        self.restart_due = False
+
+
+class Cell:
+    """`open` counts asks and piped calls without outcome; `leaving` is set when the cell is to passivate."""
+
+    __slots__ = (
+        "actor",
+        "extras",
+        "idle",
+        "leaving",
+        "mailbox",
+        "open",
+        "phase",
+        "ref",
+        "revision",
+        "scheduled",
+        "shard",
+        "type",
+        "used_ns",
+        "writer",
+    )
+
+    def __init__(self, ref: EntityRef, entity_type: EntityType, shard: Shard, now_ns: int) -> None:
+        self.ref = ref
+        self.type = entity_type
+        self.shard = shard
+        self.phase = Phase.LOADING
+        self.actor: Actor | None = None
+        self.mailbox: Mailbox | None = None
+        self.writer: Writer | None = None
+        self.extras: Extras | None = None
+        self.idle: Due | None = None
+        self.scheduled = False
+        self.leaving = False
+        self.open = 0
+        self.revision = 0
+        self.used_ns = now_ns
+
+    def extra(self) -> Extras:
+        """The extras, made if need be."""
+        if self.extras is None:
+            self.extras = Extras()
+        return self.extras
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.mailbox is None else len(self.mailbox)
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing waits, is being written, is awaited or is owed: it may passivate."""
+        extras = self.extras
+        return not self.mailbox and self.writer is None and not self.open and not (extras and extras.kept)

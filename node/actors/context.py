@@ -1,0 +1,202 @@
+"""The effects that a handler may ask for; the contract is `node.actors.actor.Context`.
+
+A context lives for one run of its cell and is closed after it: whoever keeps one and uses it later is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from node.actors import routing
+from node.actors.actor import Adapter, Failed, Failure, ReplyTo
+from node.actors.cell import Cell
+from node.actors.kernel import Kernel
+from node.actors.mailbox import Mail, Origin
+from node.actors.persist import Staged, stage
+from node.core.clock import MS
+from node.core.errors import LocalProtocolError
+from node.core.ids import EntityRef, Ref
+from node.core.rng import Rng
+
+if TYPE_CHECKING:
+    from node.actors.bus import Subscription
+    from node.actors.lifecycle import Lifecycle
+
+
+class CellTimer:
+    """A keyed timer. `period_ns` 0: single-shot. At most one message of it waits in the mailbox."""
+
+    __slots__ = ("_cell", "_due_ns", "_kernel", "key", "live", "message", "period_ns", "queued")
+
+    def __init__(self, kernel: Kernel, cell: Cell, key: str, message: object, due_ns: int, period_ns: int) -> None:
+        self.live = True
+        self.queued = False
+        self.key = key
+        self.message = message
+        self.period_ns = period_ns
+        self._due_ns = due_ns
+        self._kernel = kernel
+        self._cell = cell
+        kernel.timers.add(due_ns, self)
+
+    def fire(self, now_ns: int) -> None:
+        kernel = self._kernel
+        if self.period_ns:
+            self._due_ns = max(self._due_ns + self.period_ns, now_ns)  # what a slow turn missed is not made up for
+            kernel.timers.add(self._due_ns, self)
+        if self.queued:
+            kernel.count("timers_coalesced")
+            return
+        self.queued = True
+        kernel.post(self._cell, Mail(Origin.TIMER, self, kernel.me))
+
+
+class CellContext:
+    """One run's context. `mail` is the mail being handled, None for a bare tell; `staged` its persists."""
+
+    __slots__ = ("_cell", "_kernel", "_lifecycle", "mail", "now", "staged", "trace")
+
+    def __init__(self, kernel: Kernel, lifecycle: Lifecycle, cell: Cell, now_ns: int) -> None:
+        self._kernel = kernel
+        self._lifecycle = lifecycle
+        self._cell: Cell | None = cell
+        self.now = now_ns
+        self.mail: Mail | None = None
+        self.trace = ""
+        self.staged: list[Staged] = []
+
+    def close(self) -> None:
+        self._cell = None
+
+    @property
+    def ref(self) -> EntityRef:
+        return self._here().ref
+
+    @property
+    def rng(self) -> Rng:
+        return self._kernel.rng
+
+    def now_ns(self) -> int:
+        return self.now
+
+    def wall_ms(self) -> int:
+        return self._kernel.clock.wall_ms()
+
+    def tell(self, to: Ref, message: msgspec.Struct) -> None:
+        self._here()
+        routing.tell(self._kernel, self._lifecycle, to, message, self.trace)
+
+    def ask(self, to: Ref, message: msgspec.Struct, timeout_ms: int, then: Adapter) -> None:
+        routing.ask(self._kernel, self._lifecycle, to, message, timeout_ms, self._here(), then, self.trace)
+
+    def reply(self, message: msgspec.Struct) -> None:
+        self._here()
+        self._kernel.check(message)
+        if self.mail is not None:
+            self._kernel.answer(self.mail, message)
+
+    def reject(self, reason: str) -> None:
+        self._here()
+        if self.mail is not None:
+            self._kernel.fail(self.mail, Failed(Failure.REJECTED, reason))
+
+    def reply_later(self) -> ReplyTo:
+        cell = self._here()
+        token = self._lifecycle.next_token()
+        if self.mail is not None and self.mail.origin is Origin.ASK:
+            cell.extra().kept[token] = self.mail
+        return ReplyTo(token)
+
+    def answer(self, to: ReplyTo, message: msgspec.Struct) -> None:
+        self._kernel.check(message)
+        mail = self._kept(to)
+        if mail is not None:
+            self._kernel.answer(mail, message)
+
+    def answer_reject(self, to: ReplyTo, reason: str) -> None:
+        mail = self._kept(to)
+        if mail is not None:
+            self._kernel.fail(mail, Failed(Failure.REJECTED, reason))
+
+    def persist(
+        self,
+        state: msgspec.Struct,
+        *,
+        facts: Sequence[msgspec.Struct] = (),
+        reply: msgspec.Struct | None = None,
+        then: object | None = None,
+    ) -> None:
+        cell = self._here()
+        self.staged.append(stage(self._kernel, cell, state, facts, self.mail, reply, then, self.trace))
+
+    def pipe(self, executor: str, fn: Callable[..., Any], *args: Any, then: Adapter) -> None:
+        cell = self._here()
+        kernel = self._kernel
+        trace = self.trace
+
+        def finished(value: object) -> None:
+            cell.open -= 1
+            kernel.post(cell, Mail(Origin.OUTCOME, value, kernel.me, trace=trace, adapter=then))
+
+        cell.open += 1
+        if not kernel.ports.execute(executor, fn, args, lambda value: kernel.later(finished, value)):
+            cell.open -= 1
+            kernel.count("executor_saturated")
+            routing.no_answer(kernel, cell, then, Failed(Failure.SATURATED, executor), trace)
+
+    def after(self, key: str, delay_ms: int, message: object) -> None:
+        self._timer(key, delay_ms, message, 0)
+
+    def every(self, key: str, period_ms: int, message: object, *, first_ms: int | None = None) -> None:
+        if period_ms <= 0:
+            raise LocalProtocolError(f"timer {key!r} has the period {period_ms} ms")
+        self._timer(key, period_ms if first_ms is None else first_ms, message, period_ms * MS)
+
+    def cancel(self, key: str) -> None:
+        extras = self._here().extras
+        timer = extras.timers.pop(key, None) if extras is not None else None
+        if timer is not None:
+            self._kernel.timers.cancel(timer)
+
+    def publish(self, topic: str, event: msgspec.Struct) -> None:
+        self._here()
+        self._kernel.check(event)
+        self._kernel.bus.publish(topic, event)
+        self._kernel.ports.publish(topic, event)
+
+    def subscribe(self, topic: str) -> None:
+        cell = self._here()
+        kernel = self._kernel
+        held = cell.extra().subscriptions
+        if any(subscription.topic == topic for subscription in held):
+            return
+
+        def ready(subscription: Subscription) -> None:
+            kernel.post(cell, Mail(Origin.NOTICE, subscription, kernel.me))
+
+        held.append(kernel.bus.subscribe(topic, ready))
+
+    def passivate(self) -> None:
+        self._here().leaving = True
+
+    def _timer(self, key: str, delay_ms: int, message: object, period_ns: int) -> None:
+        cell = self._here()
+        self.cancel(key)
+        due_ns = self.now + max(delay_ms, 0) * MS
+        cell.extra().timers[key] = CellTimer(self._kernel, cell, key, message, due_ns, period_ns)
+
+    def _kept(self, to: ReplyTo) -> Mail | None:
+        extras = self._here().extras
+        mail = extras.kept.pop(to.token, None) if extras is not None else None
+        if mail is None:
+            self._kernel.count("answered_unknown")
+        return mail
+
+    def _here(self) -> Cell:
+        cell = self._cell
+        if cell is None:
+            raise LocalProtocolError("a context is valid only inside a handler of its own cell")
+        return cell

@@ -1,0 +1,136 @@
+"""The run queue: which cell handles mail next, and for how long.
+
+A turn ends after `dispatcher_slice_ns` or `dispatcher_steps_max` steps, so that sockets, timers and heartbeats are
+never starved; within it a cell handles at most `dispatcher_throughput_messages`. The runtime's own calls (answers of
+the store, outcomes, stops) go before any mail.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from node.actors.bus import Subscription
+from node.actors.cell import Cell, Phase
+from node.actors.context import CellContext, CellTimer
+from node.actors.kernel import Kernel
+from node.actors.lifecycle import Lifecycle
+from node.actors.mailbox import Mail, Origin
+from node.core import limits
+
+_SKIP: Final = object()
+
+
+class Dispatcher:
+    """Runs handlers, and only here."""
+
+    def __init__(self, kernel: Kernel, lifecycle: Lifecycle) -> None:
+        self._kernel = kernel
+        self._lifecycle = lifecycle
+        self.handled = 0
+
+    def turn(self, now_ns: int) -> bool:
+        """Timers that are due, then calls and cells; True when more work waits."""
+        kernel = self._kernel
+        inbox, queue, mono_ns = kernel.inbox, kernel.queue, kernel.clock.mono_ns
+        kernel.begin_turn()
+        try:
+            kernel.timers.fire_due(now_ns)
+            until_ns = mono_ns() + limits.dispatcher_slice_ns
+            for _ in range(limits.dispatcher_steps_max):
+                if inbox:
+                    fn, args = inbox.popleft()
+                    fn(*args)
+                elif queue:
+                    self._run(queue.popleft(), until_ns)
+                else:
+                    break
+                if mono_ns() >= until_ns:
+                    break
+        finally:
+            kernel.in_turn = False
+        return bool(inbox or queue)
+
+    def _run(self, cell: Cell, until_ns: int) -> None:
+        kernel = self._kernel
+        cell.scheduled = False
+        mailbox, actor = cell.mailbox, cell.actor
+        if mailbox is None or actor is None:
+            return
+        receive, mono_ns = actor.receive, kernel.clock.mono_ns
+        now = cell.used_ns
+        context = CellContext(kernel, self._lifecycle, cell, now)
+        kernel.current = cell
+        left = limits.dispatcher_throughput_messages
+        item: Any = None
+        fault: Exception | None = None
+        try:
+            while mailbox and left:
+                left -= 1
+                item = mailbox.popleft()
+                context.now = now = mono_ns()
+                if type(item) is Mail:
+                    message = self._open(cell, context, item, now)
+                    if message is _SKIP:
+                        continue
+                else:
+                    message = item
+                    if context.mail is not None:
+                        context.mail = None
+                        context.trace = ""
+                receive(context, message)
+                if context.staged:
+                    self._lifecycle.persistence.commit(cell, context.staged)
+                    context.staged = []
+                if now >= until_ns:
+                    break
+        except Exception as error:
+            fault = error
+        context.close()
+        kernel.current = None
+        self.handled += limits.dispatcher_throughput_messages - left
+        cell.used_ns = now
+        if fault is not None:
+            mail = item if type(item) is Mail else Mail(Origin.TELL, item, kernel.me)
+            self._lifecycle.failed(cell, fault, mail)
+            return
+        if mailbox:
+            kernel.schedule(cell)
+        elif cell.mailbox is mailbox:
+            cell.mailbox = None
+        if cell.leaving or cell.phase is not Phase.RUNNING:
+            self._lifecycle.settle(cell)
+
+    def _open(self, cell: Cell, context: CellContext, mail: Mail, now_ns: int) -> Any:
+        """The message in a mail, _SKIP when it is not to be handled any more."""
+        kernel = self._kernel
+        context.mail = mail
+        context.trace = mail.trace
+        message = mail.message
+        if mail.deadline_ns and now_ns >= mail.deadline_ns:
+            kernel.dead.count("late", kernel.name_of(message))
+            return _SKIP
+        if mail.adapter is not None:
+            return mail.adapter(message)
+        if mail.origin is Origin.TIMER:
+            return self._of_timer(cell, message)
+        if mail.origin is Origin.NOTICE:
+            return self._of_notice(cell, mail, message)
+        return message
+
+    def _of_timer(self, cell: Cell, timer: CellTimer) -> Any:
+        timer.queued = False
+        if not timer.live:
+            return _SKIP  # cancelled or replaced after it fired
+        if not timer.period_ns and cell.extras is not None:
+            timer.live = False
+            cell.extras.timers.pop(timer.key, None)
+        return timer.message
+
+    def _of_notice(self, cell: Cell, mail: Mail, subscription: Subscription) -> Any:
+        event = subscription.take()
+        if event is None:
+            return _SKIP  # closed since
+        if len(subscription):
+            self._kernel.post(cell, Mail(Origin.NOTICE, subscription, self._kernel.me))
+        mail.origin, mail.message = Origin.EVENT, event
+        return event

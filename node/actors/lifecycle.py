@@ -1,0 +1,306 @@
+"""A cell's life: load, start, fail, wait, restart, quarantine, passivate, stop. Handlers run in `dispatcher`; here
+only `Actor.start` does.
+
+| phase | mail | leaves it by |
+|---|---|---|
+| LOADING | waits | state read → `start` → RUNNING; read failed → BACKOFF |
+| RUNNING | runs | handler raised → BACKOFF or QUARANTINED; write refused → BACKOFF; quiet and leaving → GONE |
+| BACKOFF | waits | delay over and no write under way → LOADING |
+| QUARANTINED | refused | released → BACKOFF, at once LOADING |
+| STOPPING | bounces; what own writes release runs | nothing under way → GONE |
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Any
+
+from node.actors.actor import EntityType, Failed, Failure
+from node.actors.cell import Cell, Phase, Shard
+from node.actors.context import CellContext
+from node.actors.kernel import Kernel
+from node.actors.mailbox import Mail, Origin
+from node.actors.persist import Persistence
+from node.actors.supervision import Failures, Fault, backoff_ns, describe
+from node.actors.timers import Call
+from node.core import limits
+from node.core.clock import MS
+from node.core.errors import RemoteProtocolError
+from node.core.ids import EntityRef
+from node.store.port import Absent, Answer, Fenced, ReadState, Record
+
+_log = logging.getLogger(__name__)
+
+
+class IdleCheck:
+    """Looks at a cell when it may have been idle long enough; one per cell, moved when it was used meanwhile."""
+
+    __slots__ = ("_cell", "_lifecycle", "live")
+
+    def __init__(self, lifecycle: Lifecycle, cell: Cell) -> None:
+        self.live = True
+        self._lifecycle = lifecycle
+        self._cell = cell
+
+    def fire(self, now_ns: int) -> None:
+        self._lifecycle.idle_check(self._cell, self, now_ns)
+
+
+class Lifecycle:
+    """Brings cells to life and to their end."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._tokens = 0
+        self.persistence = Persistence(kernel, self._write_lost, self.settle)
+
+    def next_token(self) -> int:
+        self._tokens += 1
+        return self._tokens
+
+    # ---- finding and starting
+
+    def locate(self, to: EntityRef) -> Cell | None:
+        """The entity's cell, started if need be; None when it is not for this node to run it now."""
+        kernel = self._kernel
+        cell = kernel.cells.get(to)
+        if cell is not None:
+            return None if cell.phase is Phase.STOPPING else cell
+        shard = kernel.shards.get(to.shard)
+        entity_type = kernel.types.get(to.kind)
+        if shard is None or shard.stopping or entity_type is None:
+            return None
+        return self.begin(shard, entity_type, to)
+
+    def begin(self, shard: Shard, entity_type: EntityType, ref: EntityRef) -> Cell:
+        """A new cell, loading."""
+        cell = Cell(ref, entity_type, shard, self._kernel.clock.mono_ns())
+        self._kernel.cells[ref] = cell
+        shard.cells[cell] = None
+        self._load(cell)
+        return cell
+
+    def _load(self, cell: Cell) -> None:
+        kernel = self._kernel
+        cell.phase = Phase.LOADING
+        if cell.type.durable is None:
+            kernel.later(self._start, cell, None, 0)
+            return
+        request = ReadState(cell.ref.kind, cell.ref.id)
+        kernel.ports.submit(request, lambda answer: kernel.later(self._loaded, cell, answer))
+
+    def _loaded(self, cell: Cell, answer: Answer) -> None:
+        if cell.phase is not Phase.LOADING:
+            return  # stopped while it was read
+        if isinstance(answer, Absent):
+            self._start(cell, None, 0)
+        elif isinstance(answer, Record):
+            try:
+                state = self._kernel.ports.codec.decode(answer.body)
+            except RemoteProtocolError as error:
+                self.failed(cell, error, None)
+                return
+            if type(state) is cell.type.durable:
+                self._start(cell, state, answer.revision)
+            else:
+                self.failed(cell, TypeError(f"the record of {cell.ref} holds {type(state).__name__}"), None)
+        else:
+            self._kernel.count("loads_failed")
+            self._back_off(cell)
+
+    def _start(self, cell: Cell, state: Any, revision: int) -> None:
+        if cell.phase is not Phase.LOADING:
+            return
+        kernel = self._kernel
+        cell.revision = revision
+        cell.leaving = False
+        now_ns = kernel.clock.mono_ns()
+        context = CellContext(kernel, self, cell, now_ns)
+        kernel.current = cell
+        fault: Exception | None = None
+        try:
+            actor = cell.type.factory(cell.ref.id)
+            actor.start(context, state)
+            cell.actor = actor
+            if context.staged:
+                self.persistence.commit(cell, context.staged)
+        except Exception as error:
+            fault = error
+        finally:
+            context.close()
+            kernel.current = None
+        if fault is not None:
+            self.failed(cell, fault, None)
+            return
+        kernel.count("cells_started")
+        cell.used_ns = now_ns
+        if cell.phase is Phase.LOADING:
+            cell.phase = Phase.RUNNING
+            self._watch_idle(cell, now_ns)
+        kernel.schedule(cell)
+        self.settle(cell)
+
+    # ---- failing
+
+    def failed(self, cell: Cell, error: Exception, mail: Mail | None) -> None:
+        """The handler (or the start) raised: the actor's memory is void. `mail` is what it was handling."""
+        kernel = self._kernel
+        kernel.count("failures")
+        _log.warning("%s failed", cell.ref, exc_info=error)
+        self._discard(cell, mail)
+        if mail is not None:
+            self._redeliver(cell, mail, error)
+        if cell.phase is Phase.STOPPING:
+            self.settle(cell)
+            return
+        extras = cell.extra()
+        extras.failures = extras.failures or Failures()
+        if extras.failures.note(kernel.clock.mono_ns()):
+            self._quarantine(cell, error, mail)
+        else:
+            self._wait(cell, len(extras.failures))
+
+    def _redeliver(self, cell: Cell, mail: Mail, error: Exception) -> None:
+        mail.deliveries += 1
+        once = mail.origin is Origin.TIMER or cell.phase is Phase.STOPPING
+        if once or mail.deliveries >= limits.deliveries_max:
+            self._kernel.refuse(cell.ref, mail, Failed(Failure.FAILED, describe(error)), describe(error))
+        elif cell.mailbox is None:
+            cell.mailbox = deque((mail,))
+        else:
+            cell.mailbox.appendleft(mail)
+
+    def _quarantine(self, cell: Cell, error: Exception, mail: Mail | None) -> None:
+        kernel = self._kernel
+        kernel.count("quarantined")
+        extras = cell.extra()
+        failures = len(extras.failures) if extras.failures else 0
+        name = kernel.name_of(mail.message) if mail is not None else ""
+        extras.fault = Fault(kernel.clock.wall_ms(), describe(error), name, failures)
+        cell.phase = Phase.QUARANTINED
+        mailbox, cell.mailbox = cell.mailbox, None
+        for item in mailbox or ():
+            if item is mail:
+                kernel.refuse(cell.ref, item, Failed(Failure.FAILED, describe(error)), describe(error))
+            else:
+                kernel.refuse(cell.ref, item, Failed(Failure.REJECTED, "quarantined"))
+
+    def release(self, cell: Cell) -> None:
+        """Start a quarantined entity again, with a clean record."""
+        extras = cell.extra()
+        extras.failures = None
+        extras.fault = None
+        cell.phase = Phase.BACKOFF
+        self._restart(cell)
+
+    def _back_off(self, cell: Cell) -> None:
+        """The store failed it: it waits, and is not blamed."""
+        extras = cell.extra()
+        extras.store_failures = extras.store_failures or Failures()
+        extras.store_failures.note(self._kernel.clock.mono_ns())
+        self._wait(cell, len(extras.store_failures))
+
+    def _wait(self, cell: Cell, failures: int) -> None:
+        kernel = self._kernel
+        cell.phase = Phase.BACKOFF
+        delay_ns = backoff_ns(failures, kernel.rng)
+        kernel.timers.add(kernel.clock.mono_ns() + delay_ns, Call(lambda _: self._restart(cell)))
+
+    def _restart(self, cell: Cell) -> None:
+        if cell.phase is not Phase.BACKOFF:
+            return
+        if cell.writer is not None:
+            cell.extra().restart_due = True  # requests of one entity follow one another
+            return
+        self._kernel.count("restarts")
+        self._load(cell)
+
+    def _write_lost(self, cell: Cell, answer: Answer) -> None:
+        kernel = self._kernel
+        shard = cell.shard
+        if isinstance(answer, Fenced) and not shard.fenced:
+            shard.fenced = True
+            kernel.later_outside(kernel.ports.fenced, shard.number, answer.found)
+        if cell.phase is Phase.RUNNING:
+            self._discard(cell, None)
+            self._back_off(cell)
+        else:
+            if cell.phase is Phase.STOPPING:
+                self._discard(cell, None)
+            self.settle(cell)
+
+    # ---- ending
+
+    def settle(self, cell: Cell) -> None:
+        """Something ended: is it the time for what waits for quiet?"""
+        if cell is self._kernel.current:
+            return
+        phase = cell.phase
+        if phase is Phase.STOPPING:
+            if cell.writer is None and not (cell.mailbox and cell.actor is not None):
+                self.remove(cell)
+        elif phase is Phase.BACKOFF:
+            if cell.extras is not None and cell.extras.restart_due and cell.writer is None:
+                cell.extras.restart_due = False
+                self._restart(cell)
+        elif phase is Phase.RUNNING and cell.leaving and cell.quiet:
+            self._kernel.count("passivated")
+            self.remove(cell)
+
+    def remove(self, cell: Cell) -> None:
+        """The cell is gone; the next message makes a new one."""
+        kernel = self._kernel
+        self._discard(cell, None)
+        cell.phase = Phase.GONE
+        for item in cell.mailbox or ():
+            kernel.bury("stopped", cell.ref, item)
+        cell.mailbox = None
+        if cell.idle is not None:
+            kernel.timers.cancel(cell.idle)
+        del kernel.cells[cell.ref]
+        shard = cell.shard
+        del shard.cells[cell]
+        if shard.stopping and not shard.cells:
+            self.shard_ended(shard)
+
+    def shard_ended(self, shard: Shard) -> None:
+        """The last cell of a stopping shard is gone."""
+        del self._kernel.shards[shard.number]
+        for on_stopped in shard.on_stopped:
+            self._kernel.later_outside(on_stopped)
+
+    def _discard(self, cell: Cell, but: Mail | None) -> None:
+        """The actor and all that is its own; kept asks are told, except `but`, which will be delivered again."""
+        kernel = self._kernel
+        cell.actor = None
+        extras = cell.extras
+        if extras is None:
+            return
+        for timer in extras.timers.values():
+            kernel.timers.cancel(timer)
+        extras.timers.clear()
+        for subscription in extras.subscriptions:
+            subscription.close()
+        extras.subscriptions.clear()
+        kept = tuple(extras.kept.values())
+        extras.kept.clear()
+        for mail in kept:
+            if mail is not but:
+                kernel.fail(mail, Failed(Failure.FAILED, "the entity stopped before it answered"))
+
+    def _watch_idle(self, cell: Cell, now_ns: int) -> None:
+        if cell.type.idle_ms and cell.idle is None:
+            cell.idle = IdleCheck(self, cell)
+            self._kernel.timers.add(now_ns + cell.type.idle_ms * MS, cell.idle)
+
+    def idle_check(self, cell: Cell, check: IdleCheck, now_ns: int) -> None:
+        """Passivate, or look again when it could be idle at the earliest."""
+        idle_ns = cell.type.idle_ms * MS
+        due_ns = cell.used_ns + idle_ns
+        if cell.phase is Phase.RUNNING and cell.quiet and due_ns <= now_ns:
+            cell.idle = None
+            cell.leaving = True
+            self.settle(cell)
+        else:
+            self._kernel.timers.add(due_ns if due_ns > now_ns else now_ns + idle_ns, check)

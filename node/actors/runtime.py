@@ -1,0 +1,213 @@
+"""The asyncio driver: turns the system when there is work, runs blocking calls and the store in threads.
+
+The only module of this package with an event loop or threads. The system needs the driver's `wake` and `execute` in
+its ports and the driver needs the system, so: make the driver, make the system with its methods, then `drive(system)`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from node.actors.actor import Failed, Failure
+from node.actors.supervision import describe
+from node.actors.system import ActorSystem
+from node.core import limits
+from node.core.clock import MS, Clock
+from node.core.errors import LocalProtocolError
+from node.store.port import Answer, Request, StateStore, StoreFailed
+
+_log = logging.getLogger(__name__)
+
+
+class Runtime:
+    """Drives one system on the running loop. `executors`: names of blocking executors, with their threads."""
+
+    def __init__(self, clock: Clock, executors: Mapping[str, int]) -> None:
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._system: ActorSystem | None = None
+        self._executors = {name: _Executor(self._loop, name, threads) for name, threads in executors.items()}
+        self._soon: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
+        self._closed = False
+
+    def drive(self, system: ActorSystem) -> None:
+        """Start turning the system."""
+        self._system = system
+        self.wake()
+
+    def wake(self) -> None:
+        """Ports.wake."""
+        if self._soon is None and self._system is not None and not self._closed:
+            self._soon = self._loop.call_soon(self._turn)
+
+    def execute(
+        self, executor: str, fn: Callable[..., Any], args: tuple[Any, ...], done: Callable[[object], None]
+    ) -> bool:
+        """Ports.execute. Raises LocalProtocolError for an executor that this node does not have."""
+        found = self._executors.get(executor)
+        if found is None:
+            raise LocalProtocolError(f"no executor {executor!r} on this node")
+        return not self._closed and found.submit(fn, args, done)
+
+    def executor_load(self) -> dict[str, int]:
+        """Calls queued or running, of each executor."""
+        return {name: executor.load for name, executor in self._executors.items()}
+
+    async def close(self) -> None:
+        """Stop turning; wait for blocking work a while, then leave it to end on its own."""
+        self._closed = True
+        for handle in (self._soon, self._timer):
+            if handle is not None:
+                handle.cancel()
+        await asyncio.gather(*(executor.close() for executor in self._executors.values()))
+
+    def _turn(self) -> None:
+        self._soon = None
+        system = self._system
+        if system is None or self._closed:
+            return
+        more = True  # a turn that raises (a fault of ours, which the loop reports) must not be the last
+        try:
+            more = system.turn(self._clock.mono_ns())
+        finally:
+            if more:
+                self.wake()
+            else:
+                self._sleep(system.next_wake_ns())
+
+    def _sleep(self, wake_ns: int | None) -> None:
+        if self._timer is not None:
+            if wake_ns == self._timer_ns:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if wake_ns is not None:
+            self._timer_ns = wake_ns
+            delay_s = max(0, wake_ns - self._clock.mono_ns()) / 1e9
+            self._timer = self._loop.call_later(delay_s, self._timer_due)
+
+    def _timer_due(self) -> None:
+        self._timer = None
+        self.wake()
+
+
+class _Executor:
+    """A bounded thread pool; `load` counts what is queued or runs, up to its threads and `executor_queue_max`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str, threads: int) -> None:
+        self._loop = loop
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"node-{name}")
+        self._load_max = threads + limits.executor_queue_max
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.load = 0
+
+    def submit(self, fn: Callable[..., Any], args: tuple[Any, ...], done: Callable[[object], None]) -> bool:
+        if self.load >= self._load_max:
+            return False
+        self.load += 1
+        self._idle.clear()
+        future = self._pool.submit(fn, *args)
+        future.add_done_callback(lambda ended: self._loop.call_soon_threadsafe(self._ended, done, ended))
+        return True
+
+    def _ended(self, done: Callable[[object], None], future: Future[Any]) -> None:
+        self.load -= 1
+        if not self.load:
+            self._idle.set()
+        if future.cancelled():
+            done(Failed(Failure.STOPPED, "the node is stopping"))
+            return
+        error = future.exception()
+        done(future.result() if error is None else Failed(Failure.FAILED, describe(error)))
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(limits.executors_close_ms_max / 1_000):
+                await self._idle.wait()
+        except TimeoutError:
+            _log.warning("blocking work did not end in time; left behind: %d calls", self.load)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class StoreDriver:
+    """The state store behind one worker thread: what is queued goes as one batch, one transaction (group commit)."""
+
+    def __init__(self, store: StateStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="node-store")
+        self._queue: deque[tuple[Request, Callable[[Answer], None]]] = deque()
+        self._since_ns = 0  # when the batch under way was handed over, 0 when there is none
+        self._soon = False
+        self._closing = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.batches = 0
+        self.requests = 0
+
+    def submit(self, request: Request, done: Callable[[Answer], None]) -> None:
+        """Ports.submit: the answer comes on the loop. While closing it is StoreFailed, definite."""
+        if self._closing:
+            self._loop.call_soon(done, StoreFailed("E-STORE-CLOSED", "the store is closing", True))
+            return
+        self._queue.append((request, done))
+        self._idle.clear()
+        if not self._since_ns and not self._soon:
+            self._soon = True  # the rest of this loop turn's requests go into the same batch
+            self._loop.call_soon(self._next)
+
+    @property
+    def blocked_since_ns(self) -> int | None:
+        """When the batch under way was handed over, if that is longer ago than `store_wait_ms_max`: a named fault."""
+        waited_ns = self._clock.mono_ns() - self._since_ns
+        return self._since_ns if self._since_ns and waited_ns > limits.store_wait_ms_max * MS else None
+
+    @property
+    def queued(self) -> int:
+        return len(self._queue)
+
+    async def close(self) -> None:
+        """Answer what was submitted, then close the store. Waits as long as the store takes: what was accepted may
+        be a promise."""
+        self._closing = True
+        await self._idle.wait()
+        await self._loop.run_in_executor(self._worker, self._store.close)
+        self._worker.shutdown(wait=True)
+
+    def _next(self) -> None:
+        self._soon = False
+        if not self._queue:
+            self._since_ns = 0
+            self._idle.set()
+            return
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), limits.store_batch_requests_max))]
+        self._since_ns = max(1, self._clock.mono_ns())
+        self.batches += 1
+        self.requests += len(batch)
+        future = self._worker.submit(self._store.apply, [request for request, _ in batch])
+        applied = partial(self._applied, [done for _, done in batch])
+        future.add_done_callback(lambda ended: self._loop.call_soon_threadsafe(applied, ended))
+
+    def _applied(self, dones: Sequence[Callable[[Answer], None]], future: Future[list[Answer]]) -> None:
+        error = future.exception()
+        if error is None:
+            answers = future.result()
+        else:
+            _log.error("the state store failed", exc_info=error)
+            answers = [StoreFailed("E-STORE", describe(error), definite=False)] * len(dones)
+        self._next()  # the worker goes on while the answers are handled here
+        for done, answer in zip(dones, answers, strict=True):
+            try:
+                done(answer)
+            except Exception:
+                _log.exception("a caller of the state store failed on its answer")

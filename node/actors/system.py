@@ -1,0 +1,213 @@
+"""The actor system of one node, sans-IO: what the engine, the region and the edges see of the runtime.
+
+All of it is called from one thread. Handlers run only inside `turn`; everything else queues. What the driver owes is
+in `node.actors.ports`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from node.actors import routing
+from node.actors.actor import Actor, EntityType, Failed, Failure
+from node.actors.ask import from_wire
+from node.actors.bus import Bus
+from node.actors.cell import Phase
+from node.actors.deadletters import DeadLetters
+from node.actors.dispatcher import Dispatcher
+from node.actors.kernel import Kernel
+from node.actors.lifecycle import Lifecycle
+from node.actors.ports import Ports
+from node.actors.shards import Shards
+from node.actors.supervision import Fault
+from node.core.clock import Clock
+from node.core.errors import BadInput
+from node.core.ids import EntityRef, NodeId, Ref
+from node.core.rng import Rng
+from node.wire.envelope import Envelope, Kind
+
+
+class CellView(NamedTuple):
+    """One cell as a read model may see it. `actor` is None unless it runs."""
+
+    ref: EntityRef
+    actor: Actor | None
+    depth: int
+    phase: Phase
+    epoch: int
+
+
+class ActorSystem:
+    """Cells, mailboxes, asks, timers and the bus of one node."""
+
+    def __init__(self, me: NodeId, clock: Clock, rng: Rng, types: Sequence[EntityType], ports: Ports) -> None:
+        """Raises LocalProtocolError when a durable state's class is not in the wire registry."""
+        self._kernel = Kernel(me, clock, rng, types, ports)
+        self._lifecycle = Lifecycle(self._kernel)
+        self._shards = Shards(self._kernel, self._lifecycle)
+        self._dispatcher = Dispatcher(self._kernel, self._lifecycle)
+
+    # ---- driving
+
+    def turn(self, now_ns: int) -> bool:
+        """Fire due timers and run a slice of what waits; True when more waits."""
+        return self._dispatcher.turn(now_ns)
+
+    def next_wake_ns(self) -> int | None:
+        """When the next timer is due, in monotonic nanoseconds; None when there is none."""
+        return self._kernel.timers.next_ns()
+
+    # ---- shards, decided by the region
+
+    def shard_started(self, shard: int, epoch: int) -> None:
+        """This node owns the shard and writes under `epoch`; remembered entities start, paced."""
+        self._shards.started(shard, epoch)
+
+    def shard_stopping(self, shard: int, on_stopped: Callable[[], None]) -> None:
+        """Waiting mail bounces at once, in order; current messages and writes finish; then `on_stopped`, once.
+        Of a shard that is not owned: `on_stopped` in the next turn."""
+        self._shards.stopping(shard, on_stopped)
+
+    def owned(self) -> dict[int, int]:
+        """The shards that run here, with their epochs."""
+        return {shard.number: shard.epoch for shard in self._kernel.shards.values() if not shard.stopping}
+
+    # ---- messages
+
+    def deliver(self, envelope: Envelope) -> None:
+        """A tell or an ask for an entity of an owned shard, or an answer to an ask of this node. Of a stopping shard
+        it bounces; of a shard that is not owned it is refused with STOPPED."""
+        kernel = self._kernel
+        if envelope.kind in (Kind.REPLY, Kind.REJECT):
+            self.on_reply(envelope)
+            return
+        to = envelope.to
+        if not isinstance(to, EntityRef):
+            self.refuse(envelope, Failure.REJECTED, "not an entity")
+            return
+        cell = self._lifecycle.locate(to)
+        if cell is not None:
+            kernel.offer(cell, routing.mail_of(kernel, envelope))
+            return
+        shard = kernel.shards.get(to.shard)
+        if shard is None:
+            self.refuse(envelope, Failure.STOPPED, "not the owner")
+        elif shard.stopping:
+            kernel.count("bounced")
+            kernel.ports.bounce(envelope)
+        else:
+            self.refuse(envelope, Failure.REJECTED, f"no entity type {to.kind!r}")
+
+    def refuse(self, envelope: Envelope, failure: Failure, detail: str = "") -> None:
+        """An envelope that could not be delivered or sent: an ask is answered, a tell is a dead letter, an answer is
+        counted (its asker times out)."""
+        kernel = self._kernel
+        if envelope.kind in (Kind.REPLY, Kind.REJECT):
+            kernel.dead.count(failure.value, "reply")
+        else:
+            kernel.refuse(envelope.to, routing.mail_of(kernel, envelope), Failed(failure, detail))
+
+    def tell(self, to: Ref, message: msgspec.Struct, *, trace: str = "") -> None:
+        """Send from outside any actor. Raises LocalProtocolError for an unregistered message."""
+        routing.tell(self._kernel, self._lifecycle, to, message, trace)
+
+    def ask(
+        self,
+        to: Ref,
+        message: msgspec.Struct,
+        timeout_ms: int,
+        on_outcome: Callable[[Any], object],
+        *,
+        trace: str = "",
+    ) -> None:
+        """Ask from outside any actor: `on_outcome` is called exactly once, in a turn, with the reply or Failed.
+        Raises LocalProtocolError for an unregistered message."""
+        routing.ask(self._kernel, self._lifecycle, to, message, timeout_ms, None, on_outcome, trace)
+
+    def on_reply(self, envelope: Envelope) -> None:
+        """An answer from another node; one that matches no open ask is counted."""
+        outcome = envelope.message if envelope.kind is Kind.REPLY else from_wire(envelope.message)
+        self._kernel.asks.resolve(envelope.correlation, outcome)
+
+    # ---- bus
+
+    @property
+    def bus(self) -> Bus:
+        """Topics of this node: `declare`, `subscribe`, `snapshot`."""
+        return self._kernel.bus
+
+    def publish(self, topic: str, event: msgspec.Struct) -> None:
+        """To the subscribers on every node. Raises LocalProtocolError for an unregistered event or topic."""
+        self._kernel.check(event)
+        self._kernel.bus.publish(topic, event)
+        self._kernel.ports.publish(topic, event)
+
+    def publish_remote(self, topic: str, event: msgspec.Struct) -> None:
+        """An event that another node published: to the subscribers here."""
+        self._kernel.bus.publish_remote(topic, event)
+
+    # ---- what an operator sees and does
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        return self._kernel.dead
+
+    def replay_dead_letter(self, number: int) -> None:
+        """Send a dead letter again, as a tell, and take it from the ring. Raises BadInput when it is not there, or
+        was a message of the entity's own."""
+        letter = self._kernel.dead.take(number)
+        if letter is None or letter.message is None:
+            raise BadInput("dead_letter", f"{number} is not there or can't be sent again")
+        self.tell(letter.to, letter.message, trace=letter.trace)
+
+    def quarantined(self) -> list[tuple[EntityRef, Fault]]:
+        """Entities that failed too often, with why."""
+        return [
+            (cell.ref, cell.extras.fault)
+            for cell in self._kernel.cells.values()
+            if cell.phase is Phase.QUARANTINED and cell.extras is not None and cell.extras.fault is not None
+        ]
+
+    def release(self, ref: EntityRef) -> None:
+        """Start a quarantined entity again. Raises BadInput when it is not quarantined here."""
+        cell = self._kernel.cells.get(ref)
+        if cell is None or cell.phase is not Phase.QUARANTINED:
+            raise BadInput("entity", f"{ref} is not quarantined on this node")
+        self._lifecycle.release(cell)
+
+    def cells(self) -> Iterator[CellView]:
+        """All cells, in the order of their start; read only, and not kept beyond the call."""
+        for cell in self._kernel.cells.values():
+            yield CellView(cell.ref, cell.actor, cell.depth, cell.phase, cell.shard.epoch)
+
+    def cells_by_kind(self) -> dict[str, int]:
+        """How many cells there are of each kind."""
+        found: dict[str, int] = {}
+        for ref in self._kernel.cells:
+            found[ref.kind] = found.get(ref.kind, 0) + 1
+        return found
+
+    def depths(self) -> dict[EntityRef, int]:
+        """Messages waiting, of the cells that have any."""
+        return {cell.ref: len(cell.mailbox) for cell in self._kernel.cells.values() if cell.mailbox}
+
+    def stats(self) -> dict[str, int]:
+        """Counters since the start, and how much there is of what now."""
+        kernel = self._kernel
+        return kernel.counters | {
+            "handled": self._dispatcher.handled,
+            "cells": len(kernel.cells),
+            "shards": len(kernel.shards),
+            "asks_open": len(kernel.asks),
+            "asks_late": kernel.asks.late,
+            "asks_timed_out": kernel.asks.timeouts,
+            "timers": len(kernel.timers),
+            "run_queue": len(kernel.queue),
+            "dead_letters": sum(kernel.dead.counters.values()),
+            "bus_published": kernel.bus.published,
+            "bus_lost": kernel.bus.lost,
+            "bus_unknown": kernel.bus.unknown,
+        }
