@@ -7,30 +7,34 @@ once and never copied into another structure first. Frames are filled to what th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections import deque
+from typing import Any, Final, NamedTuple
 
 from node.core.errors import RemoteProtocolError
 from node.wire.codec import loads
 
+_HEAD_BYTES_MAX: Final = 5
 
-def pack(envelopes: Iterable[bytes], bytes_max: int) -> list[bytes]:
-    """Joins encoded envelopes into frames of at most `bytes_max` bytes each, in order.
 
-    An envelope that alone exceeds the limit gets a frame of its own, one byte longer than itself.
+class Packed(NamedTuple):
+    """A frame, how many envelopes it holds, and their bytes without the frame's head."""
+
+    data: bytes
+    envelope_count: int
+    payload_bytes: int
+
+
+def pack_next(envelopes: deque[bytes], bytes_max: int) -> Packed:
+    """Takes encoded envelopes from the left, as many as fit, and joins them into one frame.
+
+    An envelope that alone exceeds `bytes_max` gets a frame of its own, one byte longer than itself.
     """
-    frames: list[bytes] = []
-    batch: list[bytes] = []
-    size = 0
-    for item in envelopes:
-        if batch and size + len(item) + 5 > bytes_max:
-            frames.append(_join(batch))
-            batch, size = [], 0
-        batch.append(item)
-        size += len(item)
-    if batch:
-        frames.append(_join(batch))
-    return frames
+    batch = [envelopes.popleft()]
+    size = len(batch[0])
+    while envelopes and size + len(envelopes[0]) + _HEAD_BYTES_MAX <= bytes_max:
+        batch.append(envelopes.popleft())
+        size += len(batch[-1])
+    return Packed(_head(len(batch)) + b"".join(batch), len(batch), size)
 
 
 def unpack(frame: bytes, bytes_max: int) -> list[Any]:
@@ -43,7 +47,5 @@ def unpack(frame: bytes, bytes_max: int) -> list[Any]:
     return document
 
 
-def _join(batch: list[bytes]) -> bytes:
-    count = len(batch)
-    head = bytes([0x80 | count]) if count < 24 else b"\x9a" + count.to_bytes(4, "big")
-    return head + b"".join(batch)
+def _head(count: int) -> bytes:
+    return bytes([0x80 | count]) if count < 24 else b"\x9a" + count.to_bytes(4, "big")

@@ -114,7 +114,8 @@ class Roster:
             curve_key(operator.public_key, f"{where}.public_key")
         _unique("node", (entry.name for entry in self.nodes))
         _unique("operator", (entry.name for entry in self.operators))
-        _unique("public_key", (entry.public_key for entry in (*self.nodes, *self.operators)))
+        keys = [entry.public_key for entry in self.nodes]
+        _unique("public_key", keys + [entry.public_key for entry in self.operators])
 
 
 def parse_roster(text: str) -> Roster:

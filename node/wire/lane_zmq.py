@@ -1,0 +1,82 @@
+"""The sending half of one lane to one peer: a bounded queue before a DEALER socket.
+
+What a loop turn queues leaves in as few frames as fit. A socket that is full, or not connected yet, leaves the queue
+as it is; it is tried again when ZeroMQ signals a change, and by a timer should a signal be missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import zmq
+
+from node.core import limits
+from node.wire.frames import Packed, pack_next
+
+
+class SendLane:
+    """Queue and socket of one lane. `on_sent(n)` is told how many envelopes were handed to ZeroMQ."""
+
+    def __init__(self, socket: zmq.Socket[bytes], on_sent: Callable[[int], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._socket = socket
+        self._on_sent = on_sent
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._frame: Packed | None = None  # packed, and refused by the socket so far
+        self._retry: asyncio.TimerHandle | None = None
+        self._loop.add_reader(socket.fileno(), self._on_signal)
+
+    @property
+    def waiting(self) -> int:
+        """Envelopes that have not been handed to ZeroMQ."""
+        return len(self._queue) + (self._frame.envelope_count if self._frame else 0)
+
+    def offer(self, data: bytes) -> bool:
+        """Queues an encoded envelope; False, and nothing queued, when the lane is at one of its bounds."""
+        if self.waiting >= limits.lane_high_water_messages:
+            return False
+        if self._queued_bytes + len(data) > limits.lane_queue_bytes_max:
+            return False
+        self._queue.append(data)
+        self._queued_bytes += len(data)
+        return True
+
+    def flush(self) -> None:
+        """Hands over as much as the socket takes, without blocking."""
+        while self._frame or self._queue:
+            if self._frame is None:
+                self._frame = pack_next(self._queue, limits.frame_batch_bytes)
+            try:
+                self._socket.send(self._frame.data, zmq.NOBLOCK)
+            except zmq.Again:
+                if self._retry is None:
+                    self._retry = self._loop.call_later(limits.lane_retry_ms / 1000, self._on_retry)
+                return
+            sent, self._frame = self._frame, None
+            self._queued_bytes -= sent.payload_bytes
+            self._on_sent(sent.envelope_count)
+
+    def close(self) -> int:
+        """Closes the socket, which gives its last frames `linger_ms`; returns how many envelopes are dropped."""
+        self.flush()
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+        dropped = self.waiting
+        self._queue.clear()
+        self._frame = None
+        return dropped
+
+    def _on_signal(self) -> None:
+        # Asking for the events takes note of the signal; without it the descriptor stays readable and the loop spins.
+        if self._socket.getsockopt(zmq.EVENTS) and self.waiting:
+            self.flush()
+
+    def _on_retry(self) -> None:
+        self._retry = None
+        self.flush()
