@@ -1,0 +1,348 @@
+"""Comparison of two replicas, so that they become equal whatever was lost on the way.
+
+One round, from the asker's side: Digests → Leaves (of the maps that differ) → Versions (all that the asker holds of
+leaves that differ, a window at a time) → Offer (what the other holds newer). Each side queues what it lacks and fetches
+it with Want → Entries, one request at a time and each bounded, so that the side that falls short sets the pace. The
+answering side keeps no state for a round: a lost message costs its asker a timeout and the next round repeats the
+rest. The cost grows with the leaves that differ.
+
+Lapsed entries (`node.gossip.lww`) make digests differ until both replicas have forgotten them. So whoever reads a leaf
+for a comparison forgets its lapsed entries then and there and leaves them out, and nobody asks for a version that is
+lapsed by its own clock: two replicas that differ by lapsed entries alone agree after one round, in which no entry
+moved.
+
+A replica is *ready* when a round with a ready peer has ended and all that was wanted has arrived, or a round with every
+peer there is, if none of them is ready (a cluster that starts as a whole); or when there is no peer.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from node.core import limits
+from node.core.hashing import LEAF_COUNT, MAP_COUNT
+from node.core.rng import Rng
+from node.gossip.contents import Contents
+from node.gossip.digest import pack, unpack
+from node.gossip.lww import size_of
+from node.gossip.overlay import Place
+from node.gossip.replica_io import ReplicationSettings, Send
+from node.gossip.replica_messages import (
+    Digests,
+    Entries,
+    KeyVersion,
+    LeafVersions,
+    Leaves,
+    MapLeaves,
+    Offer,
+    Versions,
+    Want,
+    fitting,
+    key_version,
+    to_wire,
+)
+from node.gossip.version import Version, version_of
+from node.gossip.wants import Wants
+from node.store.replica_port import ReplicaEntry
+
+
+class Phase(enum.Enum):
+    """What an asker's round waits for."""
+
+    LEAVES = "leaves"
+    OFFER = "offer"
+    FETCH = "fetch"
+
+
+@dataclass(slots=True)
+class Round:
+    """A comparison under way: the leaves still `todo`, those of the `window` the peer was asked about; `whole`: nothing
+    that was found missing had to be left to a later round."""
+
+    number: int
+    peer: str
+    began_ns: int
+    deadline_ns: int
+    phase: Phase = Phase.LEAVES
+    peer_ready: bool = False
+    whole: bool = True
+    total: int = 0
+    todo: deque[Place] = field(default_factory=deque)
+    window: tuple[Place, ...] = ()
+
+
+class AntiEntropy:
+    """Rounds with random peers, and the answers to theirs. Every method returns what is to be sent.
+
+    `acceptable(version, wall_ms)` says whether a version may be fetched at all (a clock too far ahead may not);
+    `caught_up(peer, began_ns)` is called when a round that began then has ended.
+    """
+
+    def __init__(
+        self,
+        contents: Contents,
+        settings: ReplicationSettings,
+        rng: Rng,
+        *,
+        acceptable: Callable[[KeyVersion, int], bool],
+        caught_up: Callable[[str, int], None],
+    ) -> None:
+        self._contents = contents
+        self._settings = settings
+        self._rng = rng
+        self._acceptable = acceptable
+        self._caught_up = caught_up
+        self._peers: frozenset[str] | None = None
+        self._round: Round | None = None
+        self._number = rng.getrandbits(32)
+        self._next_ns = 0
+        self._hurried: list[str] = []
+        self._was_hurried = False
+        self._compared: set[str] = set()
+        self._wants = Wants(settings.dialogue_timeout_ns)
+        self.ready = False
+        self.counters: Counter[str] = Counter()
+
+    # ---- time and peers
+
+    def set_peers(self, peers: frozenset[str], now_ns: int) -> None:
+        if self._peers is None:
+            self._next_ns = now_ns
+        self._peers = peers
+        self._wants.keep(peers)
+        if self._round is not None and self._round.peer not in peers:
+            self._end_round(now_ns, completed=False)
+        self._judge_ready()
+
+    def hurry(self, peers: Iterable[str], now_ns: int) -> None:
+        """Compare with these next, and soon."""
+        busy_with = self._round.peer if self._round is not None else ""
+        fresh = [peer for peer in peers if peer not in self._hurried and peer != busy_with]
+        if fresh:
+            self._hurried.extend(fresh)
+            self._next_ns = min(self._next_ns, now_ns + self._settings.catchup_ns)
+
+    def tick(self, now_ns: int, wall_ms: int) -> list[Send]:
+        again, given_up = self._wants.retry(now_ns, self._still_missing)
+        round_ = self._round
+        if round_ is not None and any(peer == round_.peer for peer, _ in again):
+            self._touch(round_, now_ns)
+        if round_ is not None and (now_ns >= round_.deadline_ns or round_.peer in given_up):
+            self.counters["rounds_timed_out"] += 1
+            self._end_round(now_ns, completed=False)
+        sends = [Send(peer, want) for peer, want in again]
+        sends.extend(self._go_on(now_ns, wall_ms))
+        if self._round is None and self._peers and now_ns >= self._next_ns:
+            sends.append(self._begin(now_ns))
+        return sends
+
+    def due_ns(self) -> int | None:
+        """When `tick` has something to do, if nothing arrives."""
+        round_ns = self._round.deadline_ns if self._round is not None else self._next_ns if self._peers else None
+        return min((ns for ns in (round_ns, self._wants.due_ns()) if ns is not None), default=None)
+
+    def progress(self) -> float:
+        """The part, 0 to 1, of the leaves found different that this replica has worked through; 1 when ready."""
+        if self.ready:
+            return 1.0
+        round_ = self._round
+        if round_ is None or not round_.total:
+            return 0.0
+        return 1 - (len(round_.todo) + len(round_.window)) / round_.total
+
+    # ---- the asking side
+
+    def on_leaves(self, sender: str, message: Leaves, now_ns: int, wall_ms: int) -> list[Send]:
+        round_ = self._expected(sender, message.round, Phase.LEAVES)
+        if round_ is None:
+            return []
+        places: list[Place] = []
+        for item in message.maps:
+            theirs = unpack(item.digests, LEAF_COUNT)
+            if theirs is None or not 0 <= item.map < MAP_COUNT:
+                self.counters["invalid"] += 1
+                return []
+            mine = self._contents.digests.leaves(item.map)
+            places.extend((item.map, leaf) for leaf in range(LEAF_COUNT) if mine[leaf] != theirs[leaf])
+        round_.peer_ready = message.ready
+        round_.total = len(places)
+        round_.todo.extend(places)
+        round_.phase = Phase.FETCH
+        if places:
+            self.counters["rounds_different"] += 1
+            self.counters["leaves_different"] += len(places)
+        self._touch(round_, now_ns)
+        return self._go_on(now_ns, wall_ms)
+
+    def on_offer(self, sender: str, message: Offer, now_ns: int, wall_ms: int) -> list[Send]:
+        round_ = self._expected(sender, message.round, Phase.OFFER)
+        if round_ is None:
+            return []
+        if not 0 < message.done <= len(round_.window):
+            self.counters["invalid"] += 1
+            return []
+        round_.todo.extendleft(reversed(round_.window[message.done :]))
+        round_.window = ()
+        round_.phase = Phase.FETCH
+        self._touch(round_, now_ns)
+        missing = [i for i in message.items if self._still_missing(i.key, Version(i.epoch, i.hlc, i.origin))]
+        round_.whole &= self._want(sender, missing, wall_ms)
+        return self._go_on(now_ns, wall_ms)
+
+    # ---- the answering side
+
+    def on_digests(self, sender: str, message: Digests) -> list[Send]:
+        theirs = unpack(message.maps, MAP_COUNT)
+        if theirs is None:
+            self.counters["invalid"] += 1
+            return []
+        mine = self._contents.digests.maps()
+        maps = tuple(
+            MapLeaves(map_, pack(self._contents.digests.leaves(map_)))
+            for map_ in range(MAP_COUNT)
+            if mine[map_] != theirs[map_]
+        )
+        return [Send(sender, Leaves(message.round, self.ready, maps))]
+
+    def on_versions(self, sender: str, message: Versions, now_ns: int, wall_ms: int) -> list[Send]:
+        if any(not (0 <= leaf.map < MAP_COUNT and 0 <= leaf.leaf < LEAF_COUNT) for leaf in message.leaves):
+            self.counters["invalid"] += 1
+            return []
+        offered: list[KeyVersion] = []
+        done = size = 0
+        for leaf in message.leaves:
+            mine = self._leaf((leaf.map, leaf.leaf), wall_ms)
+            theirs = {item.key: Version(item.epoch, item.hlc, item.origin) for item in leaf.items}
+            newer = [e for e in mine.values() if e.key not in theirs or version_of(e) > theirs[e.key]]
+            size += sum(len(entry.key) + 32 for entry in newer)
+            too_many = len(offered) + len(newer) > limits.replica_records_max
+            if done and (size > limits.reconcile_batch_bytes or too_many):
+                break
+            offered.extend(key_version(entry) for entry in newer)
+            missing = [i for i in leaf.items if i.key not in mine or theirs[i.key] > version_of(mine[i.key])]
+            self._want(sender, missing, wall_ms)
+            done += 1
+        sends = [Send(sender, Offer(message.round, done, tuple(offered)))] if done else []
+        return sends + self._fetch(sender, now_ns)
+
+    def on_want(self, sender: str, message: Want, wall_ms: int) -> list[Send]:
+        held: list[ReplicaEntry] = []
+        gone: list[str] = []
+        for key in message.keys[: limits.replica_records_max]:
+            entry = self._contents.entry(key)
+            if entry is None or self._contents.lapsed(entry, wall_ms):
+                gone.append(key)
+            else:
+                held.append(entry)
+        fits = fitting(held, limits.reconcile_batch_bytes, limits.replica_records_max)
+        self.counters["entries_sent"] += len(fits)
+        self.counters["bytes_sent"] += sum(map(size_of, fits))
+        return [Send(sender, Entries(message.number, tuple(map(to_wire, fits)), tuple(gone)))]
+
+    def on_entries(self, sender: str, message: Entries, now_ns: int, wall_ms: int) -> list[Send]:
+        """To be called after the entries were merged."""
+        arrived = {entry.key for entry in message.entries}
+        self._wants.answered(sender, message.number, arrived.union(message.gone))
+        if self._round is not None and self._round.peer == sender:
+            self._touch(self._round, now_ns)
+        return self._fetch(sender, now_ns) + self._go_on(now_ns, wall_ms)
+
+    # ---- parts
+
+    def _begin(self, now_ns: int) -> Send:
+        self._number += 1
+        peer = self._choose()
+        self._round = Round(self._number, peer, now_ns, now_ns + self._settings.dialogue_timeout_ns)
+        self.counters["rounds"] += 1
+        return Send(peer, Digests(self._number, pack(self._contents.digests.maps())))
+
+    def _choose(self) -> str:
+        peers = self._peers or frozenset()
+        # Every other round goes to a random peer, so that one which doesn't answer can't keep us from the others.
+        while self._hurried and not self._was_hurried:
+            peer = self._hurried.pop(0)
+            if peer in peers:
+                self._was_hurried = True
+                return peer
+        self._was_hurried = False
+        left = peers if self.ready else peers - self._compared
+        return self._rng.choice(sorted(left or peers))
+
+    def _go_on(self, now_ns: int, wall_ms: int) -> list[Send]:
+        """The asker's next step, once it has fetched what the last window showed it to lack."""
+        round_ = self._round
+        if round_ is None or round_.phase is not Phase.FETCH:
+            return []
+        if self._wants.open(round_.peer):
+            return self._fetch(round_.peer, now_ns)
+        if not round_.todo:
+            self._end_round(now_ns, completed=True)
+            return []
+        leaves: list[LeafVersions] = []
+        size = records = 0
+        while round_.todo:
+            place = round_.todo[0]
+            mine = self._leaf(place, wall_ms)
+            size += 8 + sum(len(key) + 32 for key in mine)
+            records += 1 + len(mine)
+            if leaves and (size > limits.reconcile_batch_bytes or records > limits.replica_records_max):
+                break
+            leaves.append(LeafVersions(*place, tuple(map(key_version, mine.values()))))
+            round_.todo.popleft()
+        round_.window = tuple((leaf.map, leaf.leaf) for leaf in leaves)
+        round_.phase = Phase.OFFER
+        self._touch(round_, now_ns)
+        return [Send(round_.peer, Versions(round_.number, tuple(leaves)))]
+
+    def _end_round(self, now_ns: int, *, completed: bool) -> None:
+        round_, self._round = self._round, None
+        if round_ is not None and completed and round_.whole:
+            self.counters["rounds_completed"] += 1
+            self._compared.add(round_.peer)
+            self._caught_up(round_.peer, round_.began_ns)
+            if round_.peer_ready:
+                self.ready = True
+            self._judge_ready()
+        pause_ns = self._settings.antientropy_ns if self.ready and not self._hurried else self._settings.catchup_ns
+        # Spread by a tenth, so that nodes that were started together don't compare in step.
+        self._next_ns = now_ns + pause_ns + int(pause_ns * 0.1 * self._rng.random())
+
+    def _judge_ready(self) -> None:
+        if self._peers is not None and self._peers <= self._compared:
+            self.ready = True
+
+    def _leaf(self, place: Place, wall_ms: int) -> dict[str, ReplicaEntry]:
+        entries = self._contents.leaf_entries(place)
+        for key in [key for key, entry in entries.items() if self._contents.lapsed(entry, wall_ms)]:
+            self._contents.drop_lapsed(key, wall_ms)
+            del entries[key]
+        return entries
+
+    def _want(self, peer: str, missing: Iterable[KeyVersion], wall_ms: int) -> bool:
+        """Queues what may be fetched of what is missing; False when not all of it found room."""
+        room = True
+        for item in missing:
+            if self._acceptable(item, wall_ms):
+                room &= self._wants.add(peer, item.key, Version(item.epoch, item.hlc, item.origin))
+        return room
+
+    def _fetch(self, peer: str, now_ns: int) -> list[Send]:
+        want = self._wants.next(peer, now_ns, self._still_missing)
+        return [Send(peer, want)] if want is not None else []
+
+    def _still_missing(self, key: str, version: Version) -> bool:
+        entry = self._contents.entry(key)
+        return entry is None or version_of(entry) < version
+
+    def _expected(self, sender: str, number: int, phase: Phase) -> Round | None:
+        round_ = self._round
+        if round_ is None or (round_.peer, round_.number, round_.phase) != (sender, number, phase):
+            self.counters["answers_late"] += 1
+            return None
+        return round_
+
+    def _touch(self, round_: Round, now_ns: int) -> None:
+        round_.deadline_ns = now_ns + self._settings.dialogue_timeout_ns

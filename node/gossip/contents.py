@@ -1,0 +1,155 @@
+"""One replica's contents: what is on disk, with what is not there yet on top.
+
+The only place that merges an entry in, and so the only one that keeps digests, counts and indexes in step with it.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from node.core import limits
+from node.core.hashing import leaf_of, map_of
+from node.gossip.digest import DigestTable, digest_of, fingerprint_of
+from node.gossip.keyindex import KeyIndex
+from node.gossip.lww import lapsed_at, supersedes
+from node.gossip.overlay import LeafChanges, Overlay, Place
+from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaStore
+
+
+class Contents:
+    """Entries by key and by leaf, merged by version; `expired_keep_ms` as in `ReplicationSettings`."""
+
+    def __init__(self, store: ReplicaStore, expired_keep_ms: int) -> None:
+        self._store = store
+        self._keep_ms = expired_keep_ms
+        self._overlay = Overlay()
+        self._counts = [LeafChanges(keys=c.keys, bytes=c.bytes, tombstones=c.tombstones) for c in store.counts()]
+        self._scanned_to = ""
+        self.digests = DigestTable(store.digests())
+        self.index = KeyIndex()
+        self.index_complete = False
+        self.digests_repaired = 0
+
+    def entry(self, key: str) -> ReplicaEntry | None:
+        """What the replica holds of a key: tombstones and expired entries too."""
+        decided, entry = self._overlay.find(key)
+        return entry if decided else self._store.get(map_of(key), leaf_of(key), key)
+
+    def apply(self, entry: ReplicaEntry) -> bool:
+        """Merges an entry in; says whether it took its key."""
+        old = self.entry(entry.key)
+        if not supersedes(entry, old):
+            return False
+        self.replace(entry.key, old, entry)
+        return True
+
+    def replace(self, key: str, old: ReplicaEntry | None, new: ReplicaEntry | None) -> None:
+        """Puts `new` (None: nothing) in the place of `old`, which must be what `entry` says."""
+        place = (map_of(key), leaf_of(key))
+        self._overlay.set(place, key, new)
+        changes, totals = self._overlay.changes(place), self._counts[place[0]]
+        if old is not None:
+            self.digests.remove(*place, fingerprint_of(old))
+            for count in (changes, totals):
+                _count(count, old, -1)
+        if new is not None:
+            self.digests.add(*place, fingerprint_of(new))
+            for count in (changes, totals):
+                _count(count, new, 1)
+        self.index.replace(old, new)
+
+    def drop_lapsed(self, key: str, wall_ms: int) -> bool:
+        """Forgets a key whose time is over for good; says whether it was one."""
+        entry = self.entry(key)
+        if entry is None or not self.lapsed(entry, wall_ms):
+            return False
+        self.replace(key, entry, None)
+        return True
+
+    def lapsed(self, entry: ReplicaEntry, wall_ms: int) -> bool:
+        return lapsed_at(entry.expires_at_ms, entry.tombstone, self._keep_ms, wall_ms)
+
+    def collect(self, wall_ms: int, limit: int) -> list[str]:
+        """Forgets at most `limit` lapsed entries that the index knows of; their keys."""
+        keys = self.index.due(wall_ms - self._keep_ms, limit)
+        dropped: list[str] = []
+        for key in keys:
+            if self.drop_lapsed(key, wall_ms):
+                dropped.append(key)
+            elif (entry := self.entry(key)) is not None:
+                self.index.add(entry)  # the clock went back since: its time comes again
+        return dropped
+
+    def leaf_entries(self, place: Place) -> dict[str, ReplicaEntry]:
+        """A leaf's entries by key. As all of them are read here, the leaf's digest is compared with them on the way
+        and put right if they contradict it (an entry that the store had to quarantine, say)."""
+        found = {entry.key: entry for entry in self._store.scan(*place)}
+        for key, entry in self._overlay.of_leaf(place):
+            if entry is None:
+                found.pop(key, None)
+            else:
+                found[key] = entry
+        true_digest = digest_of(found.values())
+        if true_digest != self.digests.leaf(*place):
+            self.digests.put(*place, true_digest)
+            self._overlay.changes(place)
+            self.digests_repaired += 1
+        return found
+
+    def index_page(self, limit: int) -> None:
+        """Reads the next page of the file into the index."""
+        page = self._store.scan_all(self._scanned_to, limit)
+        for entry in page:
+            decided, _ = self._overlay.find(entry.key)
+            if not decided:
+                self.index.add(entry)
+        if page:
+            self._scanned_to = page[-1].key
+        else:
+            self.index_complete = True
+
+    def counts(self) -> list[MapCount]:
+        return [MapCount(c.keys, c.bytes, c.tombstones) for c in self._counts]
+
+    # ---- to disk
+
+    def uncommitted(self) -> int:
+        """Changes that no commit has been asked for yet."""
+        return len(self._overlay) or len(self._overlay.dirty)
+
+    def take_batch(self, hlc_mark: int) -> ReplicaBatch:
+        """The next commit: whole leaves, so that what it leaves on disk agrees with its digests and counts."""
+        flying = self._overlay.take(limits.replica_commit_entries_max)
+        entries = {key: entry for changes in flying.values() for key, entry in changes.entries.items()}
+        counts = {map_: copy.copy(self._counts[map_]) for map_, _ in flying}
+        for (map_, _), waiting in self._overlay.dirty.items():
+            if map_ in counts:
+                _add(counts[map_], -waiting.keys, -waiting.bytes, -waiting.tombstones)
+        return ReplicaBatch(
+            puts=tuple(entry for entry in entries.values() if entry is not None),
+            drops=tuple(key for key, entry in entries.items() if entry is None),
+            # A leaf that flies has no waiting changes now: its digest in memory is the one to write.
+            digests={place: self.digests.leaf(*place) for place in flying},
+            hlc_mark=hlc_mark,
+            counts={map_: MapCount(c.keys, c.bytes, c.tombstones) for map_, c in counts.items()},
+        )
+
+    def commit_ended(self, ok: bool) -> None:
+        """The batch taken last is on disk, or waits again."""
+        if ok:
+            self._overlay.landed()
+        else:
+            self._overlay.returned()
+
+
+def _count(counts: LeafChanges, entry: ReplicaEntry, sign: int) -> None:
+    if entry.tombstone:
+        _add(counts, 0, 0, sign)
+    else:
+        _add(counts, sign, sign * (len(entry.key) + len(entry.value)), 0)
+
+
+def _add(counts: LeafChanges, keys: int, bytes_: int, tombstones: int) -> None:
+    counts.keys += keys
+    counts.bytes += bytes_
+    counts.tombstones += tombstones

@@ -1,0 +1,116 @@
+"""What goes into the replicator and what comes out of it, and the settings it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from node.core import limits
+from node.core.clock import MS, SECOND
+from node.gossip.replica_messages import ReplicaMessage
+from node.store.replica_port import ReplicaBatch
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """Intervals in nanoseconds, times to live in milliseconds of wall time.
+
+    `antientropy_ns` trades idle traffic (half a kilobyte a round) against how long a lost delta stays lost.
+    `expired_keep_ms` must exceed the clock difference that is tolerated, or a replica with a fast clock forgets what a
+    slow one still serves; every node of a cluster needs the same.
+    """
+
+    delta_batch_ns: int = limits.delta_batch_ms * MS
+    delta_resend_ns: int = SECOND
+    commit_ns: int = limits.replica_commit_ms * MS
+    commit_entries: int = limits.replica_commit_entries
+    commit_retry_ns_max: int = 5 * SECOND
+    antientropy_ns: int = 2 * SECOND
+    catchup_ns: int = 100 * MS
+    dialogue_timeout_ns: int = 2 * SECOND
+    expired_keep_ms: int = limits.hlc_ahead_ms_max
+    index_page_ns: int = 10 * MS
+    housekeeping_ns: int = SECOND
+    clock_fault_ns: int = 30 * SECOND
+
+
+# ---- events
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed: due when `next_wake_ns()` says so; more often does no harm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message arrived from a node whose name the transport has checked."""
+
+    sender: str
+    message: ReplicaMessage
+
+
+@dataclass(frozen=True, slots=True)
+class PeersChanged:
+    """All other members that can be reached now, by name. The first of these says whether there is anyone to wait
+    for."""
+
+    peers: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The commit with that token ended; `error` is for a person."""
+
+    token: int
+    ok: bool
+    error: str = ""
+
+
+Event = Tick | Received | PeersChanged | Committed
+
+
+# ---- effects
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Give a message to the transport; it may be lost."""
+
+    node: str
+    message: ReplicaMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Run `store.commit(batch)` in a worker thread, then step `Committed` with the token. There is never a second
+    one before that."""
+
+    token: int
+    batch: ReplicaBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """These keys changed, by whoever's write: drop what was derived from them."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A named fault began, or its text changed; `subject` is what it concerns: a peer's name, or "replica"."""
+
+    code: str
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultCleared:
+    """The fault of that code and subject is over."""
+
+    code: str
+    subject: str
+
+
+Effect = Send | Commit | Applied | Fault | FaultCleared

@@ -1,0 +1,155 @@
+"""What replicators say to each other, all on the data lane so that it never delays a heartbeat.
+
+Records inside a message are written as arrays, since a batch holds thousands; new fields go to their end, with
+defaults. Digests travel as bytes, 16 each: see `node.gossip.digest`. `round` numbers are the asker's own and come
+back unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from node.gossip.lww import size_of
+from node.store.replica_port import ReplicaEntry
+from node.wire.registry import Lane, wire_type
+
+
+class WireEntry(msgspec.Struct, frozen=True, array_like=True):
+    """A `ReplicaEntry` on the wire."""
+
+    key: str
+    epoch: int
+    hlc: int
+    origin: str
+    expires_at_ms: int
+    tombstone: bool
+    value: bytes
+
+
+class KeyVersion(msgspec.Struct, frozen=True, array_like=True):
+    """A key and what decides about it, without its value."""
+
+    key: str
+    epoch: int
+    hlc: int
+    origin: str
+    expires_at_ms: int
+    tombstone: bool
+
+
+class LeafVersions(msgspec.Struct, frozen=True, array_like=True):
+    """All that a replica holds of one leaf, lapsed entries left out."""
+
+    map: int
+    leaf: int
+    items: tuple[KeyVersion, ...]
+
+
+class MapLeaves(msgspec.Struct, frozen=True, array_like=True):
+    """One map's 256 leaf digests."""
+
+    map: int
+    digests: bytes
+
+
+@wire_type("replica.delta", lane=Lane.DATA)
+class Delta(msgspec.Struct, frozen=True):
+    """Writes `first`, `first` + 1, … of the sender's stream. `since` is the number up to which the receiver needs
+    nothing any more: acknowledged by it, or gone from the log and left to anti-entropy."""
+
+    stream: int
+    since: int
+    first: int
+    entries: tuple[WireEntry, ...]
+
+
+@wire_type("replica.delta_ack", lane=Lane.DATA)
+class DeltaAck(msgspec.Struct, frozen=True):
+    """Everything of `stream` up to `upto` has arrived; `resend`: something behind it came too early and was
+    refused."""
+
+    stream: int
+    upto: int
+    resend: bool = False
+
+
+@wire_type("replica.digests", lane=Lane.DATA)
+class Digests(msgspec.Struct, frozen=True):
+    """Opens a comparison: the digests of 32 maps. → Leaves."""
+
+    round: int
+    maps: bytes
+
+
+@wire_type("replica.leaves", lane=Lane.DATA)
+class Leaves(msgspec.Struct, frozen=True):
+    """The leaf digests of the maps that differ, none when all agree. `ready`: the sender's own replica is complete."""
+
+    round: int
+    ready: bool
+    maps: tuple[MapLeaves, ...] = ()
+
+
+@wire_type("replica.versions", lane=Lane.DATA)
+class Versions(msgspec.Struct, frozen=True):
+    """What the asker holds of leaves that differ. → Offer."""
+
+    round: int
+    leaves: tuple[LeafVersions, ...]
+
+
+@wire_type("replica.offer", lane=Lane.DATA)
+class Offer(msgspec.Struct, frozen=True):
+    """What the asker lacks or holds older, of the first `done` leaves it named; it asks again for the others."""
+
+    round: int
+    done: int
+    items: tuple[KeyVersion, ...] = ()
+
+
+@wire_type("replica.want", lane=Lane.DATA)
+class Want(msgspec.Struct, frozen=True):
+    """Asks for entries. → Entries, with as many of them as one message may carry."""
+
+    number: int
+    keys: tuple[str, ...]
+
+
+@wire_type("replica.entries", lane=Lane.DATA)
+class Entries(msgspec.Struct, frozen=True):
+    """Entries that were wanted; `gone` are keys that the sender doesn't hold any more."""
+
+    number: int
+    entries: tuple[WireEntry, ...]
+    gone: tuple[str, ...] = ()
+
+
+ReplicaMessage = Delta | DeltaAck | Digests | Leaves | Versions | Offer | Want | Entries
+
+
+def to_wire(entry: ReplicaEntry) -> WireEntry:
+    return WireEntry(entry.key, entry.epoch, entry.hlc, entry.origin, entry.expires_at_ms, entry.tombstone, entry.value)
+
+
+def from_wire(entry: WireEntry) -> ReplicaEntry:
+    return ReplicaEntry(
+        entry.key, entry.epoch, entry.hlc, entry.origin, entry.expires_at_ms, entry.tombstone, entry.value
+    )
+
+
+def key_version(entry: ReplicaEntry) -> KeyVersion:
+    return KeyVersion(entry.key, entry.epoch, entry.hlc, entry.origin, entry.expires_at_ms, entry.tombstone)
+
+
+def fitting(entries: Iterable[ReplicaEntry], bytes_max: int, records_max: int) -> Sequence[ReplicaEntry]:
+    """As many of the entries, from the first, as one message may carry: at least one, if there is one."""
+    taken: list[ReplicaEntry] = []
+    size = 0
+    for entry in entries:
+        size += size_of(entry)
+        if taken and (size > bytes_max or len(taken) >= records_max):
+            break
+        taken.append(entry)
+    return taken
