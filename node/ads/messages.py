@@ -167,21 +167,6 @@ class AuctionReport(msgspec.Struct, frozen=True):
     slots: tuple[tuple[str, int, int, int], ...]
 
 
-@wire_type("ads.get_coverage")
-class GetCoverage(msgspec.Struct, frozen=True):
-    pass
-
-
-@wire_type("ads.site_coverage")
-class SiteCoverage(msgspec.Struct, frozen=True):
-    """`missing` pairs a slot with the reason why it has no pool."""
-
-    site: str
-    expected: int
-    present: int
-    missing: tuple[tuple[str, str], ...]
-
-
 # ---- auctioneer
 
 

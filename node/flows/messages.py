@@ -1,10 +1,12 @@
-"""What flows ask of entities and nodes, and what they are told."""
+"""What flows ask of entities and nodes, what they are told, and how they are asked themselves."""
 
 from __future__ import annotations
 
 import msgspec
 
-from node.wire.registry import wire_type
+from node.wire.registry import Lane, wire_type
+
+# ---- a replay and the sites it goes through
 
 
 @wire_type("flow.replay_site")
@@ -22,3 +24,124 @@ class ReplayReport(msgspec.Struct, frozen=True):
     replayed: int
     ignored: int
     failed: int
+
+
+@wire_type("flow.get_coverage")
+class GetCoverage(msgspec.Struct, frozen=True):
+    pass
+
+
+@wire_type("flow.site_coverage")
+class SiteCoverage(msgspec.Struct, frozen=True):
+    """Slots of fresh pages, and those of them that have a pool; `missing` pairs a slot with the reason."""
+
+    site: str
+    expected: int
+    present: int
+    missing: tuple[tuple[str, str], ...]
+
+
+@wire_type("flow.start_replay")
+class StartReplay(msgspec.Struct, frozen=True):
+    """`scope` in words for the operator; the same id again changes nothing."""
+
+    sites: tuple[str, ...]
+    scope: str
+
+
+@wire_type("flow.get_replay")
+class GetReplay(msgspec.Struct, frozen=True):
+    pass
+
+
+@wire_type("flow.replay_status")
+class ReplayStatus(msgspec.Struct, frozen=True):
+    """`state`: running, done or failed; coverages are ratios."""
+
+    id: str
+    state: str
+    scope: str
+    total: int
+    replayed: int
+    ignored: int
+    failed: int
+    coverage_before: float
+    coverage_after: float
+    started_ms: int
+    ended_ms: int
+
+
+# ---- operations on nodes and shards
+
+
+@wire_type("flow.phase")
+class Phase(msgspec.Struct, frozen=True):
+    """One phase of an operation. `state`: waiting, running, done or overran."""
+
+    name: str
+    state: str
+    elapsed_ms: int = 0
+    detail: str = ""
+    blockers: tuple[str, ...] = ()
+
+
+@wire_type("flow.start_operation")
+class StartOperation(msgspec.Struct, frozen=True):
+    """`verb` drain (target: node, incarnation) or move (target: shard, node). The same id again changes nothing."""
+
+    verb: str
+    node: str
+    incarnation: int = 0
+    shard: int = -1
+    reason: str = ""
+
+
+@wire_type("flow.get_operation")
+class GetOperation(msgspec.Struct, frozen=True):
+    pass
+
+
+@wire_type("flow.operation_status")
+class OperationStatus(msgspec.Struct, frozen=True):
+    """`state`: running, done or failed; `result` is what the verb counts."""
+
+    id: str
+    verb: str
+    target: str
+    state: str
+    phases: tuple[Phase, ...]
+    started_ms: int
+    ended_ms: int
+    result: dict[str, int | str]
+
+
+@wire_type("flow.begin_drain", lane=Lane.CONTROL)
+class BeginDrain(msgspec.Struct, frozen=True):
+    """To a node: drain yourself for this operation, if you are this incarnation."""
+
+    operation: str
+    incarnation: int
+
+
+@wire_type("flow.drain_progress")
+class DrainProgress(msgspec.Struct, frozen=True):
+    """From the draining node to its operation. `lost` counts messages that neither were handled nor answered."""
+
+    phases: tuple[Phase, ...]
+    shards_moved: int
+    lost: int
+
+
+@wire_type("flow.move_shard", lane=Lane.CONTROL)
+class MoveShard(msgspec.Struct, frozen=True):
+    """To the coordinator's node; answered by MoveOutcome when the move is durable or refused."""
+
+    shard: int
+    to: str
+
+
+@wire_type("flow.move_outcome", lane=Lane.CONTROL)
+class MoveOutcome(msgspec.Struct, frozen=True):
+    ok: bool
+    epoch: int = 0
+    reason: str = ""

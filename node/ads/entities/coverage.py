@@ -9,6 +9,7 @@ from node.ads.keys import serve_key
 from node.ads.selection import eligible_for_page
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
+from node.flows.messages import SiteCoverage
 
 NOT_APPROVED = "not_approved"
 NO_DEMAND = "no_demand"
@@ -23,7 +24,7 @@ def site_coverage(
     pending: Iterable[m.PendingCreative],
     reports: Mapping[str, tuple[int, int, int]],
     index: ServeIndex,
-) -> m.SiteCoverage:
+) -> SiteCoverage:
     """`reports` holds the last auction of each slot: offers, bids below the floor, late bidders."""
     taxonomy = load_taxonomy()
     wanted: dict[str, list[frozenset[str]]] = {}
@@ -37,7 +38,7 @@ def site_coverage(
         for slot, reaches in sorted(wanted.items())
         if not _has_pool(index, serve_key(site, slot), reaches)
     )
-    return m.SiteCoverage(site, len(wanted), len(wanted) - len(missing), missing)
+    return SiteCoverage(site, len(wanted), len(wanted) - len(missing), missing)
 
 
 def _has_pool(index: ServeIndex, key: str, reaches: list[frozenset[str]]) -> bool:

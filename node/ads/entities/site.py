@@ -19,7 +19,7 @@ from node.ads.serveindex import ServeIndex
 from node.core import limits
 from node.core.hashing import spread_ms
 from node.core.ids import EntityRef
-from node.flows.messages import ReplayReport, ReplaySite
+from node.flows.messages import GetCoverage, ReplayReport, ReplaySite, SiteCoverage
 from node.wire.registry import wire_type
 
 FRESHNESS_WINDOW_MS = 48 * 3_600_000
@@ -136,7 +136,7 @@ class Site:
             case _Resend():
                 ctx.tell(self._adserver, self._settings(state))
                 ctx.tell(self._auctioneer, self._restore(ctx, state, "resend"))
-            case m.GetCoverage():
+            case GetCoverage():
                 ctx.reply(self._coverage(state, ctx.wall_ms()))
             case m.AuctionReport(_, slots):
                 self._reports.update({slot: (offers, rejected, late) for slot, offers, rejected, late in slots})
@@ -302,11 +302,11 @@ class Site:
 
     # ---- read models
 
-    def coverage(self, now_ms: int) -> m.SiteCoverage | None:
+    def coverage(self, now_ms: int) -> SiteCoverage | None:
         """The site's share of slots that have a pool; None before its state was loaded. Reads the local replica."""
         return None if self._state is None else self._coverage(self._state, now_ms)
 
-    def _coverage(self, state: SiteState, now_ms: int) -> m.SiteCoverage:
+    def _coverage(self, state: SiteState, now_ms: int) -> SiteCoverage:
         oldest = now_ms - FRESHNESS_WINDOW_MS
         fresh = [page for page in state.pages.values() if page.classified_at_ms > oldest]
         return site_coverage(self._site, fresh, state.pending.values(), self._reports, self._index)

@@ -1,0 +1,171 @@
+"""An operation on a node or a shard: durable at the cluster, asked and not remembered.
+
+```
+drain: running ──the node is no member any more, its last phases were reached──▶ done
+          └──────the node is no member any more before that──▶ failed (interrupted at a named phase)
+move:  running ──the coordinator says the move is durable──▶ done
+          └──────it refuses, or nobody coordinates within LIMIT_MS──▶ failed
+```
+
+Its entity moves with its shard, also away from the node that it drains.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from node.actors.actor import Context
+from node.core.ids import ServiceRef
+from node.flows.messages import (
+    BeginDrain,
+    DrainProgress,
+    GetOperation,
+    MoveOutcome,
+    MoveShard,
+    OperationStatus,
+    StartOperation,
+)
+from node.wire.registry import wire_type
+
+POLL_MS = 300
+MOVE_TIMEOUT_MS = 30_000
+LIMIT_MS = 60_000
+LEAVING_PHASES = ("flush", "leave")
+
+
+class Cluster(Protocol):
+    """What an operation needs to know of membership."""
+
+    def coordinator(self) -> str | None:
+        """The node that coordinates shards, None while nobody is known to."""
+        ...
+
+    def is_member(self, node: str, incarnation: int) -> bool: ...
+
+
+@wire_type("state.operation")
+class OperationState(msgspec.Struct, frozen=True):
+    start: StartOperation
+    status: OperationStatus
+
+
+class _Poll(msgspec.Struct, frozen=True):
+    pass
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    outcome: Any
+
+
+class Operation:
+    """Durable, remembered."""
+
+    def __init__(self, operation: str, cluster: Cluster) -> None:
+        self._id = operation
+        self._cluster = cluster
+        self._state: OperationState | None = None
+        self._asked = False
+
+    def start(self, ctx: Context, state: OperationState | None) -> None:
+        self._state = state
+        if state is not None and state.status.state == "running":
+            ctx.every("poll", POLL_MS, _Poll(), first_ms=0)
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        if isinstance(message, StartOperation):
+            self._begin(ctx, message)
+            return
+        state = self._state
+        if state is None:
+            ctx.reject(f"there is no operation {self._id!r}")
+            return
+        match message:
+            case GetOperation():
+                ctx.reply(state.status)
+            case _Poll() if state.status.state == "running":
+                self._poll(ctx, state)
+            case DrainProgress() if state.status.state == "running":
+                self._progress(ctx, state, message)
+            case _Moved(outcome) if state.status.state == "running":
+                self._moved(ctx, state, outcome)
+            case _Poll() | DrainProgress() | _Moved():
+                pass  # it has ended
+            case _:
+                ctx.reject(f"an operation does not understand {type(message).__name__}")
+
+    def _begin(self, ctx: Context, message: StartOperation) -> None:
+        if self._state is not None:
+            ctx.reply(self._state.status)
+            return
+        target = message.node if message.verb == "drain" else f"{message.shard}"
+        status = OperationStatus(self._id, message.verb, target, "running", (), ctx.wall_ms(), 0, {})
+        self._state = OperationState(message, status)
+        ctx.persist(self._state, reply=status)
+        ctx.every("poll", POLL_MS, _Poll(), first_ms=0)
+
+    def _poll(self, ctx: Context, state: OperationState) -> None:
+        if state.start.verb == "drain":
+            self._poll_drain(ctx, state)
+        elif not self._asked:
+            self._ask_move(ctx, state)
+
+    def _poll_drain(self, ctx: Context, state: OperationState) -> None:
+        start, status = state.start, state.status
+        if self._cluster.is_member(start.node, start.incarnation):
+            ctx.tell(ServiceRef(start.node, "/node"), BeginDrain(self._id, start.incarnation))
+            return
+        reached = next((p.name for p in status.phases if p.state == "running"), "start")
+        finished = bool(status.phases) and (reached in LEAVING_PHASES or status.phases[-1].state == "done")
+        phases = status.phases
+        if finished:
+            phases = tuple(
+                msgspec.structs.replace(p, state="done" if p.state == "running" else p.state) for p in phases
+            )
+            overran = any(p.state == "overran" for p in phases)
+            self._end(ctx, state, "failed" if overran else "done", phases, {})
+        else:
+            self._end(ctx, state, "failed", phases, {"interrupted_at": reached})
+
+    def _progress(self, ctx: Context, state: OperationState, progress: DrainProgress) -> None:
+        result: dict[str, int | str] = {"shards_moved": progress.shards_moved, "messages_lost": progress.lost}
+        known = [(p.name, p.state) for p in state.status.phases]
+        status = msgspec.structs.replace(state.status, phases=progress.phases, result=result)
+        self._state = msgspec.structs.replace(state, status=status)
+        if known != [(p.name, p.state) for p in progress.phases] or state.status.result != result:
+            ctx.persist(self._state)
+
+    def _ask_move(self, ctx: Context, state: OperationState) -> None:
+        coordinator = self._cluster.coordinator()
+        if coordinator is None:
+            if ctx.wall_ms() - state.status.started_ms > LIMIT_MS:
+                self._end(ctx, state, "failed", (), {"reason": "no coordinator"})
+            return
+        self._asked = True
+        ctx.ask(
+            ServiceRef(coordinator, "/node"), MoveShard(state.start.shard, state.start.node), MOVE_TIMEOUT_MS, _Moved
+        )
+
+    def _moved(self, ctx: Context, state: OperationState, outcome: Any) -> None:
+        self._asked = False
+        if isinstance(outcome, MoveOutcome) and outcome.ok:
+            self._end(ctx, state, "done", (), {"shards_moved": 1, "epoch": outcome.epoch})
+        elif isinstance(outcome, MoveOutcome) and outcome.reason not in ("not_coordinator", "coordinator_lost"):
+            self._end(ctx, state, "failed", (), {"reason": outcome.reason})
+        elif ctx.wall_ms() - state.status.started_ms > LIMIT_MS:
+            self._end(ctx, state, "failed", (), {"reason": "no answer"})
+
+    def _end(
+        self, ctx: Context, state: OperationState, outcome: str, phases: tuple[Any, ...], result: dict[str, int | str]
+    ) -> None:
+        ctx.cancel("poll")
+        status = msgspec.structs.replace(
+            state.status,
+            state=outcome,
+            phases=phases,
+            ended_ms=ctx.wall_ms(),
+            result={**state.status.result, **result},
+        )
+        self._state = msgspec.structs.replace(state, status=status)
+        ctx.persist(self._state)
