@@ -1,0 +1,81 @@
+"""Errors as people and scripts get them: what, found, why, and a hint. A traceback only with `--debug`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from promovolvectl.cli.render import MACHINE
+from promovolvectl.cli.text import visible
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+
+class Stopped(SystemExit):
+    """A signal asked us to end. A SystemExit, so that event loops let it through."""
+
+    def __init__(self, status: ExitStatus) -> None:
+        super().__init__(int(status))
+        self.status = status
+
+
+def document(failed: CommandFailed) -> dict[str, Any]:
+    """The one document that machine formats put on stderr."""
+    return {
+        "kind": "Error",
+        "code": failed.code,
+        "exit": int(failed.status),
+        "message": failed.message,
+        "hint": failed.hint,
+        "object": failed.about,
+        "operation": failed.operation,
+    }
+
+
+def report(failed: CommandFailed, output: str, err: TextIO) -> None:
+    """Writes the error to stderr in the format that was asked for."""
+    if output in MACHINE:
+        err.write(json.dumps(document(failed)) + "\n")
+        return
+    first, *rest = failed.message.split("\n")
+    lines = [f"error: {visible(first)} ({failed.code})", *(visible(line) for line in rest)]
+    if failed.operation:
+        lines.append(f"operation: {visible(failed.operation)}")
+    if failed.hint:
+        lines.append(f"hint: {visible(failed.hint)}")
+    err.write("".join(f"{line}\n" for line in lines))
+
+
+def save_report(error: BaseException, arguments: list[str], folder: Path) -> CommandFailed:
+    """Keeps what we need to find our own mistake: the stack without anybody's data, and the versions."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    path = folder / f"report-{stamp}-{os.getpid()}.txt"
+    words = [word for word in arguments if word.startswith("-")]
+    text = "\n".join(
+        (
+            f"promovolvectl on Python {platform.python_version()}, {platform.system()}",
+            f"flags: {' '.join(word.partition('=')[0] for word in words)}",
+            "".join(traceback.format_exception(error)),
+        )
+    )
+    where = f"a report was saved: {path}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.ExitStack() as stack:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            stream = stack.enter_context(os.fdopen(handle, "w", encoding="utf-8"))
+            stream.write(text)
+    except OSError as problem:
+        where = f"a report could not be saved in {folder}: {problem.strerror}"
+    return CommandFailed(
+        ExitStatus.BUG,
+        "E-BUG",
+        f"this is a mistake of ours, not of yours; {where}",
+        hint="the same command with --debug",
+    )

@@ -1,0 +1,104 @@
+"""The entry: finds the command, runs it, and turns whatever happens into the right exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from promovolvectl.client.errors import CommandFailed
+
+PROGRAM: Final = "promovolvectl"
+_COMPLETING: Final = "_PROMOVOLVECTL_COMPLETE"
+
+
+def run() -> None:
+    """What the installed program calls."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        from promovolvectl.cli.release import VERSION
+
+        sys.stdout.write(f"{PROGRAM} {VERSION}\n")
+        sys.exit(0)
+    # What prints help looks at these when it is imported and then forces a terminal, against NO_COLOR, too.
+    os.environ["TYPER_USE_RICH"] = "0"
+    sys.exit(main(arguments))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one command line and returns its exit status; never raises."""
+    from promovolvectl.cli import options
+    from promovolvectl.cli.errors import Stopped, save_report
+    from promovolvectl.client import paths
+    from promovolvectl.client.errors import CommandFailed
+    from promovolvectl.client.exit_codes import ExitStatus
+
+    output = options.format_asked(arguments, os.environ)
+    debug = "--debug" in arguments
+    _handle_signals()
+    try:
+        status = _dispatch(arguments)
+        sys.stdout.flush()
+    except CommandFailed as failed:
+        return _failed(failed, output, debug=debug)
+    except KeyboardInterrupt:
+        return int(ExitStatus.INTERRUPTED)
+    except Stopped as stopped:
+        return int(stopped.status)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except BrokenPipeError:
+        _silence()
+        return int(ExitStatus.BROKEN_PIPE)
+    except Exception as error:  # whatever is left is a mistake of ours
+        if debug:
+            traceback.print_exc(file=sys.stderr)
+        return _failed(save_report(error, list(arguments), paths.report_dir()), output, debug=False)
+    return status
+
+
+def _failed(failed: CommandFailed, output: str, *, debug: bool) -> int:
+    from promovolvectl.cli.errors import report
+
+    if debug:
+        traceback.print_exception(failed, file=sys.stderr)
+    with contextlib.suppress(BrokenPipeError):
+        report(failed, output, sys.stderr)
+    return int(failed.status)
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    from promovolvectl.cli.nouns import DEPTH
+    from promovolvectl.cli.options import hoisted
+    from promovolvectl.cli.tree import complete, invoke, orientation
+
+    if os.environ.get(_COMPLETING):
+        return complete(PROGRAM, _COMPLETING)
+    if not arguments:
+        sys.stdout.write(orientation(os.environ))
+        return 0
+    return invoke(PROGRAM, hoisted(arguments, DEPTH))
+
+
+def _handle_signals() -> None:
+    from promovolvectl.cli.errors import Stopped
+    from promovolvectl.client.exit_codes import ExitStatus
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(ExitStatus.HANGUP if number == signal.SIGHUP else ExitStatus.TERMINATED)
+
+    with contextlib.suppress(ValueError):  # not the main thread: an embedding program keeps its own handlers
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGHUP, stop)
+
+
+def _silence() -> None:
+    """Nobody reads stdout any more: what is still buffered goes nowhere, and the interpreter stays quiet about it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,49 @@
+"""The tree of commands: names and one line each, so that `--help` and completion of nouns load no command's module."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import typer
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """`verbs` false: the noun is a command by itself."""
+
+    module: str
+    does: str
+    verbs: bool = True
+
+
+NOUNS: Final[Mapping[str, Noun]] = {
+    "up": Noun("local_up", "Start a whole cluster on this machine.", verbs=False),
+    "down": Noun("local_down", "Drain and stop this machine's cluster.", verbs=False),
+    "cluster": Noun("cluster", "The cluster as a whole: status, health, waiting."),
+    "node": Noun("node", "Nodes: list, show, drain, stop, start."),
+    "shard": Noun("shard", "Where entities live, and moving them."),
+    "serveindex": Noun("serveindex", "The replicated index that serving reads."),
+    "replay": Noun("replay", "Rebuild the ServeIndex from durable state; coverage."),
+    "op": Noun("op", "Operations: long work that goes on at the cluster."),
+    "site": Noun("site", "Publishers' sites and their slots."),
+    "advertiser": Noun("advertiser", "Advertisers and their budgets."),
+    "campaign": Noun("campaign", "Campaigns, their bids and categories."),
+    "creative": Noun("creative", "Creatives and their approval."),
+    "page": Noun("page", "Pages: classify a text, list what is classified."),
+    "serve": Noun("serve", "Why an ad was served, or none."),
+    "dashboard": Noun("dashboard", "The live screen of the cluster.", verbs=False),
+    "explain": Noun("explain", "What an error code means and what helps.", verbs=False),
+    "schema": Noun("schema", "The JSON Schema of a kind of answer.", verbs=False),
+    "completion": Noun("completion", "A script that completes commands in your shell.", verbs=False),
+    "version": Noun("version", "The version of this program.", verbs=False),
+}
+DEPTH: Final[Mapping[str, int]] = {name: 2 if noun.verbs else 1 for name, noun in NOUNS.items()}
+
+
+def app_of(name: str) -> typer.Typer:
+    """Loads the noun's module and returns its app."""
+    app: typer.Typer = importlib.import_module(f"promovolvectl.cli.{NOUNS[name].module}").app
+    return app

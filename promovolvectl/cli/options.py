@@ -1,0 +1,159 @@
+"""The flags that every leaf command has, where they may stand, and what wins when several places say something."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import typer
+
+from promovolvectl.cli.duration import milliseconds
+from promovolvectl.cli.render import FORMATS, View
+from promovolvectl.cli.select import Selection
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+_OUTPUT: Final = "Output"
+TIMEOUT_DEFAULT_MS: Final = 10_000
+WAIT_DEFAULT_MS: Final = 300_000
+_WITH_VALUE_SHORT: Final = ("-o", "-p", "-t")
+_WITH_VALUE: Final = frozenset(
+    (
+        *_WITH_VALUE_SHORT,
+        *("--output", "--profile", "--timeout", "--endpoint", "--columns", "--sort", "--filter", "--query"),
+        *("--limit", "--reason", "--request-id"),
+    )
+)
+_ALONE: Final = frozenset(
+    ("--quiet", "--verbose", "--yes", "--no-headers", "--debug", "--dry-run", "--detach", "--wait")
+)
+
+Flag = tuple[str, Any, Any]
+
+
+def _option(name: str, kind: Any, default: Any, *spelled: str, **more: Any) -> Flag:
+    return name, Annotated[kind, typer.Option(*spelled, show_default=False, **more)], default
+
+
+COMMON: Final[tuple[Flag, ...]] = (
+    _option("output", str, "", "-o", "--output", metavar="FORMAT", help=f"{' | '.join(FORMATS)}."),
+    _option("columns", str, "", "--columns", metavar="A,B", help="Columns of a table, in order; 'help' lists them."),
+    _option("no_headers", bool, False, "--no-headers", help="Leave headings and summary lines away."),
+    _option("sort", str, "", "--sort", metavar="COL[:desc]", help="Order of the rows."),
+    _option("filter_", str, "", "--filter", metavar="EXPR", help="Rows to keep, such as 'status=up,shards>10'."),
+    _option("query", str, "", "--query", metavar="JMESPATH", help="A part of the document, by JMESPath."),
+    _option("limit", int, 0, "--limit", metavar="N", min=0, help="At most N rows; 0 for all."),
+    _option("profile", str, "", "-p", "--profile", metavar="NAME", help="The cluster's profile."),
+    _option("endpoint", list[str], (), "--endpoint", metavar="HOST:PORT", help="Ask this node only; repeatable."),
+    _option("timeout", str, "", "-t", "--timeout", metavar="TIME", help="How long to wait, such as 90s or 5m."),
+    _option("quiet", bool, False, "-q", "--quiet", help="Only the answer and errors."),
+    _option("verbose", int, 0, "-v", "--verbose", count=True, help="Say what is asked of whom, and how long it took."),
+    _option("yes", bool, False, "-y", "--yes", help="Don't ask: commit what is shown."),
+    _option("debug", bool, False, "--debug", help="Show where in our code an error came from."),
+)
+CHANGE: Final[tuple[Flag, ...]] = (
+    _option("dry_run", bool, False, "--dry-run", help="Print the plan and stop; nothing changes."),
+    _option("reason", str, "", "--reason", metavar="TEXT", help="Why, for the audit log."),
+    _option("request_id", str, "", "--request-id", metavar="ID", help="Makes a retry the same operation."),
+)
+LONG: Final[tuple[Flag, ...]] = (
+    _option("wait", bool, True, "--wait/--detach", help="Wait for the end (default), or return the operation at once."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The common flags as they were given; empty means not given."""
+
+    output: str = ""
+    columns: str = ""
+    no_headers: bool = False
+    sort: str = ""
+    filter_: str = ""
+    query: str = ""
+    limit: int = 0
+    profile: str = ""
+    endpoint: tuple[str, ...] = ()
+    timeout: str = ""
+    quiet: bool = False
+    verbose: int = 0
+    yes: bool = False
+    debug: bool = False
+
+    def view(self, output: str) -> View:
+        """How to show an answer, with the format that precedence chose."""
+        chosen = Selection(self.filter_, self.sort, self.limit, self.columns, self.query)
+        return View(output, not self.no_headers, chosen)
+
+
+def first_of(*given: str, default: str = "") -> str:
+    """Precedence: the first that says something. Callers list flag, environment, profile in this order."""
+    return next((text for text in given if text), default)
+
+
+def format_named(name: str) -> str:
+    """Raises CommandFailed (2) for a format that doesn't exist."""
+    if name in FORMATS:
+        return name
+    close = difflib.get_close_matches(name, FORMATS, n=1)
+    raise CommandFailed(
+        ExitStatus.USAGE,
+        "E-USAGE",
+        f"--output: there is no format {name!r}; known: {', '.join(FORMATS)}",
+        hint=f"-o {close[0] if close else 'json'}",
+    )
+
+
+def timeout_ms(flag: str, env: Mapping[str, str], profile: str, default_ms: int) -> int:
+    """Milliseconds to wait; raises CommandFailed (2)."""
+    text = first_of(flag, env.get("PROMOVOLVECTL_TIMEOUT", ""), profile)
+    return milliseconds(text) if text else default_ms
+
+
+def hoisted(argv: Sequence[str], depth_of: Mapping[str, int]) -> list[str]:
+    """The arguments with global flags that stand before noun or verb moved behind it, where every leaf takes them.
+
+    `depth_of` says how many words name a command: 1 for a noun that is a command itself, 2 for noun and verb.
+    """
+    words: list[str] = []
+    moved: list[str] = []
+    index = 0
+    while index < len(argv) and len(words) < (depth_of.get(words[0], 2) if words else 1):
+        word = argv[index]
+        index += 1
+        if not word.startswith("-") or word == "-":
+            words.append(word)
+            continue
+        if word in _WITH_VALUE:
+            moved += [word, *argv[index : index + 1]]
+            index += 1
+        elif word in _ALONE or _carries_value(word) or re.fullmatch(r"-[qvy]+", word):
+            moved.append(word)
+        else:
+            return [*argv]  # --help, or something for the parser to complain about where it stands
+    if len(words) == (depth_of.get(words[0], 2) if words else 1):
+        return [*words, *moved, *argv[index:]]
+    return words or list(argv)
+
+
+def format_asked(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """The output format before anything is parsed, so that errors of parsing come in it, too."""
+    found = env.get("PROMOVOLVECTL_OUTPUT", "")
+    for index, word in enumerate(argv):
+        if word == "--":
+            break
+        if word in ("-o", "--output") and index + 1 < len(argv):
+            found = argv[index + 1]
+        elif word.startswith("--output="):
+            found = word.partition("=")[2]
+        elif word.startswith("-o") and len(word) > 2:
+            found = word[2:]
+    return found if found in FORMATS else "table"
+
+
+def _carries_value(word: str) -> bool:
+    """`--output=json` and `-ojson`."""
+    return word.partition("=")[0] in _WITH_VALUE if word.startswith("--") else word[:2] in _WITH_VALUE_SHORT

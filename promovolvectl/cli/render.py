@@ -1,0 +1,203 @@
+"""The one place where an answer becomes text, in every format that `-o` names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from node.admin.protocol import Meta
+from promovolvectl.cli.select import Selection, pick_columns, query, select
+from promovolvectl.cli.shapes import SHAPES, Shape, Under
+from promovolvectl.cli.tables import Column, fields, layout
+from promovolvectl.cli.terminal import Terminal
+from promovolvectl.cli.text import cell, scalar
+from promovolvectl.client.exit_codes import ExitStatus
+
+API_VERSION: Final = "promovolvectl/v1"
+FORMATS: Final = ("table", "wide", "json", "yaml", "jsonl", "csv", "name", "value")
+MACHINE: Final = ("json", "yaml", "jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command found. `raw` leaves the envelope away (a schema is a document of its own); `text` is what people
+    are shown instead of a table."""
+
+    kind: str
+    payload: Mapping[str, Any]
+    meta: Meta
+    status: ExitStatus = ExitStatus.OK
+    raw: bool = False
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How the flags want it shown."""
+
+    format: str = "table"
+    headings: bool = True
+    chosen: Selection = field(default_factory=Selection)
+
+
+def answer_of(kind: str, reply: msgspec.Struct, meta: Meta, status: ExitStatus = ExitStatus.OK) -> Answer:
+    """A node's reply as an answer."""
+    return Answer(kind, msgspec.to_builtins(reply), meta, status)
+
+
+def envelope(answer: Answer) -> dict[str, Any]:
+    """The machine's document; the payload's fields follow the envelope's and can't overwrite them."""
+    if answer.raw:
+        return dict(answer.payload)
+    meta = answer.meta
+    around: dict[str, Any] = {
+        "api_version": API_VERSION,
+        "kind": answer.kind,
+        "cluster": {"name": meta.cluster_name, "id": meta.cluster_id},
+        "observed_at": meta.observed_at,
+        "observed_by": meta.observed_by,
+        "complete": not meta.missing,
+        "missing": msgspec.to_builtins(meta.missing),
+        "warnings": msgspec.to_builtins(meta.warnings),
+    }
+    return {**around, **{key: value for key, value in answer.payload.items() if key not in around}}
+
+
+def render(answer: Answer, view: View, terminal: Terminal) -> str:
+    """The whole of what goes to stdout, with its last line break; raises CommandFailed (2) for flags that don't fit."""
+    shape = SHAPES[answer.kind]
+    if view.chosen.query:
+        return _result(query(_narrowed(answer, shape, view), view.chosen.query), view, terminal)
+    match view.format:
+        case "json":
+            return _json(_narrowed(answer, shape, view), terminal) + "\n"
+        case "yaml":
+            return _yaml(_narrowed(answer, shape, view))
+        case "jsonl":
+            return _jsonl(_narrowed(answer, shape, view), terminal)
+        case "name":
+            return _lines([cell(name) for name in shape.names(_cut(answer.payload, shape, view))])
+        case _:
+            return _rows(answer, shape, view, terminal)
+
+
+def _rows(answer: Answer, shape: Shape, view: View, terminal: Terminal) -> str:
+    rows = select(shape.rows(answer.payload), view.chosen, [column.key for column in shape.columns])
+    columns = pick_columns(shape.columns, view.chosen.columns, rows, wide=view.format != "table")
+    if view.format == "csv":
+        return _csv(rows, columns, headings=view.headings)
+    if view.format == "value":
+        return _lines(["\t".join(scalar(row.get(column.key)) for column in columns) for row in rows])
+    if answer.text:
+        return answer.text if answer.text.endswith("\n") else f"{answer.text}\n"
+    return _lines(_people(answer, shape, rows, columns, view, terminal))
+
+
+def plan_text(payload: Mapping[str, Any], terminal: Terminal) -> str:
+    """A plan as it is shown before the question."""
+    shape = SHAPES["Plan"]
+    rows = shape.rows(payload)
+    table = layout(rows, shape.columns, terminal) if rows else ["  nothing moves"]
+    return _lines([*shape.head(payload), *table])
+
+
+def _people(
+    answer: Answer,
+    shape: Shape,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[Column],
+    view: View,
+    out: Terminal,
+) -> list[str]:
+    if shape.one:
+        lines = [line for row in rows for line in fields(row, columns, out)]
+    else:
+        lines = list(shape.head(answer.payload)) if view.headings and not view.chosen.columns else []
+        lines += [""] if lines and rows else []
+        if rows or not lines:
+            lines += layout(rows, columns, out, headings=view.headings, whole=view.format == "wide")
+    if view.headings and not view.chosen.columns:
+        for detail in shape.details:
+            below = detail.rows(answer.payload)
+            if below:
+                lines += ["", detail.title, *layout(below, detail.columns, out, whole=view.format == "wide")]
+    return lines
+
+
+def _cut(payload: Mapping[str, Any], shape: Shape, view: View) -> Mapping[str, Any]:
+    """The payload with its list filtered, sorted and cut, when it has one."""
+    if not isinstance(shape.rows, Under):
+        return payload
+    rows = select(shape.rows(payload), view.chosen, [column.key for column in shape.columns])
+    return {**payload, shape.rows.key: rows} if shape.rows.key in payload else payload
+
+
+def _narrowed(answer: Answer, shape: Shape, view: View) -> dict[str, Any]:
+    document = envelope(answer)
+    cut = _cut(answer.payload, shape, view)
+    return {key: cut[key] if key in cut and cut[key] is not answer.payload[key] else document[key] for key in document}
+
+
+def _result(found: Any, view: View, terminal: Terminal) -> str:
+    match view.format:
+        case "json":
+            return _json(found, terminal) + "\n"
+        case "yaml":
+            return _yaml(found)
+        case "jsonl":
+            items = found if isinstance(found, list) else [found]
+            return _lines([_json(item, terminal, indent=None) for item in items])
+        case _:
+            return _plain_result(found, view, terminal)
+
+
+def _plain_result(found: Any, view: View, terminal: Terminal) -> str:
+    items = found if isinstance(found, list) else [] if found is None else [found]
+    if items and all(isinstance(item, dict) for item in items) and view.format in ("table", "wide", "csv"):
+        keys = list(dict.fromkeys(key for item in items for key in item))
+        columns = pick_columns([Column(key) for key in keys], view.chosen.columns, items, wide=True)
+        if view.format == "csv":
+            return _csv(items, columns, headings=view.headings)
+        return _lines(layout(items, columns, terminal, headings=view.headings, whole=view.format == "wide"))
+    if view.format == "csv":
+        return _csv([{"value": item} for item in items], [Column("value")], headings=view.headings)
+    separated = ["\t".join(scalar(part) for part in item) if isinstance(item, list) else scalar(item) for item in items]
+    return _lines(separated)
+
+
+def _json(document: Any, terminal: Terminal, indent: int | None = 2) -> str:
+    return json.dumps(document, indent=indent, ensure_ascii=not terminal.unicode)
+
+
+def _yaml(document: Any) -> str:
+    import yaml  # only who asks pays for it
+
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=False, width=float("inf"))
+    return text
+
+
+def _jsonl(document: Mapping[str, Any], terminal: Terminal) -> str:
+    """A list is a line an item; anything else is one line, envelope and all."""
+    items = document.get("items", [document])
+    return _lines([_json(item, terminal, indent=None) for item in items])
+
+
+def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, headings: bool) -> str:
+    """RFC 4180, with line breaks as the terminal's."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if headings:
+        writer.writerow([column.key for column in columns])
+    for row in rows:
+        writer.writerow([scalar(row.get(column.key)) for column in columns])
+    return out.getvalue()
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,164 @@
+"""One command on its way: its flags, the cluster it asks, the streams it writes to."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import TextIO, TypeVar
+
+import msgspec
+
+from node.admin.protocol import Meta
+from node.core.clock import SystemClock, rfc3339
+from promovolvectl.cli import terminal
+from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, timeout_ms
+from promovolvectl.cli.render import MACHINE, Answer, render
+from promovolvectl.cli.text import visible
+from promovolvectl.client import paths
+from promovolvectl.client.calls import AdminClient
+from promovolvectl.client.connect import host_and_port
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import Endpoint, Profile, find, load_file, write_profile
+
+Reply = TypeVar("Reply", bound=msgspec.Struct)
+
+
+class Run:
+    """What a command's function is given. `going_on` is printed when the person stops waiting: how to go on."""
+
+    def __init__(self, flags: Flags, env: Mapping[str, str], out: TextIO, err: TextIO, stdin: TextIO) -> None:
+        self.flags = flags
+        self.env = env
+        self.out = out
+        self.err = err
+        self.stdin = stdin
+        self.going_on: tuple[str, ...] = ()
+        self.config = paths.config_file(env)
+        self._profile: Profile | None = None
+        self._client: AdminClient | None = None
+        self.format = format_named(
+            first_of(flags.output, env.get("PROMOVOLVECTL_OUTPUT", ""), self._saved("output"), default="table")
+        )
+
+    @property
+    def machine(self) -> bool:
+        return self.format in MACHINE
+
+    @property
+    def profile_name(self) -> str:
+        return first_of(self.flags.profile, self.env.get("PROMOVOLVECTL_PROFILE", ""))
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that precedence chose, with the endpoints and key file that flags and environment put over it."""
+        if self._profile is None:
+            self._profile = self._resolved()
+        return self._profile
+
+    @property
+    def client(self) -> AdminClient:
+        if self._client is None:
+            from promovolvectl.client.link import open_link  # ZeroMQ is loaded by those who ask a cluster only
+
+            self._client = AdminClient(self.profile, open_link, self._bound)
+        return self._client
+
+    @property
+    def out_terminal(self) -> terminal.Terminal:
+        return terminal.of_stream(self.out, self.env)
+
+    @property
+    def err_terminal(self) -> terminal.Terminal:
+        return terminal.of_stream(self.err, self.env)
+
+    def may_prompt(self) -> bool:
+        return terminal.may_prompt(self.env, self.stdin, self.err)
+
+    def timeout_ms(self, default_ms: int = TIMEOUT_DEFAULT_MS) -> int:
+        """How long to wait; `default_ms` is the command's own."""
+        return timeout_ms(self.flags.timeout, self.env, self._saved("timeout"), default_ms)
+
+    async def ask(self, params: msgspec.Struct, reply: type[Reply], wait_ms: int = 0) -> tuple[Reply, Meta]:
+        """One request to the cluster; raises CommandFailed."""
+        started = time.monotonic()
+        try:
+            return await self.client.ask(params, reply, wait_ms or min(self.timeout_ms(), TIMEOUT_DEFAULT_MS * 3))
+        finally:
+            if self.flags.verbose:
+                where = self.client.endpoint
+                took = (time.monotonic() - started) * 1000
+                self.say(f"{type(params).__name__} to {where.admin if where else 'nobody'}: {took:.0f} ms", always=True)
+
+    def say(self, line: str, *, always: bool = False) -> None:
+        """A line on stderr: progress, a notice. `-q` silences it unless `always`."""
+        if always or not self.flags.quiet:
+            print(visible(line), file=self.err, flush=True)
+
+    def emit(self, answer: Answer) -> ExitStatus:
+        """Writes the answer and says what is missing from it; returns the command's status."""
+        self.out.write(render(answer, self.flags.view(self.format), self.out_terminal))
+        self.out.flush()
+        if not self.machine and not self.flags.quiet:
+            for missing in answer.meta.missing:
+                self.say(f"missing: {missing.node} ({missing.reason} since {missing.since})")
+            for warning in answer.meta.warnings:
+                self.say(f"warning: {warning.text} ({warning.code})")
+        if answer.status is ExitStatus.OK and answer.meta.missing:
+            return ExitStatus.PARTIAL
+        return answer.status
+
+    def local_meta(self) -> Meta:
+        """The meta of an answer that no cluster gave."""
+        return Meta(
+            cluster_name="",
+            cluster_id="",
+            observed_at=rfc3339(SystemClock().wall_ms()),
+            observed_by="promovolvectl",
+        )
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _saved(self, field: str) -> str:
+        """A default out of the profile; commands that need no profile don't fail over a broken one."""
+        try:
+            value: str = getattr(find(load_file(self.config), self.config, self.profile_name), field)
+        except CommandFailed:
+            return ""
+        return value
+
+    def _resolved(self) -> Profile:
+        asked = tuple(self.flags.endpoint) or tuple(
+            part.strip() for part in self.env.get("PROMOVOLVECTL_ENDPOINT", "").split(",") if part.strip()
+        )
+        file = load_file(self.config)
+        if asked and not self.profile_name and not file.current:
+            profile = Profile()
+        else:
+            profile = find(file, self.config, self.profile_name)
+        if asked:
+            for address in asked:
+                host_and_port(address)
+            known = {endpoint.admin: endpoint for endpoint in profile.endpoints}
+            chosen = tuple(known.get(address, Endpoint(admin=address)) for address in asked)
+            profile = msgspec.structs.replace(profile, endpoints=chosen)
+        key_file = self.env.get("PROMOVOLVECTL_KEY_FILE", "")
+        return msgspec.structs.replace(profile, key_file=key_file) if key_file else profile
+
+    def _bound(self, meta: Meta) -> None:
+        """Remembers the cluster's id at first contact."""
+        stored = load_file(self.config).profiles.get(self.profile.name)
+        if stored is not None:
+            named = msgspec.structs.replace(
+                stored, name=self.profile.name, cluster_id=meta.cluster_id, cluster=meta.cluster_name
+            )
+            write_profile(self.config, named, make_current=False)
+
+
+def of_process(flags: Flags, env: Mapping[str, str]) -> Run:
+    """A run over this process's own streams."""
+    return Run(flags, env, sys.stdout, sys.stderr, sys.stdin)

@@ -1,0 +1,143 @@
+"""`--filter`, `--sort`, `--limit`, `--columns`, `--query`: pure functions over rows, the same for every format."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from promovolvectl.cli.tables import Column
+from promovolvectl.cli.text import natural, scalar
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+_TERM: Final = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(!=|>=|<=|=|>|<|~)\s*(.*?)\s*$")
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the flags ask for, as text; empty or zero asks for nothing."""
+
+    filter: str = ""
+    sort: str = ""
+    limit: int = 0
+    columns: str = ""
+    query: str = ""
+
+
+def select(rows: Sequence[Row], chosen: Selection, known: Iterable[str]) -> list[Row]:
+    """The rows that pass the filter, in order, cut to the limit; raises CommandFailed (2) for an unknown field."""
+    names = sorted({*known, *(key for row in rows for key in row)})
+    kept = list(rows)
+    if chosen.filter:
+        terms = [_term(text, names) for text in chosen.filter.split(",")]
+        kept = [row for row in kept if all(_passes(row, *term) for term in terms)]
+    if chosen.sort:
+        key, _, order = chosen.sort.partition(":")
+        if order not in ("", "asc", "desc"):
+            raise usage("--sort", f"{order!r} is not an order", "--sort NAME:desc")
+        _check("--sort", key, names)
+        present = [row for row in kept if _value(row, key) not in (None, "")]
+        present.sort(key=lambda row: natural(_value(row, key)), reverse=order == "desc")
+        kept = present + [row for row in kept if _value(row, key) in (None, "")]
+    return kept[: chosen.limit] if chosen.limit else kept
+
+
+def pick_columns(columns: Sequence[Column], asked: str, rows: Sequence[Row], *, wide: bool) -> list[Column]:
+    """The columns to show; any field of the rows can be asked for by name. Raises CommandFailed (2)."""
+    if not asked:
+        return [column for column in columns if wide or not column.wide]
+    by_key = {column.key: column for column in columns}
+    for row in rows:
+        for key in row:
+            by_key.setdefault(key, Column(key))
+    names = [name.strip() for name in asked.split(",")]
+    if names == ["help"]:
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"--columns takes any of: {', '.join(by_key)}")
+    for name in names:
+        _check("--columns", name, sorted(by_key))
+    return [by_key[name] for name in names]
+
+
+def query(document: Any, expression: str) -> Any:
+    """The result of a JMESPath expression; raises CommandFailed (2)."""
+    import jmespath  # only who asks pays for it
+
+    try:
+        return jmespath.search(expression, document)
+    except jmespath.exceptions.JMESPathError as error:
+        raise usage("--query", f"{expression!r} is not JMESPath: {error}", "--query 'items[].name'") from error
+
+
+def usage(flag: str, found: str, hint: str = "") -> CommandFailed:
+    return CommandFailed(ExitStatus.USAGE, "E-USAGE", f"{flag}: {found}", hint=hint)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=2)
+    return f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
+
+
+def _check(flag: str, name: str, known: Sequence[str]) -> None:
+    if name.split(".")[0] not in known:
+        raise usage(flag, f"there is no field {name!r}; known: {', '.join(known)}.{did_you_mean(name, known)}")
+
+
+def _term(text: str, known: Sequence[str]) -> tuple[str, str, str]:
+    found = _TERM.match(text)
+    if found is None:
+        raise usage("--filter", f"{text!r} is not FIELD=VALUE", "--filter 'status=up,shards>10'")
+    _check("--filter", found[1], known)
+    return found[1], found[2], found[3]
+
+
+def _value(row: Row, key: str) -> Any:
+    found: Any = row
+    for part in key.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _passes(row: Row, key: str, operator: str, wanted: str) -> bool:
+    value = _value(row, key)
+    several = value if isinstance(value, (list, tuple)) else [value]
+    if operator == "=":
+        return any(_same(item, wanted) for item in several)
+    if operator == "!=":
+        return not any(_same(item, wanted) for item in several)
+    if operator == "~":
+        return any(wanted.casefold() in scalar(item).casefold() for item in several)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        try:
+            value = float(scalar(value))
+        except ValueError:
+            return False
+    try:
+        limit = float(wanted)
+    except ValueError as error:
+        raise usage("--filter", f"{wanted!r} is not a number") from error
+    match operator:
+        case ">":
+            return bool(value > limit)
+        case ">=":
+            return bool(value >= limit)
+        case "<":
+            return bool(value < limit)
+        case _:
+            return bool(value <= limit)
+
+
+def _same(value: Any, wanted: str) -> bool:
+    if isinstance(value, bool):
+        return wanted.casefold() in (("true", "yes") if value else ("false", "no"))
+    if isinstance(value, (int, float)):
+        try:
+            return float(wanted) == value
+        except ValueError:
+            return False
+    return scalar(value) == wanted or (value in (None, "") and wanted == "-")

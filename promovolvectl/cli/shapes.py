@@ -1,0 +1,283 @@
+"""How each kind of answer becomes rows: the only thing a new command adds to be shown in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from promovolvectl.cli.tables import Column
+from promovolvectl.cli.text import cell
+
+Payload = Mapping[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """The rows are the list under one key of the answer; machine formats filter, sort and cut that very list."""
+
+    key: str
+
+    def __call__(self, payload: Payload) -> Rows:
+        found: Rows = payload.get(self.key) or ()
+        return found
+
+
+_items: Final = Under("items")
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A table below the main one, for people only."""
+
+    title: str
+    rows: Callable[[Payload], Rows]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`one`: the answer is a single object, shown a field to a line. `names` feeds `-o name`."""
+
+    columns: tuple[Column, ...]
+    names: Callable[[Payload], Sequence[str]]
+    rows: Callable[[Payload], Rows] = _items
+    one: bool = False
+    head: Callable[[Payload], Sequence[str]] = field(default=lambda payload: ())
+    details: tuple[Detail, ...] = ()
+
+
+def _each(prefix: str, key: str, rows: Callable[[Payload], Rows] = _items) -> Callable[[Payload], Sequence[str]]:
+    return lambda payload: [f"{prefix}/{row[key]}" for row in rows(payload)]
+
+
+def _itself(prefix: str, key: str) -> Callable[[Payload], Sequence[str]]:
+    return lambda payload: [f"{prefix}/{payload.get(key) or cell(None)}"]
+
+
+def _whole(payload: Payload) -> Rows:
+    return [payload]
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """`name!` never goes, `name?` goes first, `name+` with `wide` only, `name:form` is shown that way."""
+    found = []
+    for word in text.split():
+        key, _, form = word.rstrip("!?+").partition(":")
+        rank = 0 if word.endswith("!") else 2 if word.endswith("?") else 1
+        found.append(Column(key, rank=rank, wide=word.endswith("+"), form=form))
+    return tuple(found)
+
+
+_NODE_COLUMNS: Final = _columns(
+    "name! roles status:state! reachable ready shards entities max_lag_ms:ms? rss_bytes:bytes? uptime_s:seconds? "
+    "incarnation? http? address+ admin+ pid+ version+ cpu_ratio:ratio+ why_not_ready+"
+)
+_FAULTS: Final = Detail("FAULTS", Under("faults"), _columns("code! object! message! since"))
+_CANDIDATES: Final = _columns("creative! campaign cpm score ctr_mean fold_mean? hops? outcome:state! reason!")
+
+
+def _status_head(payload: Payload) -> Sequence[str]:
+    shards, index, coverage = payload["shards"], payload["serveindex"], payload["coverage"]
+    unallocated = shards["unallocated"]
+    return (
+        f"CONVERGED  {cell(payload['converged'])}   COORDINATOR {cell(payload['coordinator'])} term {payload['term']}"
+        f"   LEADER {cell(payload['leader'])}",
+        f"SHARDS     {shards['allocated']}/{shards['total']} allocated, {shards['moving']} moving"
+        + (f", {unallocated} unallocated" if unallocated else ""),
+        f"SERVEINDEX {index['maps']} maps, {index['keys']} keys, replicas "
+        f"{'agree' if index['agree'] else 'DIFFER'}, lag {index['max_lag_ms']} ms",
+        f"COVERAGE   {coverage['present']}/{coverage['expected']} ({coverage['ratio']:.3f})",
+    )
+
+
+def _plan_head(payload: Payload) -> Sequence[str]:
+    lines = [f"PLAN {payload['id']}  {payload['verb']} {cell(payload['target'])} (placement {payload['base_version']})"]
+    lines += [f"  violates: {cell(text)}" for text in payload["violations"]]
+    counts = {row["name"]: row["count"] for row in payload["before"]}
+    for row in payload["after"]:
+        lines.append(f"  {cell(row['name'])}: {counts.get(row['name'], 0)} → {row['count']}")
+    if not payload["changed"]:
+        lines.append("  it already is so; there is nothing to change")
+    return lines
+
+
+def _operation_head(payload: Payload) -> Sequence[str]:
+    result = payload.get("result") or {}
+    return (
+        f"OPERATION {payload['id']}  {payload['verb']} {cell(payload['target'])}  {payload['state']}"
+        f"  {payload['elapsed_s']:.1f} s" + (f"  {cell(result)}" if result else ""),
+    )
+
+
+def _explanation_head(payload: Payload) -> Sequence[str]:
+    winner = (
+        f"{cell(payload['winner'])} at {cell(payload['price'])} CPM (floor {cell(payload['floor'])}, "
+        f"runner-up {cell(payload['runner_up'])})"
+        if payload["served"]
+        else f"nothing served: {cell(payload['why'])}"
+    )
+    lines = [f"{cell(payload['site'])}|{cell(payload['slot'])}  page {cell(payload['page'])}  →  {winner}"]
+    if payload["auction"]:
+        auction = payload["auction"]
+        lines.append(
+            f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}, categories {cell(auction['categories'])}"
+        )
+    if payload["pool"]:
+        pool = payload["pool"]
+        lines.append(f"POOL       {pool['age_s']:.1f} s old, from {cell(pool['origin'])}")
+    return [*lines, "PEOPLE     none used"]
+
+
+def _entry_rows(payload: Payload) -> Rows:
+    rows = []
+    for replica in payload["replicas"]:
+        version = replica["version"] or {}
+        rows.append(
+            {
+                "node": replica["node"],
+                "present": replica["present"],
+                "epoch": version.get("epoch"),
+                "hlc": version.get("hlc"),
+                "origin": version.get("origin"),
+                "expires_at": replica["expires_at"],
+                "candidates": [item["creative"] for item in replica["candidates"]],
+            }
+        )
+    return rows
+
+
+def _health_rows(payload: Payload) -> Rows:
+    state = {"state": payload["state"]}
+    return [{**state, **reason} for reason in payload["reasons"]] or [{**state, "code": "", "object": "", "text": ""}]
+
+
+def _health_head(payload: Payload) -> Sequence[str]:
+    reasons = "; ".join(cell(reason["text"]) for reason in payload["reasons"])
+    return (f"{payload['state']}: {reasons}" if reasons else str(payload["state"]),)
+
+
+def _node_rows(payload: Payload) -> Rows:
+    return [payload["node"]]
+
+
+_MONEY_AD: Final = "daily_budget spent_today"
+
+SHAPES: Final[Mapping[str, Shape]] = {
+    "ClusterStatus": Shape(
+        _NODE_COLUMNS, _each("node", "name", Under("nodes")), Under("nodes"), head=_status_head, details=(_FAULTS,)
+    ),
+    "NodeList": Shape(_NODE_COLUMNS, _each("node", "name")),
+    "NodeShow": Shape(
+        tuple(Column(c.key, form=c.form) for c in _NODE_COLUMNS),
+        lambda payload: [f"node/{payload['node']['name']}"],
+        _node_rows,
+        one=True,
+        details=(
+            Detail("COUNTERS", Under("counters"), _columns("name! count!")),
+            Detail("ENTITIES", Under("entities_by_kind"), _columns("name! count!")),
+        ),
+    ),
+    "Health": Shape(
+        _columns("state:state! code! object! text!"), _itself("health", "state"), _health_rows, head=_health_head
+    ),
+    "ShardList": Shape(_columns("shard! node! epoch state:state! entities pinned? why?"), _each("shard", "shard")),
+    "ShardPlace": Shape(_columns("shard! node! epoch!"), _itself("shard", "shard"), _whole, one=True),
+    "Plan": Shape(_columns("shard! from! to! entities why"), _itself("plan", "id"), Under("moves"), head=_plan_head),
+    "Operation": Shape(
+        _columns("name! state:state! elapsed_s:seconds! detail blockers?"),
+        _itself("op", "id"),
+        Under("phases"),
+        head=_operation_head,
+    ),
+    "ServeIndexMaps": Shape(_columns("map! keys! bytes:bytes tombstones agree! replicas+"), _each("map", "map")),
+    "ServeIndexEntry": Shape(
+        _columns("node! present! epoch hlc origin? expires_at candidates!"),
+        _itself("key", "key"),
+        _entry_rows,
+        head=lambda p: (f"KEY {cell(p['key'])}  map {cell(p['map'])}  shard {p['shard']}  owner {cell(p['owner'])}",),
+    ),
+    "Replay": Shape(
+        _columns("id! state:state! scope pages coverage_before:ratio coverage_after:ratio elapsed_s:seconds"),
+        _itself("replay", "id"),
+        _whole,
+        one=True,
+    ),
+    "Coverage": Shape(
+        _columns("site! expected! present! ratio:ratio! missing?"),
+        _each("site", "site", Under("sites")),
+        Under("sites"),
+        head=lambda p: (f"COVERAGE {p['present']}/{p['expected']} ({p['ratio']:.3f})",),
+    ),
+    "SiteList": Shape(_columns("site! host publisher? slots pages_fresh suspended"), _each("site", "site")),
+    "SiteShow": Shape(
+        _columns("site host publisher verified_host slots floor_cpm pages_fresh suspended approved pending changed"),
+        _itself("site", "site"),
+        _whole,
+        one=True,
+    ),
+    "PageList": Shape(_columns("url! classified_at fresh! categories"), _each("page", "url")),
+    "Classification": Shape(
+        _columns("id! name! path confidence:ratio!"),
+        _each("category", "id", Under("categories")),
+        Under("categories"),
+        head=lambda p: (f"PROVIDER {cell(p['provider'])}  {p['elapsed_ms']:.1f} ms",),
+    ),
+    "AdvertiserList": Shape(
+        _columns(f"advertiser! name status:state! {_MONEY_AD} campaigns? creatives? timezone+"),
+        _each("advertiser", "advertiser"),
+    ),
+    "AdvertiserShow": Shape(
+        _columns(f"advertiser name status:state {_MONEY_AD} timezone campaigns creatives changed"),
+        _itself("advertiser", "advertiser"),
+        _whole,
+        one=True,
+    ),
+    "CampaignList": Shape(
+        _columns(
+            f"campaign! advertiser status:state! max_cpm {_MONEY_AD} categories? impressions_count? clicks_count?"
+        ),
+        _each("campaign", "campaign"),
+    ),
+    "CampaignShow": Shape(
+        _columns(
+            f"campaign advertiser name status:state max_cpm {_MONEY_AD} reserved impressions_count clicks_count "
+            "categories creatives changed"
+        ),
+        _itself("campaign", "campaign"),
+        _whole,
+        one=True,
+    ),
+    "CreativeList": Shape(
+        _columns("creative! campaign! advertiser? width height mime? approved_sites landing_url+ asset_url+"),
+        _each("creative", "creative"),
+    ),
+    "CreativeShow": Shape(
+        _columns("creative campaign advertiser asset_url landing_url width height mime approved_sites changed"),
+        _itself("creative", "creative"),
+        _whole,
+        one=True,
+    ),
+    "Approved": Shape(_columns("creative! sites! changed!"), _itself("creative", "creative"), _whole, one=True),
+    "ServeExplanation": Shape(
+        _CANDIDATES, _each("creative", "creative", Under("candidates")), Under("candidates"), head=_explanation_head
+    ),
+    "NodeStop": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
+    "NodeStart": Shape(_columns("node! changed! pid log"), _itself("node", "node"), _whole, one=True),
+    "Wait": Shape(
+        _columns("condition! holds! found!"), _each("condition", "condition", Under("conditions")), Under("conditions")
+    ),
+    "Up": Shape(
+        _columns("name! roles http admin? pid?"),
+        _each("node", "name", Under("nodes")),
+        Under("nodes"),
+        head=lambda p: (f"DATA {cell(p['data'])}", f"HTTP {cell(p['http'])}"),
+    ),
+    "Down": Shape(_columns("data! stopped! changed!"), _itself("data", "data"), _whole, one=True),
+    "ErrorCode": Shape(_columns("code! exit! meaning! help!"), _itself("error", "code"), _whole, one=True),
+    "ErrorCodeList": Shape(_columns("code! exit! meaning!"), _each("error", "code")),
+    "SchemaList": Shape(_columns("kind!"), _each("schema", "kind")),
+    "Version": Shape(_columns("version! protocol python"), _itself("version", "version"), _whole, one=True),
+    "Completion": Shape(_columns("shell! script!"), _itself("completion", "shell"), _whole, one=True),
+}

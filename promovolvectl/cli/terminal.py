@@ -1,0 +1,66 @@
+"""Colour, width and prompts, decided once and for each stream on its own.
+
+`NO_COLOR` wins over `FORCE_COLOR`; without either, colour needs a terminal that is not `dumb` and no CI. Width counts
+only on a terminal: off it nothing is ever cut or wrapped, whatever `COLUMNS` says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TextIO
+
+_CI: Final = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE")
+_WIDTH_MIN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What one stream can show. `width` is 0 for unlimited; `live` allows redrawing and prompts."""
+
+    tty: bool
+    colour: bool
+    live: bool
+    width: int
+    unicode: bool
+
+
+def resolve(env: Mapping[str, str], *, tty: bool, columns: int, encoding: str = "utf-8") -> Terminal:
+    """The one place that decides; pure, so that every combination is tested."""
+    dumb = env.get("TERM", "") == "dumb"
+    ci = any(_on(env.get(name)) for name in _CI)
+    if env.get("NO_COLOR"):
+        colour = False
+    elif _on(env.get("FORCE_COLOR")):
+        colour = True
+    else:
+        colour = tty and not dumb and not ci
+    asked = env.get("COLUMNS", "")
+    width = max(_WIDTH_MIN, int(asked) if asked.isdigit() and int(asked) else columns) if tty else 0
+    return Terminal(
+        tty=tty,
+        colour=colour,
+        live=tty and not dumb and not ci,
+        width=width,
+        unicode=encoding.lower().replace("-", "").replace("_", "") == "utf8",
+    )
+
+
+def of_stream(stream: TextIO, env: Mapping[str, str]) -> Terminal:
+    """What the given stream can show now."""
+    try:
+        tty = stream.isatty()
+        columns = os.get_terminal_size(stream.fileno()).columns if tty else 0
+    except (OSError, ValueError):
+        tty, columns = stream.isatty() if not stream.closed else False, 80
+    return resolve(env, tty=tty, columns=columns or 80, encoding=stream.encoding or "ascii")
+
+
+def may_prompt(env: Mapping[str, str], stdin: TextIO, stderr: TextIO) -> bool:
+    """A person is there to answer: both the question and the answer go through a terminal, and it is no CI."""
+    return of_stream(stderr, env).live and not stdin.closed and stdin.isatty()
+
+
+def _on(value: str | None) -> bool:
+    return bool(value) and value not in ("0", "false")

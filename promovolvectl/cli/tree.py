@@ -1,0 +1,125 @@
+"""The command tree on Typer: nouns are loaded when they are used, and parsing errors become ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import Exit, TyperException
+
+from promovolvectl.cli.nouns import NOUNS, app_of
+from promovolvectl.cli.select import did_you_mean
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+_EPILOG = (
+    "Flags such as -o FORMAT, -p PROFILE, -t TIME, -q, -v and -y may stand before or after noun and verb; "
+    "'promovolvectl NOUN VERB --help' lists them all."
+)
+
+
+class LazyGroup(TyperGroup):
+    """A group whose members come from the table of nouns. Parameters of Typer's vendored parser are `Any` here,
+    since its types are private."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(NOUNS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in NOUNS:
+            return None
+        command = typer.main.get_command(app_of(cmd_name))
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, noun.does) for name, noun in NOUNS.items()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in NOUNS:
+            raise CommandFailed(
+                ExitStatus.USAGE,
+                "E-USAGE",
+                f"there is no command {args[0]!r}.{did_you_mean(args[0], NOUNS)}",
+                hint="promovolvectl --help",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def root() -> Any:
+    """The root command; its type is private to Typer."""
+    app = typer.Typer(
+        cls=LazyGroup,
+        help="Operate a self-hosted ad-serving cluster that targets content, never people.",
+        epilog=_EPILOG,
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback()
+    def promovolvectl() -> None:
+        """Only nouns do something."""
+
+    return typer.main.get_command(app)
+
+
+def invoke(program: str, arguments: Sequence[str]) -> int:
+    """Parses and runs; raises CommandFailed (2) for what can't be parsed."""
+    command = root()
+    try:
+        with command.make_context(program, list(arguments)) as context:
+            found = command.invoke(context)
+    except Exit as ended:
+        return ended.exit_code
+    except TyperException as error:
+        raise _usage(error, program) from error
+    return found if isinstance(found, int) else 0
+
+
+def complete(program: str, variable: str) -> int:
+    """Answers the shell's completion script."""
+    from typer._completion_classes import completion_init  # not exported where it is documented
+
+    completion_init()
+    root().main(prog_name=program, complete_var=variable, standalone_mode=False)
+    return 0
+
+
+def orientation(env: Mapping[str, str]) -> str:
+    """What a person who types the bare program's name is told; asks nobody."""
+    from promovolvectl.client import paths
+    from promovolvectl.client.profiles import load_file
+
+    path = paths.config_file(env)
+    try:
+        current = env.get("PROMOVOLVECTL_PROFILE") or load_file(path).current
+    except CommandFailed:
+        current = ""
+    return "\n".join(
+        (
+            "promovolvectl operates a self-hosted ad-serving cluster.",
+            f"profile: {current or 'none yet'} ({path})",
+            "",
+            "  promovolvectl up --demo            a whole cluster on this machine, with demonstration data",
+            "  promovolvectl cluster status       what every node does",
+            "  promovolvectl page classify FILE   what a text is about",
+            "  promovolvectl dashboard            all of it, live",
+            "  promovolvectl --help               every command",
+            "",
+        )
+    )
+
+
+def _usage(error: TyperException, program: str) -> CommandFailed:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else program
+    message = error.format_message().rstrip()
+    if message == "Missing command." and context is not None:
+        verbs = ", ".join(context.command.list_commands(context))
+        message = f"{path} needs a verb: {verbs}"
+    return CommandFailed(ExitStatus.USAGE, "E-USAGE", message, hint=f"{path} --help")

@@ -1,0 +1,31 @@
+"""The one error that the client and the command line raise on purpose."""
+
+from __future__ import annotations
+
+from promovolvectl.client.exit_codes import ExitStatus
+
+
+class CommandFailed(Exception):
+    """What was asked, what was found and why, ready to be shown.
+
+    `code` is stable (`E-…`), `hint` can be pasted into a shell, `about` names the object, `operation` the operation
+    that goes on at the cluster although the command ended.
+    """
+
+    def __init__(
+        self,
+        status: ExitStatus,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        about: str = "",
+        operation: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.about = about
+        self.operation = operation
