@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from node.actors.actor import Actor, EntityType
 from node.actors.mailbox import Mail, Mailbox
@@ -31,16 +31,34 @@ class Phase(enum.Enum):
     GONE = "gone"
 
 
+class ShardTally(NamedTuple):
+    """What became of the mail of one shard from its start to its stop; the sum of the first three is what arrived.
+    `entities` were stopped with it."""
+
+    handled: int
+    bounced: int
+    dropped: int
+    entities: int
+
+
 @dataclass(slots=True, eq=False)
 class Shard:
-    """A shard that this node owns under `epoch`. `cells` is ordered by their start."""
+    """A shard that this node owns under `epoch`. `cells` is ordered by their start. Mail is what came from outside a
+    cell; `dropped` is every refusal, overflow and message that was given up or late, each counted by reason too."""
 
     number: int
     epoch: int
     cells: dict[Cell, None] = field(default_factory=dict)
     stopping: bool = False
     fenced: bool = False
-    on_stopped: list[Callable[[], None]] = field(default_factory=list)
+    handled: int = 0
+    bounced: int = 0
+    dropped: int = 0
+    entities: int = 0
+    on_stopped: list[Callable[[ShardTally], None]] = field(default_factory=list)
+
+    def tally(self) -> ShardTally:
+        return ShardTally(self.handled, self.bounced, self.dropped, self.entities)
 
 
 class Extras:
@@ -59,7 +77,8 @@ class Extras:
 
 
 class Cell:
-    """`open` counts asks and piped calls without outcome; `leaving` is set when the cell is to passivate."""
+    """`open` counts asks and piped calls without outcome; `leaving` is set when the cell is to passivate; `room` is
+    how much mail may wait while it is simply queued, 0 in a phase that does something else with mail."""
 
     __slots__ = (
         "actor",
@@ -71,6 +90,7 @@ class Cell:
         "phase",
         "ref",
         "revision",
+        "room",
         "scheduled",
         "shard",
         "type",
@@ -92,6 +112,7 @@ class Cell:
         self.leaving = False
         self.open = 0
         self.revision = 0
+        self.room = entity_type.mailbox_max
         self.used_ns = now_ns
 
     def extra(self) -> Extras:

@@ -5,7 +5,7 @@ A context lives for one run of its cell and is closed after it: whoever keeps on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -55,21 +55,44 @@ class CellTimer:
 
 
 class CellContext:
-    """One run's context. `mail` is the mail being handled, None for a bare tell; `staged` its persists."""
+    """One run's context. `mail` is the mail being handled, None for a bare tell; `staged` its persists; `uncounted`
+    is how much of what ran was the cell's own, or was not handled. `_bare` holds the message types that may be queued
+    as they are: the known ones while the context is open and no trace has to travel along, else none."""
 
-    __slots__ = ("_cell", "_kernel", "_lifecycle", "mail", "now", "staged", "trace")
+    __slots__ = (
+        "_bare",
+        "_cell",
+        "_cells",
+        "_kernel",
+        "_lifecycle",
+        "mail",
+        "now",
+        "staged",
+        "trace",
+        "uncounted",
+    )
 
     def __init__(self, kernel: Kernel, lifecycle: Lifecycle, cell: Cell, now_ns: int) -> None:
         self._kernel = kernel
         self._lifecycle = lifecycle
         self._cell: Cell | None = cell
+        self._cells = kernel.cells
+        self._bare: Container[type] = kernel.known
         self.now = now_ns
         self.mail: Mail | None = None
         self.trace = ""
+        self.uncounted = 0
         self.staged: list[Staged] = []
+
+    def enter(self, mail: Mail | None) -> None:
+        """The message that is handled next came with this."""
+        self.mail = mail
+        self.trace = "" if mail is None else mail.trace
+        self._bare = () if self.trace else self._kernel.known
 
     def close(self) -> None:
         self._cell = None
+        self._bare = ()
 
     @property
     def ref(self) -> EntityRef:
@@ -86,6 +109,14 @@ class CellContext:
         return self._kernel.clock.wall_ms()
 
     def tell(self, to: Ref, message: msgspec.Struct) -> None:
+        # The common case without further calls; everything else is `routing.tell`'s.
+        if type(message) in self._bare and type(to) is EntityRef:
+            cell = self._cells.get(to)
+            if cell is not None and cell.scheduled:
+                mailbox = cell.mailbox
+                if mailbox is not None and len(mailbox) < cell.room:
+                    mailbox.append(message)
+                    return
         self._here()
         routing.tell(self._kernel, self._lifecycle, to, message, self.trace)
 

@@ -100,11 +100,11 @@ class Kernel:
         """Queue mail from outside the cell, within the mailbox's bound."""
         mailbox = cell.mailbox
         if cell.phase is Phase.QUARANTINED:
-            self.refuse(cell.ref, item, Failed(Failure.REJECTED, "quarantined"))
+            self.drop(cell, item, Failed(Failure.REJECTED, "quarantined"))
             return
         if mailbox is None:
             cell.mailbox = deque((item,))
-        elif len(mailbox) < cell.type.mailbox_max:
+        elif len(mailbox) < cell.room:
             mailbox.append(item)
         else:
             self._overflow(cell, item)
@@ -139,7 +139,7 @@ class Kernel:
             if oldest is not None:
                 cell.mailbox.append(item)
                 victim = oldest
-        self.refuse(cell.ref, victim, Failed(Failure.MAILBOX_FULL))
+        self.drop(cell, victim, Failed(Failure.MAILBOX_FULL))
 
     # ---- what is not handled, and answers
 
@@ -153,6 +153,12 @@ class Kernel:
         else:
             self.bury(failed.failure.value, to, item, error or failed.detail)
         self.fail(item, failed)
+
+    def drop(self, cell: Cell, item: Any, failed: Failed, error: str = "") -> None:
+        """Refuse mail that had arrived at a cell."""
+        if travels(item):
+            cell.shard.dropped += 1
+        self.refuse(cell.ref, item, failed, error)
 
     def bury(self, reason: str, to: Ref, item: Any, error: str = "") -> None:
         """Make mail a dead letter."""

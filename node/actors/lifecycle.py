@@ -165,7 +165,7 @@ class Lifecycle:
         mail.deliveries += 1
         once = mail.origin is Origin.TIMER or cell.phase is Phase.STOPPING
         if once or mail.deliveries >= limits.deliveries_max:
-            self._kernel.refuse(cell.ref, mail, Failed(Failure.FAILED, describe(error)), describe(error))
+            self._kernel.drop(cell, mail, Failed(Failure.FAILED, describe(error)), describe(error))
         elif cell.mailbox is None:
             cell.mailbox = deque((mail,))
         else:
@@ -179,12 +179,13 @@ class Lifecycle:
         name = kernel.name_of(mail.message) if mail is not None else ""
         extras.fault = Fault(kernel.clock.wall_ms(), describe(error), name, failures)
         cell.phase = Phase.QUARANTINED
+        cell.room = 0
         mailbox, cell.mailbox = cell.mailbox, None
         for item in mailbox or ():
             if item is mail:
-                kernel.refuse(cell.ref, item, Failed(Failure.FAILED, describe(error)), describe(error))
+                kernel.drop(cell, item, Failed(Failure.FAILED, describe(error)), describe(error))
             else:
-                kernel.refuse(cell.ref, item, Failed(Failure.REJECTED, "quarantined"))
+                kernel.drop(cell, item, Failed(Failure.REJECTED, "quarantined"))
 
     def release(self, cell: Cell) -> None:
         """Start a quarantined entity again, with a clean record."""
@@ -192,6 +193,7 @@ class Lifecycle:
         extras.failures = None
         extras.fault = None
         cell.phase = Phase.BACKOFF
+        cell.room = cell.type.mailbox_max
         self._restart(cell)
 
     def _back_off(self, cell: Cell) -> None:
@@ -221,7 +223,7 @@ class Lifecycle:
         shard = cell.shard
         if isinstance(answer, Fenced) and not shard.fenced:
             shard.fenced = True
-            kernel.later_outside(kernel.ports.fenced, shard.number, answer.found)
+            kernel.later_outside(kernel.ports.fenced, shard.number, shard.epoch, answer.found)
         if cell.phase is Phase.RUNNING:
             self._discard(cell, None)
             self._back_off(cell)
@@ -268,7 +270,7 @@ class Lifecycle:
         """The last cell of a stopping shard is gone."""
         del self._kernel.shards[shard.number]
         for on_stopped in shard.on_stopped:
-            self._kernel.later_outside(on_stopped)
+            self._kernel.later_outside(on_stopped, shard.tally())
 
     def _discard(self, cell: Cell, but: Mail | None) -> None:
         """The actor and all that is its own; kept asks are told, except `but`, which will be delivered again."""

@@ -33,7 +33,7 @@ class Ports:
     """The system's way out, as callables.
 
     `route` carries an envelope that is not for a local cell; `bounce` gives back mail of a shard that is stopping, in
-    its order; `fenced(shard, found_epoch)` says that a write of this shard was refused because another owner has it;
+    its order; `fenced(shard, epoch, found)` says that a write under `epoch` was refused because the store has `found`;
     `publish(topic, event)` fans out to the other nodes.
     """
 
@@ -43,5 +43,5 @@ class Ports:
     publish: Callable[[str, msgspec.Struct], None]
     wake: Callable[[], None]
     bounce: Callable[[Envelope], None]
-    fenced: Callable[[int, int], None]
+    fenced: Callable[[int, int, int], None]
     codec: Codec = CODEC

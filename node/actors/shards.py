@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from node.actors.cell import Cell, Phase, Shard
+from node.actors.cell import Cell, Phase, Shard, ShardTally
 from node.actors.kernel import Kernel
 from node.actors.lifecycle import Lifecycle
 from node.actors.mailbox import Mail, Origin, travels
@@ -51,17 +51,18 @@ class Shards:
         if self._remembered:
             self._list(shard, None)
 
-    def stopping(self, number: int, on_stopped: Callable[[], None]) -> None:
+    def stopping(self, number: int, on_stopped: Callable[[ShardTally], None]) -> None:
         """Stop the shard: waiting mail bounces at once and in order, writes are flushed, then `on_stopped`."""
         kernel = self._kernel
         shard = kernel.shards.get(number)
         if shard is None:
-            kernel.later_outside(on_stopped)
+            kernel.later_outside(on_stopped, ShardTally(0, 0, 0, 0))
             return
         shard.on_stopped.append(on_stopped)
         if shard.stopping:
             return
         shard.stopping = True
+        shard.entities = len(shard.cells)
         for cell in tuple(shard.cells):
             self._stop(cell)
         if not shard.cells and kernel.shards.get(number) is shard:
@@ -70,12 +71,14 @@ class Shards:
     def _stop(self, cell: Cell) -> None:
         kernel = self._kernel
         cell.phase = Phase.STOPPING
+        cell.room = 0
         if cell.mailbox:
             waiting = tuple(cell.mailbox)
             cell.mailbox.clear()  # in place: the dispatcher may be walking it
             for item in waiting:
                 if travels(item):
                     kernel.count("bounced")
+                    cell.shard.bounced += 1
                     kernel.ports.bounce(kernel.envelope_of(cell.ref, item))
                 elif type(item) is Mail and item.origin is Origin.THEN:
                     cell.mailbox.append(item)

@@ -15,7 +15,7 @@ from node.actors import routing
 from node.actors.actor import Actor, EntityType, Failed, Failure
 from node.actors.ask import from_wire
 from node.actors.bus import Bus
-from node.actors.cell import Phase
+from node.actors.cell import Phase, ShardTally
 from node.actors.deadletters import DeadLetters
 from node.actors.dispatcher import Dispatcher
 from node.actors.kernel import Kernel
@@ -66,9 +66,9 @@ class ActorSystem:
         """This node owns the shard and writes under `epoch`; remembered entities start, paced."""
         self._shards.started(shard, epoch)
 
-    def shard_stopping(self, shard: int, on_stopped: Callable[[], None]) -> None:
-        """Waiting mail bounces at once, in order; current messages and writes finish; then `on_stopped`, once.
-        Of a shard that is not owned: `on_stopped` in the next turn."""
+    def shard_stopping(self, shard: int, on_stopped: Callable[[ShardTally], None]) -> None:
+        """Waiting mail bounces at once, in order; current messages and writes finish; then `on_stopped`, once,
+        with what became of its mail. Of a shard that is not owned: `on_stopped` in the next turn."""
         self._shards.stopping(shard, on_stopped)
 
     def owned(self) -> dict[int, int]:
