@@ -24,24 +24,20 @@ class SendLane:
         self._socket = socket
         self._on_sent = on_sent
         self._queue: deque[bytes] = deque()
-        self._queued_bytes = 0
+        self._waiting_bytes = 0
+        self.waiting = 0  # envelopes that have not been handed to ZeroMQ
         self._frame: Packed | None = None  # packed, and refused by the socket so far
         self._retry: asyncio.TimerHandle | None = None
         self._loop.add_reader(socket.fileno(), self._on_signal)
 
-    @property
-    def waiting(self) -> int:
-        """Envelopes that have not been handed to ZeroMQ."""
-        return len(self._queue) + (self._frame.envelope_count if self._frame else 0)
-
     def offer(self, data: bytes) -> bool:
         """Queues an encoded envelope; False, and nothing queued, when the lane is at one of its bounds."""
-        if self.waiting >= limits.lane_high_water_messages:
-            return False
-        if self._queued_bytes + len(data) > limits.lane_queue_bytes_max:
+        waiting_bytes = self._waiting_bytes + len(data)
+        if self.waiting >= limits.lane_high_water_messages or waiting_bytes > limits.lane_queue_bytes_max:
             return False
         self._queue.append(data)
-        self._queued_bytes += len(data)
+        self.waiting += 1
+        self._waiting_bytes = waiting_bytes
         return True
 
     def flush(self) -> None:
@@ -56,7 +52,8 @@ class SendLane:
                     self._retry = self._loop.call_later(limits.lane_retry_ms / 1000, self._on_retry)
                 return
             sent, self._frame = self._frame, None
-            self._queued_bytes -= sent.payload_bytes
+            self.waiting -= sent.envelope_count
+            self._waiting_bytes -= sent.payload_bytes
             self._on_sent(sent.envelope_count)
 
     def close(self) -> int:
@@ -67,14 +64,11 @@ class SendLane:
             self._retry = None
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
-        dropped = self.waiting
-        self._queue.clear()
-        self._frame = None
-        return dropped
+        return self.waiting
 
     def _on_signal(self) -> None:
         # Asking for the events takes note of the signal; without it the descriptor stays readable and the loop spins.
-        if self._socket.getsockopt(zmq.EVENTS) and self.waiting:
+        if self._socket.getsockopt(zmq.EVENTS) & zmq.POLLOUT and self.waiting:
             self.flush()
 
     def _on_retry(self) -> None:

@@ -1,0 +1,45 @@
+"""Types, a registry of their own, and waiting, for the tests of node.wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from node.core.ids import EntityRef, NodeId
+from node.wire.codec import Codec
+from node.wire.envelope import Envelope, Kind
+from node.wire.registry import Lane, Registry, WireType
+
+
+class Ping(msgspec.Struct, frozen=True):
+    number: int
+    note: str = ""
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    number: int
+    data: bytes = b""
+    score: float = 0.0
+    tags: tuple[str, ...] = ()
+
+
+def make_codec() -> Codec:
+    registry = Registry()
+    registry.register(WireType("test.ping", 1, Ping, Lane.CONTROL))
+    registry.register(WireType("test.chunk", 2, Chunk, Lane.DATA, {"payload": "data"}))
+    return Codec(registry)
+
+
+def tell(message: msgspec.Struct, sender: str = "alpha", to: EntityRef | None = None) -> Envelope:
+    return Envelope(Kind.TELL, to or EntityRef("site", "example.org"), NodeId(sender, 7), message)
+
+
+async def until(holds: Callable[[], bool], what: str, deadline_s: float = 15.0) -> None:
+    """Waits until a condition holds; fails by name at the deadline."""
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + deadline_s
+    while not holds():
+        assert loop.time() < give_up, f"never happened: {what}"
+        await asyncio.sleep(0.002)
