@@ -46,6 +46,8 @@ delta_log_bytes_max = 16 << 20  # a peer further behind is brought up by anti-en
 replica_commit_ms = 200
 replica_commit_entries = 1_000
 reconcile_batch_bytes = 256 << 10  # what one reconciliation message may carry
+replica_map_bytes_max = 16 << 30  # address space reserved at the open, and what the file may grow to
+replica_damaged_kept_max = 10_000  # names of damaged entries; a replica with more is to be streamed anew
 view_bytes_max = 256 << 10  # a ServeView larger than this is refused at its writer
 
 # --- sharding
@@ -83,7 +85,8 @@ reservation_ms_max = 240_000  # beacon tokens live 3 minutes either way; after 4
 reserve_request_age_ms_max = 10_000  # a request older than this is a late duplicate and reserves nothing
 reservations_open_max = 20_000  # per campaign; above it the campaign says no instead of growing
 token_skew_buckets_max = 3  # minutes that a signed url lives before and after the minute it was made in
-html_bytes_max = 4 << 20  # a page is parsed in memory; the text kept of it is 8,000 characters
+html_bytes_max = 2 << 20  # a page is parsed in memory; the text kept of it is 8,000 characters
+html_depth_max = 256  # real pages stay below 64; a parser's time grows with the square of the depth
 
 # --- membership
 members_max = 64  # living members: the whole gossip state must fit one control frame
@@ -124,3 +127,7 @@ replica_index_page_entries = 500  # read per tick while the key index is built: 
 replica_collect_entries = 500  # lapsed entries forgotten per tick
 replica_hlc_reserve_ms = 1_000  # the durable clock mark runs ahead by this: what a crash loses is not reissued
 requests_held_max = 1_000  # per site, while its ad server learns what it needs; more are refused
+views_decoded_max = 50_000  # decoded views kept per node, so that serving decodes nothing twice
+draining_heard_ms_max = 3_000  # a node that says it drains says so each second; silence ends it
+engine_tick_ms = 50  # how often machines without a wake of their own see time pass
+events_kept = 500  # the newest events of a node, for whoever subscribes late

@@ -1,0 +1,1 @@
+"""Classification providers: each fulfils `node.ads.classifier.Classifier`."""
