@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from node.core import limits
 from node.core.rng import Rng
 from node.gossip.settings import MembershipSettings
 
@@ -69,7 +70,8 @@ class Joiner:
     def heard(self, node: str, control: str, now_ns: int) -> bool:
         """A living cluster's member was heard: ask it, and don't form another. True if it is a new contact."""
         self._postpone(now_ns)
-        if not control or self.contacts.get(node) == control:
+        full = node not in self.contacts and len(self.contacts) >= limits.members_max
+        if not control or full or self.contacts.get(node) == control:
             return False
         self.contacts[node] = control
         self.next_ns = now_ns

@@ -21,6 +21,7 @@ from node.core import limits
 from node.core.ids import NodeId
 from node.core.rng import Rng
 from node.gossip import leader
+from node.gossip.admission import Rival, over, refusal, sound
 from node.gossip.detector import Watch
 from node.gossip.events import (
     Changed,
@@ -37,6 +38,7 @@ from node.gossip.events import (
     Tick,
     TurnedAway,
 )
+from node.gossip.exchange import Exchange
 from node.gossip.join import Joiner, Seed
 from node.gossip.member import TAKING_PART, Member, Status, moved
 from node.gossip.messages import (
@@ -51,7 +53,7 @@ from node.gossip.messages import (
 )
 from node.gossip.peers import Peers
 from node.gossip.ring import ring_of, watched_by
-from node.gossip.settings import ClusterIdentity, MembershipSettings, Mismatch, compare
+from node.gossip.settings import ClusterIdentity, MembershipSettings
 from node.gossip.splitbrain import Resolver
 from node.gossip.state import GossipState, Row, build, merge
 from node.gossip.view import ClusterView, look
@@ -88,7 +90,6 @@ class Membership:
         self.settings = settings
         self.cluster = cluster
         self.phase = Phase.NEW
-        self.state = GossipState()
         self.view = ClusterView(me.id, cluster.id)
         self.why_not_joined = "not started"
         self.counters: Counter[str] = Counter()
@@ -100,8 +101,9 @@ class Membership:
         self._seeds = tuple(s for s in seeds if s.node != me.node)
         self._watch = Watch(settings)
         self._resolver = Resolver(settings)
-        self._formation = ""
-        self._seen: set[NodeId] = set()
+        self._rival = Rival(settings)
+        self._gossip = Exchange(me.id, me.control, "", cluster.id)
+        self._turned_away: dict[str, str] = {}
         self._stale = True
         self._now = 0
         self._out: list[Effect] = []
@@ -146,6 +148,11 @@ class Membership:
             return min(self._heartbeat_ns, self._gossip_ns)
         return None
 
+    @property
+    def state(self) -> GossipState:
+        """What is gossiped, tombstones included."""
+        return self._gossip.state
+
     def phi(self, now_ns: int) -> dict[NodeId, float]:
         """Suspicion of each peer that this node watches."""
         return self._watch.phi(now_ns)
@@ -180,10 +187,10 @@ class Membership:
 
     def _enter(self, formation: str, cluster_id: str, state: GossipState) -> None:
         self.phase = Phase.MEMBER
-        self._formation = formation
+        self._gossip = Exchange(self.me.id, self.me.control, formation, cluster_id)
         self.view = ClusterView(self.me.id, cluster_id, formation)
         self._heartbeat_ns = self._gossip_ns = self._now
-        self._probe_ns = self._now + self.settings.join_retry_max_ns
+        self._probe_ns = self._now + self.settings.acceptable_pause_ns
         self._refused("")
         self._adopt(state)
 
@@ -207,8 +214,8 @@ class Membership:
                 self._joiner.answered_refused(sender.name, key, here, there, self._now)
             case Heartbeat(_, _, control) | Digest(_, _, _, control) if self.phase is Phase.JOINING:
                 if self._joiner.heard(sender.name, control, self._now):
-                    self._out += self._peers.guest(sender.name, control, "", self._now)
-            case StateMessage() if not self._sound(message):
+                    self._out += self._peers.replace(sender.name, control, "")
+            case StateMessage() if not sound(message):
                 self.counters["bad_state"] += 1
             case StateMessage() if self.phase is Phase.JOINING:
                 self._on_first_state(message)
@@ -231,39 +238,26 @@ class Membership:
             if known is not None and is_new and known.status is not Status.REMOVED
             else self._peers.guest(joiner.node, joiner.control, joiner.data, self._now)
         )
-        refusal = self._refusal(message, joiner)
-        if refusal is not None:
-            self._send(joiner.node, JoinRefused(refusal.key, refusal.joiner, refusal.member))
-            self._out.append(
-                TurnedAway(sender, f"{refusal.key} is {refusal.joiner!r} there and {refusal.member!r} here")
-            )
+        refused = refusal(message, self.cluster, self.state.members)
+        if refused is not None:
+            self._send(joiner.node, JoinRefused(refused.key, refused.joiner, refused.member))
+            self._turn_away(sender, f"{refused.key} is {refused.joiner!r} there and {refused.member!r} here")
             return
         if self.phase is not Phase.MEMBER:
             self._send(joiner.node, JoinWaiting(self.why_not_joined))
             return
         if is_new:
             self._adopt(self.state.with_member(joiner))
-        self._send(joiner.node, self._state_message(reply=False))
+        self._send(joiner.node, self._gossip.whole(reply=False))
 
-    def _refusal(self, message: JoinRequest, joiner: Member) -> Mismatch | None:
-        theirs = ClusterIdentity(message.cluster_name, message.cluster_id, message.agreed)
-        mismatch = compare(theirs, self.cluster)
-        if mismatch is not None:
-            return mismatch
-        known = self.state.members.get(joiner.node)
-        if known is None:
-            living = sum(m.status is not Status.REMOVED for m in self.state.members.values())
-            if living >= limits.members_max:
-                return Mismatch("members", str(living + 1), f"at most {limits.members_max}")
-            names = len(self.state.members)
-            if names >= limits.member_names_max:
-                return Mismatch("names ever used", str(names + 1), f"at most {limits.member_names_max}")
-        elif known.incarnation > joiner.incarnation or (
-            known.incarnation == joiner.incarnation and known.status >= Status.DOWN
-        ):
-            gone = f", {known.status.word}: {known.cause}" if known.status >= Status.DOWN else ""
-            return Mismatch("incarnation", str(joiner.incarnation), f"{known.incarnation}{gone}")
-        return None
+    def _turn_away(self, node: NodeId, reason: str) -> None:
+        """Say so once; a node that is refused asks again and again."""
+        if self._turned_away.get(node.name) == reason:
+            return
+        if len(self._turned_away) >= limits.guests_max:
+            self._turned_away.clear()
+        self._turned_away[node.name] = reason
+        self._out.append(TurnedAway(node, reason))
 
     def _on_first_state(self, message: StateMessage) -> None:
         state = build(message.members, message.rows, message.up_mark)
@@ -271,33 +265,24 @@ class Membership:
             self.counters["state_without_me"] += 1
             return
         self._enter(message.formation, message.cluster_id or self.cluster.id, state)
-        self._seen |= self._living(message.seen)
-
-    def _sound(self, message: StateMessage) -> bool:
-        return (
-            len(message.members) <= limits.member_names_max + 1
-            and len(message.rows) <= limits.observations_max
-            and message.up_mark >= 0
-            and all(m.incarnation >= 0 and m.up_number >= 0 for m in message.members)
-        )
+        self._gossip.saw(message.seen)
 
     def _on_gossip(
         self, sender: NodeId, message: Heartbeat | HeartbeatAck | Digest | StateMessage | RemovedNotice
     ) -> None:
-        if message.formation != self._formation:
+        if message.formation != self._gossip.formation:
             self._on_foreign(sender, message)
             return
         known = self.state.members.get(sender.name)
-        gone = known is not None and (
-            known.incarnation > sender.incarnation
-            or (known.incarnation == sender.incarnation and known.status is Status.REMOVED)
-        )
-        if known is not None and gone:
-            self._tell_removed(sender, known, message)
+        cause = over(known, sender)
+        if cause:
+            self.counters["from_removed"] += 1
+            self._greet(sender, message)
+            self._send(sender.name, RemovedNotice(sender, self._gossip.formation, cause))
             return
         match message:
             case Heartbeat(_, sequence):
-                self._send(sender.name, HeartbeatAck(self._formation, sequence))
+                self._send(sender.name, HeartbeatAck(self._gossip.formation, sequence))
             case HeartbeatAck(_, sequence):
                 self._on_ack(sender, sequence)
             case Digest():
@@ -308,39 +293,25 @@ class Membership:
                 if subject == self.me.id:
                     self._end(cause)
 
-    def _tell_removed(self, sender: NodeId, known: Member, message: msgspec.Struct) -> None:
-        self.counters["from_removed"] += 1
-        if known.incarnation > sender.incarnation and known.status is not Status.REMOVED:
-            cause = f"replaced by incarnation {known.incarnation}"
-        else:
-            cause = known.cause or "removed"
-        control = message.control if isinstance(message, Heartbeat | Digest) else known.control
-        self._out += self._peers.guest(sender.name, control, known.data, self._now)
-        self._send(sender.name, RemovedNotice(sender, self._formation, cause))
-
     def _on_foreign(self, sender: NodeId, message: msgspec.Struct) -> None:
-        """Somebody formed a cluster of its own under the same name. The smaller one gives way, on an equal count the
-        one whose formation token is greater; its nodes restart and join."""
+        """From another formation: an old one whose news has not reached the sender yet, or a rival of ours."""
         self.counters["foreign_formation"] += 1
-        match message:
-            case Digest(_, _, _, control) | Heartbeat(_, _, control):
-                self._out += self._peers.guest(sender.name, control, "", self._now)
-                self._send(sender.name, self._state_message(reply=True))
-            case StateMessage(formation, cluster_id):
-                if cluster_id != self.view.cluster_id:
-                    return
-                theirs = sum(m.status is Status.UP for m in message.members)
-                ours = len([m for m in self.view.up() if self.view.reachable(m.node)])
-                if (theirs, self._formation) > (ours, formation):
-                    self._give_way(formation, ours, theirs)
-                elif message.reply:
-                    self._send(sender.name, self._state_message(reply=False))
-            case _:
-                pass
+        if not isinstance(message, StateMessage):
+            if self._greet(sender, message):
+                self._send(sender.name, self._gossip.whole(reply=True))
+        elif message.cluster_id == self._gossip.cluster_id:
+            cause = self._rival.gives_way(self.state, self.me.id, self._gossip.formation, message, sender, self._now)
+            if cause:
+                self._down([m.node for m in self.view.members.values() if self.view.reachable(m.node)], cause)
+            elif message.reply:
+                self._send(sender.name, self._gossip.whole(reply=False))
 
-    def _give_way(self, formation: str, ours: int, theirs: int) -> None:
-        cause = f"two clusters were formed: this one, of {ours} up, gives way to {formation}, of {theirs}"
-        self._down([m.node for m in self.view.members.values() if self.view.reachable(m.node)], cause)
+    def _greet(self, sender: NodeId, message: msgspec.Struct) -> bool:
+        """Open a way to a node that isn't a member, where its message says how; whether it did say."""
+        if not isinstance(message, Heartbeat | Digest):
+            return False
+        self._out += self._peers.guest(sender.name, message.control, "", self._now)
+        return True
 
     # --- gossip
 
@@ -352,7 +323,7 @@ class Membership:
 
     def _on_digest(self, sender: NodeId, message: Digest) -> None:
         if message.digest != self.state.digest:
-            self._send(sender.name, self._state_message(reply=True))
+            self._send(sender.name, self._gossip.whole(reply=True))
             return
         self._has_seen(sender, message.seen)
 
@@ -364,26 +335,18 @@ class Membership:
         if self.state.digest == theirs.digest:
             self._has_seen(sender, message.seen)
         elif message.reply:
-            self._send(sender.name, self._state_message(reply=False))
+            self._send(sender.name, self._gossip.whole(reply=False))
 
     def _has_seen(self, sender: NodeId, theirs: tuple[NodeId, ...]) -> None:
         """The sender holds the same state; tell it who else does, if that is news."""
-        named = self._living(theirs)
-        before = len(self._seen)
-        self._seen |= named | self._living((sender,))
-        self._stale |= len(self._seen) != before
-        if self._seen - named:
-            self._send(sender.name, self._digest_message())
-
-    def _living(self, nodes: tuple[NodeId, ...]) -> set[NodeId]:
-        return {n for n in nodes if self.state.live(n)}
+        self._stale |= self._gossip.saw((*theirs, sender))
+        if self._gossip.seen - set(theirs):
+            self._send(sender.name, self._gossip.digest())
 
     def _adopt(self, state: GossipState) -> None:
         """A later state holds from now on; nobody but this node is known to hold it."""
-        if state is self.state:
+        if not self._gossip.adopt(state):
             return
-        self.state = state
-        self._seen = {self.me.id}
         self._stale = True
         self._gossip_ns = min(self._gossip_ns, self._now + self.settings.gossip_ns // 10)
         mine = state.members[self.me.node]
@@ -397,21 +360,6 @@ class Membership:
         version = row.version + 1 if row is not None else 1
         self._adopt(self.state.with_row(Row(self.me.id, subject, reachable, version)))
 
-    def _state_message(self, *, reply: bool) -> StateMessage:
-        s = self.state
-        return StateMessage(
-            self._formation,
-            self.view.cluster_id,
-            tuple(s.sorted_members()),
-            tuple(s.sorted_rows()),
-            s.up_mark,
-            tuple(sorted(self._seen)),
-            reply,
-        )
-
-    def _digest_message(self) -> Digest:
-        return Digest(self._formation, self.state.digest, tuple(sorted(self._seen)), self.me.control)
-
     # --- time
 
     def _member_timers(self) -> None:
@@ -420,7 +368,7 @@ class Membership:
             self._beat()
         self._settle()
         if self.phase is Phase.MEMBER and self._now >= self._gossip_ns:
-            self._gossip()
+            self._gossip_round()
 
     def _beat(self) -> None:
         """Once an interval: judge silence, send heartbeats, decide a split, let nodes in that can't wait."""
@@ -440,7 +388,7 @@ class Membership:
             self._adopt(self.state.with_member(*leader.weakly_up(self.view)))
         sequence, subjects = self._watch.beat()
         for subject in subjects:
-            self._send(subject.name, Heartbeat(self._formation, sequence, self.me.control))
+            self._send(subject.name, Heartbeat(self._gossip.formation, sequence, self.me.control))
         self._out += self._peers.sync(self.state, self._now)
 
     def _resolve(self) -> None:
@@ -462,7 +410,7 @@ class Membership:
             self._stale = False
             before = self.view
             self.view = look(
-                self.state, self.me.id, self._seen, self.settings.neighbours, before=before, now_ns=self._now
+                self.state, self.me.id, self._gossip.seen, self.settings.neighbours, before=before, now_ns=self._now
             )
             if self.view != before:
                 self._out.append(Changed(self.view))
@@ -479,22 +427,22 @@ class Membership:
         if self._leave_by_ns is not None and self._now >= self._leave_by_ns:
             self._end("left")
 
-    def _gossip(self) -> None:
+    def _gossip_round(self) -> None:
         peers = [m for m in self.view.members.values() if m.node != self.me.node and self.view.reachable(m.node)]
         near = [m for m in peers if self.state.sees(self.me.id, m.id)] or peers
-        behind = [m for m in near if m.id not in self._seen]
+        behind = [m for m in near if m.id not in self._gossip.seen]
         interval = self.settings.gossip_ns // (4 if behind else 1)
         self._gossip_ns = self._now + interval
         # Mostly to those that lack it; the rest keeps a lost exchange or a bad link from holding everything up.
         if behind and self._rng.random() < 0.8:
             near = behind
         if near:
-            self._send(self._rng.choice(near).node, self._digest_message())
+            self._send(self._rng.choice(near).node, self._gossip.digest())
         if self._now >= self._probe_ns:
-            self._probe_ns = self._now + self.settings.join_retry_max_ns
+            self._probe_ns = self._now + self.settings.acceptable_pause_ns
             for seed in self._seeds:
                 if seed.node not in self.view.members:
-                    self._send(seed.node, self._digest_message())
+                    self._send(seed.node, self._gossip.digest())
 
     # --- leaving
 
@@ -517,7 +465,7 @@ class Membership:
     def _end(self, cause: str) -> None:
         """Out. The last word goes to everybody this node can reach, so that nobody has to find out by silence."""
         if self.phase is Phase.MEMBER:
-            last: msgspec.Struct = self._state_message(reply=False) if self._stale else self._digest_message()
+            last: msgspec.Struct = self._gossip.whole(reply=False) if self._stale else self._gossip.digest()
             for member in self.view.members.values():
                 if member.node != self.me.node and self.view.reachable(member.node):
                     self._send(member.node, last)

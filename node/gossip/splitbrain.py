@@ -47,8 +47,8 @@ def decide(view: ClusterView, settings: MembershipSettings, now_ns: int) -> Deci
     the lowest counted address stays.
 
     The side that would stay looks a second time, granting the other side its best case: its joining members were made
-    `up` and our leaving ones have left meanwhile. Only a side with a member that can lead can have done that. Where
-    the second answer differs, this side goes down as well.
+    `up` and our leaving ones have left, just before the cut and unseen here. Only the leader does that, so the look is
+    needed only where the leader is over there. Where the second answer differs, this side goes down as well.
     """
     undecided = [m for m in view.members.values() if m.status in UNDECIDED]
     ours = [m for m in undecided if m.node not in view.unreachable]
@@ -56,7 +56,7 @@ def decide(view: ClusterView, settings: MembershipSettings, now_ns: int) -> Deci
     role = settings.majority_role if _counted(undecided, settings.majority_role) else ""
     first = _stays(_counted(ours, role), _counted(theirs, role))
     stays, reason, tie = first.stays, first.reason, first.tie_break
-    if stays and any(m.status in COUNTED for m in theirs):
+    if stays and _leader_among(theirs, ours):
         sure = [m for m in _counted(ours, role) if m.status is not Status.LEAVING]
         second = _stays(sure, _with_role(theirs, role))
         if not second.stays:
@@ -106,6 +106,11 @@ def _stays(ours: list[Member], theirs: list[Member]) -> _Count:
     )
 
 
+def _leader_among(theirs: list[Member], ours: list[Member]) -> bool:
+    counted = _counted([*ours, *theirs], "")
+    return bool(counted) and min(counted, key=address_order) in theirs
+
+
 def _with_role(members: list[Member], role: str) -> list[Member]:
     return [m for m in members if not role or role in m.roles]
 
@@ -142,10 +147,15 @@ class Resolver:
         if self._worst is None or len(lost) >= len(_lost(self._worst)):
             self._worst = view
         if quiet_ns >= self.settings.stable_after_ns:
-            return decide(view, self.settings, now_ns)
+            return self._decide(view, now_ns)
         if now_ns - self._first_ns >= 2 * self.settings.stable_after_ns:
-            return decide(self._worst, self.settings, now_ns)
+            return self._decide(self._worst, now_ns)
         return None
+
+    def _decide(self, view: ClusterView, now_ns: int) -> Decision:
+        # A decision ends the episode: if it changes nothing, the next one is taken on what is seen from now on.
+        self._stable_since_ns, self._first_ns, self._worst = now_ns, -1, None
+        return decide(view, self.settings, now_ns)
 
     def forgive(self, late_ns: int) -> None:
         """This process was not running for so long; what it saw before is no standing view."""

@@ -72,7 +72,7 @@ def _age(member: Member) -> tuple[int, str]:
 def look(
     state: GossipState,
     me: NodeId,
-    seen: set[NodeId],
+    seen: frozenset[NodeId],
     neighbours: int,
     *,
     before: ClusterView,

@@ -16,8 +16,21 @@ import msgspec
 
 from node.core.clock import MS, SECOND
 from node.core.ids import NodeId
-from node.gossip.events import Changed, Connect, Decided, Disconnect, Down, Event, Leave, Received, Removed, Send
-from node.gossip.events import Start, Tick, TurnedAway
+from node.gossip.events import (
+    Changed,
+    Connect,
+    Decided,
+    Disconnect,
+    Down,
+    Event,
+    Leave,
+    Received,
+    Removed,
+    Send,
+    Start,
+    Tick,
+    TurnedAway,
+)
 from node.gossip.join import Seed
 from node.gossip.member import Member, Status
 from node.gossip.membership import Membership, Phase
@@ -133,17 +146,18 @@ class World:
         self.step(at, Down(name))
 
     def run(self, seconds: float, until: Callable[[], bool] | None = None) -> bool:
-        """Runs for so long or until the condition holds; whether it did."""
+        """Runs for so long, or until the condition holds at one of the looks, 20 ms apart; whether it did."""
         end = self.now + int(seconds * SECOND)
-        while self._heap and self._heap[0][0] <= end:
+        while True:
             if until is not None and until():
                 return True
-            self.now, _, action = heapq.heappop(self._heap)
-            action()
-        if until is not None and until():
-            return True
-        self.now = end
-        return False
+            if self.now >= end:
+                return False
+            look = end if until is None else min(end, self.now + 20 * MS)
+            while self._heap and self._heap[0][0] <= look:
+                self.now, _, action = heapq.heappop(self._heap)
+                action()
+            self.now = look
 
     def one_cluster(self, *names: str) -> bool:
         """All these nodes agree that exactly they are up, reachable and converged, with one leader."""
