@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from node.core.errors import BadInput
-from node.core.hashing import shard_of
+from node.core.hashing import SHARD_COUNT, shard_of
 
 _NODE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _KIND: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -31,6 +31,12 @@ class NodeId(NamedTuple):
         return NodeId(node_name(name), int(number))
 
 
+# The id of a singleton's cell, which no entity can have, and the shard that such cells are in: it stands in no
+# placement table; the engine starts it on the node that hosts singletons and stops it when that changes.
+SINGLETON_ID: Final = "@"
+SINGLETON_SHARD: Final = SHARD_COUNT
+
+
 class EntityRef(NamedTuple):
     """An entity, wherever it lives: its type and its id."""
 
@@ -39,7 +45,7 @@ class EntityRef(NamedTuple):
 
     @property
     def shard(self) -> int:
-        return shard_of(self.id)
+        return SINGLETON_SHARD if self.id == SINGLETON_ID else shard_of(self.id)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.id}"

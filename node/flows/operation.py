@@ -38,7 +38,7 @@ LEAVING_PHASES = ("flush", "leave")
 class Cluster(Protocol):
     """What an operation needs to know of membership."""
 
-    def coordinator(self) -> str | None:
+    def coordinator_node(self) -> str | None:
         """The node that coordinates shards, None while nobody is known to."""
         ...
 
@@ -137,7 +137,7 @@ class Operation:
             ctx.persist(self._state)
 
     def _ask_move(self, ctx: Context, state: OperationState) -> None:
-        coordinator = self._cluster.coordinator()
+        coordinator = self._cluster.coordinator_node()
         if coordinator is None:
             if ctx.wall_ms() - state.status.started_ms > LIMIT_MS:
                 self._end(ctx, state, "failed", (), {"reason": "no coordinator"})

@@ -1,0 +1,383 @@
+"""One node, without its adapters: membership, sharding, replication and actors, wired to each other.
+
+Production and the simulator drive the same object through the ports of `World`. Its driver owes it: `on_envelope` for
+each envelope that a peer sent, `turn` soon after `wake`, again while it answers True, and at `next_wake_ns`; all calls
+from one thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Failure
+from node.actors.ports import Ports
+from node.actors.system import ActorSystem
+from node.ads.classifier import Classifier
+from node.ads.messages import GetCampaignsFor
+from node.core import limits
+from node.core.clock import MS
+from node.core.errors import RemoteProtocolError
+from node.core.ids import SINGLETON_ID, SINGLETON_SHARD, EntityRef, NodeId, Ref, ServiceRef, SingletonRef
+from node.engine import topology
+from node.engine.config import Exit, NodeConfig, World
+from node.engine.draining import NodeDrain
+from node.engine.entities import SINGLETONS, TOPICS, entity_types
+from node.engine.events import EVENTS, EventLog, NodeEvent, of_membership
+from node.engine.faults import Faults
+from node.engine.machines import Replication, Sharding
+from node.engine.messages import NodeDraining, TopicEvent
+from node.engine.serveindex import ReplicaServeIndex
+from node.gossip import events as gossip
+from node.gossip.membership import Membership
+from node.gossip.view import ClusterView
+from node.sharding.messages import Relayed
+from node.store.port import Answer, Request
+from node.wire.codec import CODEC, loads
+from node.wire.envelope import Envelope, Kind, decode
+from node.wire.port import SendOutcome
+
+# What answers asks to `/node`: the edges add theirs (the admin server's report), each under a message type.
+Service = Callable[[Envelope], None]
+
+
+class Engine:
+    """See the module. `view` is the cluster as this node sees it."""
+
+    def __init__(self, config: NodeConfig, world: World, classifier: Classifier) -> None:
+        self.config = config
+        self.world = world
+        self.me: NodeId = config.member.id
+        self.view = ClusterView(self.me, config.cluster.id)
+        self.counters: Counter[str] = Counter()
+        self.events = EventLog()
+        self.faults = Faults(world.clock)
+        self.started_ns = world.clock.mono_ns()
+        self.services: dict[type[msgspec.Struct], Service] = {}
+        self.frozen = False
+        self._draining_heard: dict[NodeId, int] = {}
+        self._tick_ns = 0
+        self._exited = False
+        self.writing = 0
+        self.executing = 0
+        self.membership = Membership(
+            config.member,
+            config.membership,
+            config.seeds,
+            config.cluster,
+            world.rng,
+            may_bootstrap=True,
+            bootstrap=config.bootstrap,
+            existed=config.existed,
+        )
+        self.sharding = Sharding(self)
+        self.replication = Replication(self)
+        self.index = ReplicaServeIndex(
+            self.replication.machine, CODEC, world.clock, self.sharding.region.epoch, self.replication.carry_out
+        )
+        ports = Ports(
+            submit=self._submit,
+            execute=self._execute,
+            route=self.route,
+            publish=self._publish,
+            wake=world.wake,
+            bounce=self._bounced,
+            fenced=self.sharding.fenced,
+        )
+        self.system = ActorSystem(
+            self.me, world.clock, world.rng, entity_types(classifier, self.index, self.sharding), ports
+        )
+        for topic in (*TOPICS, EVENTS):
+            self.system.bus.declare(topic)
+        self.drain = NodeDrain(self)
+
+    # ---- driving
+
+    def start(self) -> None:
+        """Once, first."""
+        self.replication.peers_changed(frozenset())
+        self._membership(gossip.Start())
+        self.world.wake()
+
+    def turn(self, now_ns: int) -> bool:
+        """Let time pass for the machines and run a slice of the actors; True when more waits."""
+        due = self.membership.next_wake_ns()
+        if due is not None and due <= now_ns:
+            self._membership(gossip.Tick())
+        self.replication.tick(now_ns)
+        if now_ns >= self._tick_ns:
+            self._tick_ns = now_ns + limits.engine_tick_ms * MS
+            self._forget_drained(now_ns)
+            self.sharding.tick(now_ns)
+            self.drain.tick(now_ns)
+        return self.system.turn(now_ns)
+
+    def next_wake_ns(self) -> int:
+        """When the next turn is due although nothing was sent or answered."""
+        due = [self._tick_ns, self.replication.next_wake_ns()]
+        due.extend(at for at in (self.membership.next_wake_ns(), self.system.next_wake_ns()) if at is not None)
+        return min(due)
+
+    # ---- envelopes
+
+    def on_envelope(self, envelope: Envelope) -> None:
+        """One that a peer sent, its sender proven by the transport."""
+        to = envelope.to
+        if isinstance(to, ServiceRef) and to.path == "/membership":
+            self._membership(gossip.Received(envelope.sender, envelope.message))
+            return
+        member = self.view.member(envelope.sender.name)
+        if member is None or member.incarnation != envelope.sender.incarnation:
+            self.counters["dropped_not_a_member"] += 1
+            return
+        self._arrived(envelope)
+        self.world.wake()
+
+    def _arrived(self, envelope: Envelope) -> None:
+        message = envelope.message
+        match envelope.to:
+            case EntityRef():
+                self.sharding.relayed(envelope, 0)
+            case SingletonRef():
+                self._to_singleton(envelope, forward=False)
+            case ServiceRef(_, "/ask"):
+                self.system.deliver(envelope)
+            case ServiceRef(_, "/region") if isinstance(message, Relayed):
+                self._relayed(message)
+            case ServiceRef(_, "/region" | "/coordinator"):
+                self.sharding.received(envelope.sender, message)
+            case ServiceRef(_, "/replicator"):
+                self.replication.received(envelope.sender.name, message)
+            case ServiceRef(_, "/bus") if isinstance(message, TopicEvent):
+                self._topic_event(message)
+            case ServiceRef(_, "/node"):
+                self._node_message(envelope)
+            case _:
+                self.counters["dropped_no_service"] += 1
+
+    def _node_message(self, envelope: Envelope) -> None:
+        service = self.services.get(type(envelope.message))
+        if isinstance(envelope.message, NodeDraining):
+            self._heard_draining(envelope.sender, envelope.message.on)
+        elif service is not None:
+            service(envelope)
+        else:
+            self.counters["dropped_no_service"] += 1
+            if envelope.kind is Kind.ASK:
+                self.system.refuse(envelope, Failure.REJECTED, "this node does not answer that")
+
+    def _relayed(self, message: Relayed) -> None:
+        try:
+            inner = decode(loads(message.envelope), CODEC, self.me.name, self.world.clock.mono_ns())
+        except RemoteProtocolError as error:
+            self.counters[f"dropped_{error.reason}"] += 1
+            return
+        if isinstance(inner.to, EntityRef):
+            self.sharding.relayed(inner, message.hops)
+
+    def route(self, envelope: Envelope) -> None:
+        """Bring an envelope of this node to wherever its receiver is."""
+        match envelope.to:
+            case EntityRef(_, entity_id) if entity_id != SINGLETON_ID:
+                self.sharding.route(envelope)
+            case EntityRef(kind, _):
+                self._to_singleton(replace(envelope, to=SingletonRef(kind)), forward=True)
+            case SingletonRef():
+                self._to_singleton(envelope, forward=True)
+            case ServiceRef(node, _) if node == self.me.name:
+                self._arrived(envelope)
+            case ServiceRef(node, _):
+                self.send(node, envelope)
+
+    def send(self, node: str, envelope: Envelope) -> bool:
+        """Give an envelope to the transport; one that can't be sent is answered or counted at once."""
+        outcome = self.world.transport.send(node, envelope)
+        if outcome is SendOutcome.SENT:
+            return True
+        self.counters[f"unsent_{outcome.value}"] += 1
+        busy = outcome is SendOutcome.PEER_BUSY
+        self.system.refuse(envelope, Failure.PEER_BUSY if busy else Failure.UNREACHABLE, f"{node}: {outcome.value}")
+        return False
+
+    def send_message(self, node: str, path: str, message: msgspec.Struct) -> None:
+        """A machine's message to its like on another node; machines repeat themselves, so a loss is only counted."""
+        envelope = Envelope(Kind.TELL, ServiceRef(node, path), self.me, message)
+        outcome = self.world.transport.send(node, envelope)
+        if outcome is not SendOutcome.SENT:
+            self.counters[f"unsent_machine_{outcome.value}"] += 1
+
+    def broadcast(self, path: str, message: msgspec.Struct) -> None:
+        """To every other member in reach."""
+        for node in sorted(topology.peers(self.view)):
+            self.send_message(node, path, message)
+
+    def reply(self, envelope: Envelope, message: msgspec.Struct) -> None:
+        """Answer an ask that came to a service of this node."""
+        if envelope.kind is not Kind.ASK:
+            return
+        answer = Envelope(
+            Kind.REPLY, ServiceRef(envelope.sender.name, "/ask"), self.me, message, envelope.correlation
+        )
+        self.route(answer)
+
+    def _submit(self, request: Request, done: Callable[[Answer], None]) -> None:
+        def answered(answer: Answer) -> None:
+            self.writing -= 1
+            done(answer)
+
+        self.writing += 1
+        self.world.submit(request, answered)
+
+    def _execute(
+        self, executor: str, fn: Callable[..., Any], args: tuple[Any, ...], done: Callable[[object], None]
+    ) -> bool:
+        def ended(outcome: object) -> None:
+            self.executing -= 1
+            done(outcome)
+
+        accepted = self.world.execute(executor, fn, args, ended)
+        self.executing += accepted
+        return accepted
+
+    # ---- the edges' way in
+
+    def ask(
+        self, to: Ref, message: msgspec.Struct, timeout_ms: int, on_outcome: Callable[[Any], object], trace: str = ""
+    ) -> None:
+        """Ask anything in the cluster; `on_outcome` is called exactly once, in a turn, with the reply or Failed."""
+        self.system.ask(to, message, timeout_ms, on_outcome, trace=trace)
+        self.world.wake()
+
+    def emit(self, topic: str, about: str, text: str, *, cluster: bool = False) -> None:
+        """Say what happened: here, or to every node when only this one can know."""
+        event = NodeEvent(self.world.clock.wall_ms(), topic, about, text, self.me.name)
+        self.events.add(event)
+        if cluster:
+            self.system.publish(EVENTS, event)
+        else:
+            self.system.bus.publish(EVENTS, event)
+
+    # ---- membership
+
+    def _membership(self, event: gossip.Event) -> None:
+        for effect in self.membership.step(event, self.world.clock.mono_ns()):
+            match effect:
+                case gossip.Send(node, message):
+                    self.send_message(node, "/membership", message)
+                case gossip.Connect(peer):
+                    self.world.transport.connect(peer)
+                case gossip.Disconnect(node):
+                    self.world.transport.disconnect(node)
+                case gossip.Changed(view):
+                    self._view_changed(view)
+                case gossip.Decided(decision):
+                    self.emit("cluster.decision", "cluster", decision.text())
+                case gossip.Refused(reason):
+                    self.faults.put("E-NOT-JOINED", f"node/{self.me.name}", reason)
+                case gossip.TurnedAway(node, reason):
+                    self.emit("node.turned_away", f"node/{node.name}", reason)
+                case gossip.Removed(cause, left):
+                    self.exit(Exit(cause, removed=not left))
+        self.world.wake()
+
+    def leave(self) -> None:
+        """Leave the cluster in good order; `exit` follows once the others know."""
+        self._membership(gossip.Leave())
+
+    def exit(self, reason: Exit) -> None:
+        """End this incarnation: nothing is written after it."""
+        if not self._exited:
+            self._exited = True
+            self.world.exit(reason)
+
+    def _view_changed(self, view: ClusterView) -> None:
+        before, self.view = self.view, view
+        for topic, about, text in of_membership(before, view):
+            self.emit(topic, about, text)
+        for name in view.unreachable.keys() - before.unreachable.keys():
+            self.faults.put("E-NODE-UNREACHABLE", f"node/{name}", "no heartbeat is heard from it")
+        for name in before.unreachable.keys() - view.unreachable.keys():
+            self.faults.clear("E-NODE-UNREACHABLE", f"node/{name}")
+        peers = topology.peers(view)
+        if peers != topology.peers(before):
+            self.replication.peers_changed(peers)
+        self._draining_heard = {n: at for n, at in self._draining_heard.items() if self._present(n)}
+        self._topology_changed()
+
+    def _present(self, node: NodeId) -> bool:
+        member = self.view.member(node.name)
+        return member is not None and member.id == node
+
+    def _topology_changed(self) -> None:
+        self.sharding.nodes_changed(topology.entity_nodes(self.view, self._draining_heard))
+        self._place_singletons()
+
+    # ---- draining nodes
+
+    def say_draining(self, on: bool) -> None:
+        """Tell the others, again and again while it holds, that this node hands everything over."""
+        self.broadcast("/node", NodeDraining(on))
+        self._heard_draining(self.me, on)
+
+    def _heard_draining(self, node: NodeId, on: bool) -> None:
+        known = node in self._draining_heard
+        if on and self._present(node):
+            self._draining_heard[node] = self.world.clock.mono_ns()
+        else:
+            self._draining_heard.pop(node, None)
+        if known != (node in self._draining_heard):
+            self._topology_changed()
+
+    def _forget_drained(self, now_ns: int) -> None:
+        silent_ns = limits.draining_heard_ms_max * MS
+        for node in [n for n, at in self._draining_heard.items() if now_ns - at > silent_ns]:
+            self._heard_draining(node, False)
+
+    # ---- singletons
+
+    def _place_singletons(self) -> None:
+        home = topology.singleton_home(self.view, self._draining_heard)
+        hosted = SINGLETON_SHARD in self.system.owned()
+        if home == self.me and not hosted:
+            self.system.shard_started(SINGLETON_SHARD, 1)
+            # Cells come into being with a message; directories must be there before anybody asks.
+            for name in SINGLETONS:
+                self.system.ask(EntityRef(name, SINGLETON_ID), GetCampaignsFor(""), 1_000, lambda _outcome: None)
+        elif home != self.me and hosted:
+            self.system.shard_stopping(SINGLETON_SHARD, lambda _tally: None)
+
+    def _to_singleton(self, envelope: Envelope, *, forward: bool) -> None:
+        name = envelope.to.name if isinstance(envelope.to, SingletonRef) else ""
+        home = topology.singleton_home(self.view, self._draining_heard)
+        if home == self.me and SINGLETON_SHARD in self.system.owned():
+            self.system.deliver(replace(envelope, to=EntityRef(name, SINGLETON_ID)))
+        elif home is not None and home != self.me and forward:
+            self.send(home.name, envelope)
+        else:
+            # Not passed on a second time: two nodes that disagree about who is oldest would play ball with it.
+            self.system.refuse(envelope, Failure.NO_HOME, f"nobody here hosts {name}")
+
+    def _bounced(self, envelope: Envelope) -> None:
+        if envelope.to == EntityRef(getattr(envelope.to, "kind", ""), SINGLETON_ID):
+            self.system.refuse(envelope, Failure.STOPPED, "the singleton moves")
+        else:
+            self.sharding.bounced(envelope)
+
+    # ---- topics
+
+    def _publish(self, topic: str, event: msgspec.Struct) -> None:
+        self.broadcast("/bus", TopicEvent(topic, CODEC.encode(event)))
+
+    def _topic_event(self, message: TopicEvent) -> None:
+        try:
+            event = CODEC.decode(message.event)
+        except RemoteProtocolError as error:
+            self.counters[f"dropped_{error.reason}"] += 1
+            return
+        if message.topic == EVENTS and isinstance(event, NodeEvent):
+            self.events.add(event)
+        self.system.publish_remote(message.topic, event)

@@ -1,0 +1,38 @@
+"""The entity types of a node, with what each is given: the one list of what can be in a cluster."""
+
+from __future__ import annotations
+
+from node.actors.actor import EntityType
+from node.ads.classifier import Classifier
+from node.ads.entities.adserver import AdServer
+from node.ads.entities.advertiser import Advertiser, AdvertiserState
+from node.ads.entities.auctioneer import Auctioneer
+from node.ads.entities.campaign import Campaign, CampaignState
+from node.ads.entities.category_bidder import CategoryBidder
+from node.ads.entities.publisher import Publisher, PublisherState
+from node.ads.entities.site import Site, SiteState
+from node.ads.messages import CAMPAIGN_CHANGED, DIRECTORY_STARTED
+from node.ads.serveindex import ServeIndex
+from node.flows.operation import Cluster, Operation, OperationState
+from node.flows.replay import Replay, ReplayState
+from node.singleton.campaign_directory import CampaignDirectory
+
+TOPICS = (CAMPAIGN_CHANGED, DIRECTORY_STARTED)
+SINGLETONS = ("campaign-directory",)
+PASSIVATE_MS = 15 * 60_000
+
+
+def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) -> tuple[EntityType, ...]:
+    """What runs in the shards and as singletons. Remembered types start with their shard, without traffic."""
+    return (
+        EntityType("publisher", Publisher, PublisherState, idle_ms=PASSIVATE_MS),
+        EntityType("site", lambda site: Site(site, classifier, index), SiteState, remember=True),
+        EntityType("auctioneer", Auctioneer),
+        EntityType("adserver", lambda site: AdServer(site, index)),
+        EntityType("campaign", Campaign, CampaignState, remember=True),
+        EntityType("advertiser", Advertiser, AdvertiserState, idle_ms=PASSIVATE_MS),
+        EntityType("category-bidder", CategoryBidder),
+        EntityType("campaign-directory", CampaignDirectory),
+        EntityType("replay", Replay, ReplayState, remember=True),
+        EntityType("operation", lambda operation: Operation(operation, cluster), OperationState, remember=True),
+    )

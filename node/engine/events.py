@@ -1,0 +1,92 @@
+"""What happened, in words: a node's bounded memory of typed events, fed to whoever watches the cluster live."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from node.core.limits import events_kept
+from node.gossip.member import Status
+from node.gossip.view import ClusterView
+from node.sharding.messages import (
+    CoordinatorElected,
+    CoordinatorLost,
+    HandOffForced,
+    ShardFenced,
+    ShardMoved,
+    ShardsAllocated,
+)
+from node.wire.registry import wire_type
+
+EVENTS = "events"
+
+
+@wire_type("node.event")
+class NodeEvent(msgspec.Struct, frozen=True):
+    """`topic` such as `shard.moved`, `object` such as `shard/17`; `node` is who saw it."""
+
+    at_ms: int
+    topic: str
+    object: str
+    text: str
+    node: str
+
+
+class EventLog:
+    """The newest events; `count` says how many there have been."""
+
+    def __init__(self) -> None:
+        self.kept: deque[NodeEvent] = deque(maxlen=events_kept)
+        self.count = 0
+
+    def add(self, event: NodeEvent) -> None:
+        self.kept.append(event)
+        self.count += 1
+
+
+def of_sharding(note: msgspec.Struct) -> tuple[str, str, str] | None:
+    """Topic, object and words of a sharding note; None for one that is not for people."""
+    match note:
+        case ShardMoved(shard, source, target, epoch, cause):
+            return "shard.moved", f"shard/{shard}", f"{source or '-'} → {target}, epoch {epoch} ({cause})"
+        case ShardsAllocated(count, version, cause):
+            return "shard.allocated", "shards", f"{count} shards placed, placement version {version} ({cause})"
+        case HandOffForced(shard, owner, epoch):
+            return "shard.forced", f"shard/{shard}", f"{owner} did not hand over in time; epoch {epoch} fences it"
+        case CoordinatorElected(node, term):
+            return "coordinator.elected", f"node/{node}", f"coordinates shards, term {term}"
+        case CoordinatorLost(node, term, reason):
+            return "coordinator.lost", f"node/{node}", f"coordinates no more, term {term} ({reason})"
+        case ShardFenced(shard, node, epoch, found):
+            return "shard.fenced", f"shard/{shard}", f"{node} wrote under epoch {epoch}, the store has {found}"
+        case _:
+            return None
+
+
+def of_membership(before: ClusterView, after: ClusterView) -> list[tuple[str, str, str]]:
+    """Topic, object and words for each difference between two views."""
+    found: list[tuple[str, str, str]] = []
+    for name, member in after.members.items():
+        known = before.members.get(name)
+        if known is None or known.incarnation != member.incarnation:
+            found.append(("node.joined", f"node/{name}", f"incarnation {member.incarnation}, {member.status.word}"))
+        elif known.status != member.status and member.status is not Status.WEAKLY_UP:
+            found.append((f"node.{member.status.word}", f"node/{name}", member.cause or f"was {known.status.word}"))
+    found.extend(
+        ("node.removed", f"node/{name}", f"incarnation {known.incarnation}")
+        for name, known in before.members.items()
+        if name not in after.members
+    )
+    for name, seen in after.unreachable.items():
+        if name not in before.unreachable:
+            observers = ", ".join(o.name for o in seen.observers) or "nobody in reach"
+            found.append(("node.unreachable", f"node/{name}", f"reported by {observers}"))
+    found.extend(
+        ("node.reachable", f"node/{name}", "is seen again")
+        for name in before.unreachable
+        if name not in after.unreachable and name in after.members
+    )
+    if before.leader != after.leader and after.leader:
+        found.append(("cluster.leader", f"node/{after.leader}", f"was {before.leader or 'nobody'}"))
+    return found

@@ -1,0 +1,235 @@
+"""The engine's hands: they carry out what the sharding and replication machines ask, and feed answers back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+
+from node.actors.actor import Failure
+from node.actors.cell import ShardTally
+from node.core.ids import NodeId
+from node.engine import topology
+from node.engine.events import of_sharding
+from node.flows.messages import MoveOutcome
+from node.gossip import replica_io
+from node.gossip.replica_messages import ReplicaMessage
+from node.gossip.replicator import Replicator
+from node.sharding import effects as sharding
+from node.sharding.coordinator import Coordinator
+from node.sharding.messages import COORDINATOR_MESSAGES, REGION_MESSAGES, Relayed
+from node.sharding.nodes import EntityNodes
+from node.sharding.region import Region
+from node.store.port import Answer
+from node.wire.codec import CODEC
+from node.wire.envelope import Envelope, encode
+
+if TYPE_CHECKING:
+    from node.engine.engine import Engine
+
+
+class Sharding:
+    """Region and coordinator of one node. It is also what operations know of the cluster."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        settings = engine.config.sharding
+        self.region = Region(engine.me, settings)
+        self.coordinator = Coordinator(engine.me, settings, engine.world.rng)
+        self._moves: dict[int, Callable[[MoveOutcome], None]] = {}
+        self._tag = 0
+        self.lost = 0
+
+    def tick(self, now_ns: int) -> None:
+        self._carry_out(self.region.step(sharding.Tick(), now_ns))
+        self._carry_out(self.coordinator.step(sharding.Tick(), now_ns))
+
+    def nodes_changed(self, nodes: EntityNodes) -> None:
+        event = sharding.NodesChanged(nodes)
+        self._carry_out(self.region.step(event, self._now_ns()))
+        self._carry_out(self.coordinator.step(event, self._now_ns()))
+
+    def received(self, sender: NodeId, message: msgspec.Struct) -> None:
+        if isinstance(message, COORDINATOR_MESSAGES):
+            self._carry_out(self.coordinator.step(sharding.Received(sender, message), self._now_ns()))
+        elif isinstance(message, REGION_MESSAGES):
+            self._carry_out(self.region.step(sharding.Received(sender, message), self._now_ns()))
+        else:
+            self._engine.counters["dropped_no_service"] += 1
+
+    # ---- messages to entities
+
+    def route(self, envelope: Envelope) -> None:
+        self._carry_out(self.region.route(envelope, self._now_ns()))
+
+    def relayed(self, envelope: Envelope, hops: int) -> None:
+        self._carry_out(self.region.relayed(envelope, hops, self._now_ns()))
+
+    def bounced(self, envelope: Envelope) -> None:
+        self._carry_out(self.region.bounced(envelope, self._now_ns()))
+
+    def fenced(self, shard: int, epoch: int, found: int) -> None:
+        """A write of this node's shard was refused by the store (I1)."""
+        event = sharding.Fenced(shard, epoch, found)
+        self._carry_out(self.region.step(event, self._now_ns()))
+
+    # ---- what operators and drains ask
+
+    def move(self, shard: int, to: str, done: Callable[[MoveOutcome], None]) -> None:
+        """Ask this node's coordinator for a move; `done` once, when it is durable or refused."""
+        self._tag += 1
+        self._moves[self._tag] = done
+        self._carry_out(self.coordinator.step(sharding.MoveRequested(shard, to, self._tag), self._now_ns()))
+
+    def drain(self, on: bool) -> None:
+        self._carry_out(self.region.drain(on, self._now_ns()))
+
+    def step_down(self) -> None:
+        self._carry_out(self.coordinator.step(sharding.Stepdown(), self._now_ns()))
+
+    def coordinator_node(self) -> str | None:
+        home = topology.singleton_home(self._engine.view, ())
+        return home.name if home else None
+
+    def is_member(self, node: str, incarnation: int) -> bool:
+        member = self._engine.view.member(node)
+        return member is not None and member.incarnation == incarnation
+
+    # ---- effects
+
+    def _now_ns(self) -> int:
+        return self._engine.world.clock.mono_ns()
+
+    def _carry_out(self, effects: Iterable[sharding.Effect]) -> None:
+        for effect in effects:
+            self._do(effect)
+
+    def _do(self, effect: sharding.Effect) -> None:
+        engine = self._engine
+        match effect:
+            case sharding.Deliver(envelope):
+                engine.system.deliver(envelope)
+            case sharding.Forward(node, envelope, hops):
+                self._forward(node, envelope, hops)
+            case sharding.Refuse(envelope, reason):
+                engine.system.refuse(envelope, Failure.NO_HOME, reason.value)
+            case sharding.Send(node, message):
+                self._send(node, message)
+            case sharding.Broadcast(message):
+                engine.broadcast("/region", message)
+                self.received(engine.me, message)
+            case sharding.StoreCall(tag, request):
+                engine.world.submit(request, lambda answer: self._answered(tag, answer))
+            case sharding.StartShard(shard, epoch):
+                engine.system.shard_started(shard, epoch)
+            case sharding.StopShard(shard):
+                engine.system.shard_stopping(shard, lambda tally: self._stopped(shard, tally))
+            case sharding.Note(event):
+                words = of_sharding(event)
+                if words is not None:
+                    engine.emit(*words, cluster=True)
+            case sharding.Reply(tag, outcome):
+                self._move_answered(tag, outcome)
+            case _:
+                assert_never(effect)
+
+    def _forward(self, node: str, envelope: Envelope, hops: int) -> None:
+        if envelope.sender == self._engine.me:
+            self._engine.send(node, envelope)
+            return
+        # The receiver must see the true sender, which is not the node that these bytes come from.
+        relayed = Relayed(encode(envelope, CODEC, self._now_ns()), hops)
+        self._engine.send_message(node, "/region", relayed)
+
+    def _send(self, node: str, message: msgspec.Struct) -> None:
+        if node == self._engine.me.name:
+            self.received(self._engine.me, message)
+            return
+        path = "/coordinator" if isinstance(message, COORDINATOR_MESSAGES) else "/region"
+        self._engine.send_message(node, path, message)
+
+    def _answered(self, tag: int, answer: Answer) -> None:
+        self._carry_out(self.coordinator.step(sharding.StoreAnswered(tag, answer), self._now_ns()))
+
+    def _stopped(self, shard: int, tally: ShardTally) -> None:
+        self.lost += tally.dropped
+        event = sharding.LocalStopped(shard, tally.handled, tally.entities)
+        self._carry_out(self.region.step(event, self._now_ns()))
+
+    def _move_answered(self, tag: int, outcome: sharding.Outcome) -> None:
+        done = self._moves.pop(tag, None)
+        if done is None:
+            return
+        match outcome:
+            case sharding.MoveDone(_, _, epoch, _):
+                done(MoveOutcome(True, epoch))
+            case sharding.Refused(reason, detail):
+                done(MoveOutcome(False, 0, reason if not detail else f"{reason}: {detail}"))
+            case sharding.DrainAccepted():
+                done(MoveOutcome(False, 0, "not a move"))
+
+
+class Replication:
+    """The replicator of one node, its commits and what it tells readers."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        world = engine.world
+        self.machine = Replicator(engine.me.name, world.replica, engine.config.replication, world.rng)
+        self.committing = 0
+
+    def tick(self, now_ns: int) -> None:
+        if self.machine.next_wake_ns() <= now_ns:
+            self._step(replica_io.Tick())
+
+    def next_wake_ns(self) -> int:
+        return self.machine.next_wake_ns()
+
+    def peers_changed(self, peers: frozenset[str]) -> None:
+        self._step(replica_io.PeersChanged(peers))
+
+    def received(self, sender: str, message: msgspec.Struct) -> None:
+        if isinstance(message, ReplicaMessage):
+            self._step(replica_io.Received(sender, message))
+        else:
+            self._engine.counters["dropped_no_service"] += 1
+
+    def _step(self, event: replica_io.Event) -> None:
+        clock = self._engine.world.clock
+        self.carry_out(self.machine.step(event, clock.mono_ns(), clock.wall_ms()))
+
+    def carry_out(self, effects: Iterable[replica_io.Effect]) -> None:
+        engine = self._engine
+        for effect in effects:
+            match effect:
+                case replica_io.Send(node, message):
+                    engine.send_message(node, "/replicator", message)
+                case replica_io.Commit(token, batch):
+                    self.committing += 1
+                    engine.world.commit_replica(batch, partial(self._committed, token))
+                case replica_io.Applied(keys):
+                    engine.index.forget(keys)
+                case replica_io.Fault(code, subject, text):
+                    engine.faults.put(code, subject, text)
+                case replica_io.FaultCleared(code, subject):
+                    engine.faults.clear(code, subject)
+                case _:
+                    assert_never(effect)
+        engine.world.wake()
+
+    def _committed(self, token: int, ok: bool, error: str) -> None:
+        self.committing -= 1
+        self._step(replica_io.Committed(token, ok, error))
+
+    def unacknowledged(self, now_ns: int) -> int:
+        """Entries that some peer has not acknowledged yet: the furthest one behind counts."""
+        return max((lag.entries for lag in self.machine.lag(now_ns).values()), default=0)
+
+    def lag_ms(self, now_ns: int) -> dict[str, int]:
+        return {peer: lag.ms for peer, lag in self.machine.lag(now_ns).items()}
+
+    def unwritten(self) -> int:
+        """Changes that are not on disk yet."""
+        return self.machine.uncommitted() + self.committing

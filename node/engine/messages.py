@@ -1,0 +1,132 @@
+"""What nodes say to each other as nodes, beside what their machines say."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.wire.registry import Lane, wire_type
+
+
+@wire_type("node.draining", lane=Lane.CONTROL)
+class NodeDraining(msgspec.Struct, frozen=True):
+    """The sender hands everything over: it hosts no singletons and takes no shards. Repeated while it holds."""
+
+    on: bool
+
+
+@wire_type("node.freeze", lane=Lane.CONTROL)
+class Freeze(msgspec.Struct, frozen=True):
+    """The whole cluster stops: nothing is moved because nodes go away."""
+
+    reason: str
+
+
+@wire_type("node.topic_event")
+class TopicEvent(msgspec.Struct, frozen=True):
+    """An event of a cluster-wide topic, encoded, so that each node decodes it once and only if it listens."""
+
+    topic: str
+    event: bytes
+
+
+@wire_type("node.done", lane=Lane.CONTROL)
+class NodeDone(msgspec.Struct, frozen=True):
+    """What was asked of the node is under way or done; `changed` is false when it was already."""
+
+    changed: bool = True
+
+
+@wire_type("node.stop", lane=Lane.CONTROL)
+class StopNode(msgspec.Struct, frozen=True):
+    """Stop: after a drain, or (`drain` false) with only the node's own state flushed."""
+
+    drain: bool
+
+
+@wire_type("node.report_get")
+class GetNodeReport(msgspec.Struct, frozen=True):
+    """`coverage`: look at every local site's slots too."""
+
+    coverage: bool = True
+
+
+@wire_type("node.entry_get")
+class GetReplicaEntry(msgspec.Struct, frozen=True):
+    key: str
+
+
+@wire_type("node.replica_entry")
+class ReplicaEntryReport(msgspec.Struct, frozen=True):
+    """One key as this node's replica holds it; `value` is the encoded view, empty for a tombstone."""
+
+    node: str
+    present: bool
+    epoch: int = 0
+    hlc: int = 0
+    origin: str = ""
+    expires_at_ms: int = 0
+    tombstone: bool = False
+    value: bytes = b""
+
+
+@wire_type("node.map_report")
+class MapReport(msgspec.Struct, frozen=True):
+    keys: int
+    bytes: int
+    tombstones: int
+    digest: str
+
+
+@wire_type("node.fault_report")
+class FaultReport(msgspec.Struct, frozen=True):
+    code: str
+    object: str
+    message: str
+    since_ms: int
+
+
+@wire_type("node.site_report")
+class SiteReport(msgspec.Struct, frozen=True):
+    """Coverage of a site that lives here; `missing` pairs a slot with the reason."""
+
+    site: str
+    expected: int
+    present: int
+    missing: tuple[tuple[str, str], ...]
+
+
+@wire_type("node.report")
+class NodeReport(msgspec.Struct, frozen=True):
+    """Everything that one node knows of itself; the cluster's status is made of these.
+
+    `running`: `(shard, epoch, entities)` of the shards whose entities run here. `lag_ms`: how long peers have had
+    something of this node's unacknowledged, by peer. `counters`: whatever was not handled, by reason, and totals.
+    """
+
+    node: str
+    incarnation: int
+    pid: int
+    version: str
+    uptime_ms: int
+    ready: bool
+    why_not_ready: tuple[str, ...]
+    phases: tuple[str, ...]
+    running: tuple[tuple[int, int, int], ...]
+    entities_by_kind: dict[str, int]
+    maps: tuple[MapReport, ...]
+    replica_synchronised: bool
+    lag_ms: dict[str, int]
+    sites: tuple[SiteReport, ...]
+    faults: tuple[FaultReport, ...]
+    counters: dict[str, int]
+    settings: dict[str, str]
+    coordinator_term: int
+    coordinator_active: bool
+    served_count: int
+    requests_count: int
+    rss_bytes: int
+    cpu_ms: int
+    view_digest: str
+    view_converged: bool
+    observers_against: tuple[str, ...] = ()
+    why_not_joined: str = ""

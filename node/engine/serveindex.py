@@ -1,0 +1,94 @@
+"""The ad core's ServeIndex over this node's replicator: views are decoded once per version and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from node.ads.serveindex import PoolVersion
+from node.ads.view import ServeView
+from node.core.clock import Clock
+from node.core.errors import OperatingError, RemoteProtocolError
+from node.core.hashing import shard_of
+from node.core.limits import views_decoded_max
+from node.gossip.replica_io import Effect
+from node.gossip.replicator import Replicator
+from node.store.replica_port import ReplicaEntry
+from node.wire.codec import Codec
+
+
+class ReplicaServeIndex:
+    """Reads never leave the process; puts carry the fencing epoch of the site's shard."""
+
+    def __init__(
+        self,
+        replicator: Replicator,
+        codec: Codec,
+        clock: Clock,
+        epoch_of: Callable[[int], int],
+        carry_out: Callable[[Iterable[Effect]], None],
+    ) -> None:
+        self._replicator = replicator
+        self._codec = codec
+        self._clock = clock
+        self._epoch_of = epoch_of
+        self._carry_out = carry_out
+        self._decoded: dict[str, ServeView] = {}
+        self.puts_refused = 0
+        self.undecodable = 0
+
+    def read(self, key: str) -> ServeView | None:
+        now_ms = self._clock.wall_ms()
+        view = self._decoded.get(key)
+        if view is not None:
+            return None if view.expired(now_ms) else view
+        entry = self._replicator.get(key, now_ms)
+        view = self._decode(entry) if entry is not None else None
+        if view is None or view.expired(now_ms):
+            return None
+        if len(self._decoded) >= views_decoded_max:
+            self._decoded.pop(next(iter(self._decoded)))
+        self._decoded[key] = view
+        return view
+
+    def version(self, key: str) -> PoolVersion | None:
+        entry = self._replicator.get(key, self._clock.wall_ms())
+        return PoolVersion(entry.epoch, entry.hlc, entry.origin) if entry is not None else None
+
+    def put(self, site: str, key: str, view: ServeView) -> None:
+        epoch = self._epoch_of(shard_of(site))
+        if epoch == 0:
+            self.puts_refused += 1
+            return
+        now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
+        value = self._codec.encode(view)
+        self._write(lambda: self._replicator.put(key, value, epoch, view.expires_at_ms, now_ns, wall_ms))
+
+    def remove(self, site: str, key: str) -> None:
+        epoch = self._epoch_of(shard_of(site))
+        if epoch == 0:
+            self.puts_refused += 1
+            return
+        now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
+        self._write(lambda: self._replicator.remove(key, epoch, now_ns, wall_ms))
+
+    def _write(self, write: Callable[[], tuple[object, list[Effect]]]) -> None:
+        try:
+            _, effects = write()
+        except OperatingError:
+            # Another owner wrote under a later epoch, or the view is outside its bounds: nothing has changed.
+            self.puts_refused += 1
+            return
+        self._carry_out(effects)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Drop what was decoded of keys that changed."""
+        for key in keys:
+            self._decoded.pop(key, None)
+
+    def _decode(self, entry: ReplicaEntry) -> ServeView | None:
+        try:
+            view = self._codec.decode(entry.value)
+        except RemoteProtocolError:
+            self.undecodable += 1
+            return None
+        return view if isinstance(view, ServeView) else None
