@@ -199,7 +199,7 @@ class World:
                     self.replies[tag] = outcome
                 case fx.Deliver(envelope=envelope):
                     shard = envelope.to.shard
-                    assert shard in process.epochs and shard not in process.stopping, "delivered to a stopped shard"
+                    assert shard in process.epochs.keys() - process.stopping, "delivered to a stopped shard"
                     process.mailboxes.setdefault(shard, []).append(envelope)
                     self.at(self.rng.randint(0, 20), lambda s=shard: self._work(process, s))  # type: ignore[misc]
                 case fx.Forward(node=node, envelope=envelope, hops=hops):

@@ -1,0 +1,140 @@
+"""Goal: the laws of where shards go. Method: properties over tables and node sets, and known vectors."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from node.core.ids import NodeId
+from node.sharding.allocation import place, rebalance, score, successor
+from node.sharding.nodes import EntityNode, ShardingSettings, version_key
+from node.sharding.placement import owner, placed
+from node.store.port import ShardRow, ShardState
+
+SHARDS = 256
+EMPTY = [ShardRow(s) for s in range(SHARDS)]
+
+nodes_st = st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=1, max_size=8).map(
+    lambda capacities: [EntityNode(NodeId(f"n{i}", 1), capacity=c) for i, c in enumerate(capacities)]
+)
+
+
+def rows_of(homes: dict[int, NodeId]) -> list[ShardRow]:
+    return [placed(ShardRow(s), homes[s]) for s in range(SHARDS)]
+
+
+@given(nodes_st)
+def test_every_shard_is_placed_on_a_target_within_its_fair_share(nodes: list[EntityNode]) -> None:
+    homes = place(EMPTY, {}, nodes, SHARDS)
+    assert set(homes) == set(range(SHARDS))
+    counts = Counter(homes.values())
+    weight = sum(n.capacity for n in nodes)
+    assert set(counts) <= {n.node for n in nodes}
+    for n in nodes:
+        share = SHARDS * n.capacity / weight
+        assert counts[n.node] <= math.ceil(share)
+        assert counts[n.node] >= share - len(nodes)
+
+
+@given(nodes_st, st.data())
+def test_a_loss_moves_only_the_lost_nodes_shards(nodes: list[EntityNode], data: st.DataObject) -> None:
+    before = rows_of(place(EMPTY, {}, nodes, SHARDS))
+    lost = data.draw(st.sampled_from(nodes))
+    rest = [n for n in nodes if n is not lost]
+    orphans = [r for r in before if owner(r) == lost.node]
+    counts = Counter(owner(r) for r in before if owner(r) != lost.node)
+    homes = place(orphans, counts, rest, SHARDS)
+    assert set(homes) == ({r.shard for r in orphans} if rest else set())
+    assert lost.node not in homes.values()
+
+
+@given(nodes_st)
+def test_a_first_placement_needs_no_rebalance(nodes: list[EntityNode]) -> None:
+    rows = rows_of(place(EMPTY, {}, nodes, SHARDS))
+    assert len(rebalance(rows, nodes, 20)) <= len(nodes) - 1
+
+
+def test_rendezvous_without_bounds_follows_capacity() -> None:
+    wins = Counter(
+        max(("a", 1.0), ("b", 3.0), key=lambda n: score(s, n[0], n[1]))[0] for s in range(20_000)
+    )
+    assert wins["b"] / 20_000 == pytest.approx(0.75, abs=0.02)
+
+
+def test_a_returning_node_gets_its_own_shards_whatever_the_load() -> None:
+    two = [EntityNode(NodeId("a", 1)), EntityNode(NodeId("b", 1))]
+    before = [ShardRow(s, "a", 1, 1, ShardState.RUNNING) for s in range(SHARDS)]
+    back = [EntityNode(NodeId("a", 2)), two[1]]
+    assert set(place(before, {}, back, SHARDS).values()) == {NodeId("a", 2)}
+
+
+@given(
+    st.lists(st.integers(0, 200), min_size=2, max_size=6),
+    st.integers(1, 20),
+)
+@settings(max_examples=60)
+def test_rebalance_narrows_within_its_limit_and_comes_to_rest(loads: list[int], limit: int) -> None:
+    nodes = [EntityNode(NodeId(f"n{i}", 1)) for i in range(len(loads))]
+    owners = [n.node for n, load in zip(nodes, loads, strict=True) for _ in range(load)]
+    rows = [placed(ShardRow(shard), o) for shard, o in enumerate(owners)]
+    for _ in range(1_000):
+        moves = rebalance(rows, nodes, limit)
+        assert len(moves) <= limit
+        if not moves:
+            break
+        for shard, to in moves:
+            assert owner(rows[shard]) != to
+            rows[shard] = placed(rows[shard], to)
+    counts = Counter(owner(r) for r in rows)
+    after = [counts[n.node] for n in nodes]
+    assert sum(after) == sum(loads)
+    assert max(after) - min(after) <= 1
+
+
+@pytest.mark.parametrize(
+    ("loads", "after"),
+    [
+        ([1, 2, 0], [1, 1, 1]),
+        ([2, 0, 0], [0, 1, 1]),
+        ([1, 1, 0], [0, 1, 1]),
+        ([4, 4, 0], [2, 3, 3]),
+        ([4, 4, 2], [3, 3, 4]),
+        ([5, 5, 0], [3, 3, 4]),
+    ],
+)
+def test_least_shard_vectors(loads: list[int], after: list[int]) -> None:
+    """Public vectors of the least-shard strategy (P42), here without a limit and up to the nodes' order."""
+    nodes = [EntityNode(NodeId(f"n{i}", 1)) for i in range(3)]
+    owners = [n.node for n, load in zip(nodes, loads, strict=True) for _ in range(load)]
+    rows = [placed(ShardRow(i), o) for i, o in enumerate(owners)]
+    for shard, to in rebalance(rows, nodes, 20):
+        rows[shard] = placed(rows[shard], to)
+    counts = Counter(owner(r) for r in rows)
+    assert sorted(counts[n.node] for n in nodes) == after
+
+
+def test_pinned_shards_stay_and_a_pin_ends_with_its_node() -> None:
+    nodes = [EntityNode(NodeId("a", 1)), EntityNode(NodeId("b", 1))]
+    rows = [ShardRow(s, "a", 1, 1, ShardState.RUNNING, pinned=s < 8) for s in range(10)]
+    assert {shard for shard, _ in rebalance(rows, nodes, 20)} == {8, 9}
+    assert placed(rows[0], NodeId("a", 2)).pinned
+    assert not placed(rows[0], NodeId("b", 1)).pinned
+
+
+def test_a_drained_shard_goes_to_the_newest_version_then_the_lightest_load() -> None:
+    a, b, c = (NodeId(n, 1) for n in "abc")
+    nodes = [EntityNode(a, version="1.9"), EntityNode(b, version="1.10"), EntityNode(c, 2.0, version="1.10")]
+    assert successor({a: 0, b: 50, c: 90}, nodes) == c  # 45 for each unit of capacity
+    assert successor({a: 0, b: 40, c: 90}, nodes) == b
+    assert successor({}, []) is None
+    assert version_key("1.10.0") > version_key("1.9.9") > version_key("dev")
+
+
+def test_moves_at_once_are_bounded_both_ways() -> None:
+    assert ShardingSettings().moves_max == 20
+    assert ShardingSettings(shard_count=100).moves_max == 10
+    assert ShardingSettings(shard_count=4).moves_max == 1
