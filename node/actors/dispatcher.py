@@ -18,7 +18,7 @@ from node.actors.mailbox import Mail, Origin, travels
 from node.core import limits
 
 _SKIP: Final = object()
-_CLOCK_MASK: Final = 7  # the clock is read for every 8th message of a run: reading it costs as much as a small handler
+_CLOCK_EVERY: Final = 8  # reading the clock costs as much as a small handler: then it is read for every 8th message
 
 
 class Dispatcher:
@@ -58,7 +58,8 @@ class Dispatcher:
         if not mailbox or actor is None:
             return
         popleft, receive, mono_ns = mailbox.popleft, actor.receive, kernel.clock.mono_ns
-        now = cell.used_ns
+        now = mono_ns()
+        look_at, stride = 1, 1
         context = CellContext(kernel, self._lifecycle, cell, now)
         kernel.current = cell
         ran = 0
@@ -67,8 +68,6 @@ class Dispatcher:
         try:
             for ran in range(1, limits.dispatcher_throughput_messages + 1):
                 item = popleft()
-                if ran & _CLOCK_MASK == 1:
-                    context.now = now = mono_ns()
                 if type(item) is Mail:
                     message = self._open(cell, context, item, now)
                 else:
@@ -80,8 +79,16 @@ class Dispatcher:
                     if context.staged:
                         self._lifecycle.persistence.commit(cell, context.staged)
                         context.staged = []
-                if not mailbox or now >= until_ns:
+                if not mailbox:
                     break
+                if ran == look_at:
+                    before, now = now, mono_ns()
+                    context.now = now
+                    if now >= until_ns:
+                        break
+                    small = (now - before) * _CLOCK_EVERY < limits.dispatcher_slice_ns * stride
+                    stride = _CLOCK_EVERY if small else 1
+                    look_at += stride
         except Exception as error:
             fault = error
         context.close()
@@ -90,13 +97,17 @@ class Dispatcher:
         cell.shard.handled += handled if fault is None or not travels(item) else handled - 1
         self.handled += handled
         cell.used_ns = now
-        if fault is not None:
+        if fault is None:
+            self._rest(cell)
+        else:
             mail = item if type(item) is Mail else Mail(Origin.TELL, item, kernel.me)
             self._lifecycle.failed(cell, fault, mail)
-            return
-        if mailbox:
-            kernel.schedule(cell)
-        elif cell.mailbox is mailbox:
+
+    def _rest(self, cell: Cell) -> None:
+        """After a run: back into the queue, or to rest without a mailbox."""
+        if cell.mailbox:
+            self._kernel.schedule(cell)
+        else:
             cell.mailbox = None
         if cell.leaving or cell.phase is not Phase.RUNNING:
             self._lifecycle.settle(cell)

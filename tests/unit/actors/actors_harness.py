@@ -220,9 +220,10 @@ class Owner:
         self.log.append(message)
         if isinstance(message, Put):
             self.state = Kept((*self.state.values, message.value))
-            ctx.persist(self.state, facts=[PutFact(message.value)], reply=Got(message.value), then=("done", message.value))
+            value = message.value
+            ctx.persist(self.state, facts=[PutFact(value)], reply=Got(value), then=("done", value))
         elif isinstance(message, Get):
             ctx.reply(Got(len(self.state.values)))
         elif isinstance(message, Poison):
             ctx.persist(Kept((-1,)))
-            raise RuntimeError("poison")
+            raise RuntimeError("poison")  # noqa: TRY004 - the kind of error is not the point
