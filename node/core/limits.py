@@ -121,6 +121,7 @@ replica_key_bytes_max = 511  # LMDB's own bound on a key
 replica_commit_entries_max = 10_000  # one transaction's worth when a failing disk has let changes pile up
 replica_records_max = 2_000  # entries or versions in one message: four such messages stay below frame_items_max
 replica_in_flight_bytes_max = 1 << 20  # deltas on their way to one peer; a slow peer waits, it doesn't queue up
+replica_ranges_ahead_max = 64  # ranges of a peer's deltas remembered behind a gap; what is beyond comes again
 replica_wants_max = 20_000  # keys known to be missing that wait to be fetched from one peer; later rounds find the rest
 replica_away_feeds_max = 64  # peers that can't be reached whose place in the log is remembered
 replica_index_page_entries = 500  # read per tick while the key index is built: a few milliseconds of the loop

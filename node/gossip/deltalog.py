@@ -1,15 +1,16 @@
 """Deltas: what this node wrote, numbered, on its way to every peer; and the numbers of what came from others.
 
 A stream is one start of one node: its writes are numbered from 1 under a random stream id, so that a restart is never
-taken for a continuation. A peer acknowledges the highest number up to which it has everything; what comes behind a
-gap is refused and asked for again. The log is bounded: what leaves it before a peer had it is *missed*, and that peer
+taken for a continuation. A peer acknowledges the highest number up to which it has everything and names the gap behind
+it, if there is one; what came early is merged all the same, since merging doesn't ask for an order, and remembered, so
+that only the gap is sent again. The log is bounded: what leaves it before a peer had it is *missed*, and that peer
 is brought up by comparison (`node.gossip.antientropy`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from node.core import limits
 from node.gossip.lag import PeerLag, lag_of
@@ -82,15 +83,20 @@ class DeltaLog:
 
 @dataclass(slots=True)
 class Feed:
-    """What one peer was sent of the log. `moved_ns`: when its acknowledgements last made progress, or sending
-    began. `missed_since_ns`: when the oldest missed write was made, `missed_at_ns`: when the last one left the log."""
+    """What one peer was sent of the log.
+
+    `moved_ns`: when its acknowledgements last made progress, or sending began; `gap_after` and `gap_ns`: which gap was
+    filled last, and when; `missed_since_ns`: when the oldest missed write was made, `missed_at_ns`: when the last one
+    left the log.
+    """
 
     acked: int
     sent: int
     present: bool = True
     in_flight_bytes: int = 0
     moved_ns: int = 0
-    rewound_ns: int | None = None
+    gap_after: int | None = None
+    gap_ns: int = 0
     missed: int = 0
     missed_since_ns: int = 0
     missed_at_ns: int = 0
@@ -98,7 +104,7 @@ class Feed:
     def rewind(self, now_ns: int) -> None:
         self.sent = self.acked
         self.in_flight_bytes = 0
-        self.moved_ns = self.rewound_ns = now_ns
+        self.moved_ns = now_ns
 
 
 class DeltaSender:
@@ -168,12 +174,13 @@ class DeltaSender:
                 sends.extend((name, delta) for delta in self._fill(feed, now_ns))
         return sends
 
-    def acknowledged(self, peer: str, ack: DeltaAck, now_ns: int) -> None:
-        """Takes an acknowledgement; one of another stream or of what was never sent changes nothing."""
+    def acknowledged(self, peer: str, ack: DeltaAck, now_ns: int) -> list[tuple[str, Delta]]:
+        """Takes an acknowledgement; what fills the gap it names. One of another stream or of what was never sent
+        changes nothing."""
         feed = self._feeds.get(peer)
-        if feed is None or ack.stream != self.stream or ack.upto > self.log.head:
+        if feed is None or ack.stream != self.stream or max(ack.upto, ack.gap_to) > self.log.head:
             self.counters["acks_ignored"] += 1
-            return
+            return []
         if ack.upto > feed.acked:
             for number in range(max(feed.acked + 1, self.log.first), min(ack.upto, feed.sent) + 1):
                 feed.in_flight_bytes -= self.log.at(number).size
@@ -182,9 +189,13 @@ class DeltaSender:
                 feed.sent, feed.in_flight_bytes = ack.upto, 0
             feed.moved_ns = now_ns
             self._trim(now_ns)
-        elif ack.resend and ack.upto == feed.acked and self._may_rewind(feed, now_ns):
+        if ack.gap_to > ack.upto == feed.acked and self._may_fill(feed, now_ns):
             self.counters["delta_resends"] += 1
-            feed.rewind(now_ns)
+            feed.gap_after, feed.gap_ns = feed.acked, now_ns
+            records_max = min(ack.gap_to - feed.acked, limits.replica_records_max)
+            batch = self.log.batch(feed.acked, limits.delta_batch_bytes, records_max)
+            return [(peer, self._delta(feed, feed.acked, batch))]
+        return []
 
     def missing_peers(self) -> tuple[str, ...]:
         """Peers that must be brought up by comparison."""
@@ -212,9 +223,12 @@ class DeltaSender:
             now_ns=now_ns,
         )
 
-    def _may_rewind(self, feed: Feed, now_ns: int) -> bool:
-        # Everything behind a gap asks for the same again: once is enough until that had time to arrive.
-        return feed.rewound_ns is None or now_ns >= feed.rewound_ns + self._settings.delta_batch_ns
+    def _may_fill(self, feed: Feed, now_ns: int) -> bool:
+        # Everything that comes early names the same gap: once is enough until that had time to arrive.
+        return feed.gap_after != feed.acked or now_ns >= feed.gap_ns + self._settings.delta_batch_ns
+
+    def _delta(self, feed: Feed, after: int, batch: list[Logged]) -> Delta:
+        return Delta(self.stream, feed.acked, after + 1, tuple(item.entry for item in batch))
 
     def _fill(self, feed: Feed, now_ns: int) -> list[Delta]:
         sends: list[Delta] = []
@@ -226,7 +240,7 @@ class DeltaSender:
             if room_bytes <= 0 or room_records <= 0:
                 break
             batch = self.log.batch(feed.sent, limits.delta_batch_bytes, room_records)
-            sends.append(Delta(self.stream, feed.acked, feed.sent + 1, tuple(item.entry for item in batch)))
+            sends.append(self._delta(feed, feed.sent, batch))
             feed.sent += len(batch)
             feed.in_flight_bytes += sum(item.size for item in batch)
         return sends
@@ -253,24 +267,51 @@ class DeltaSender:
             feed.in_flight_bytes = sum(self.log.at(n).size for n in range(self.log.first, feed.sent + 1))
 
 
+@dataclass(slots=True)
+class Arrived:
+    """What came of one peer's stream: everything up to `upto`, and these ranges behind a gap."""
+
+    stream: int
+    upto: int
+    ahead: list[tuple[int, int]] = field(default_factory=list)
+
+    def advance(self, upto: int) -> None:
+        """Everything up to a number is there, and what was ahead and now adjoins."""
+        self.upto = max(self.upto, upto)
+        while self.ahead and self.ahead[0][0] <= self.upto + 1:
+            self.upto = max(self.upto, self.ahead.pop(0)[1])
+
+    def add(self, first: int, last: int) -> None:
+        """A range behind a gap is there; ranges that touch become one."""
+        ranges: list[tuple[int, int]] = []
+        for low, high in sorted([*self.ahead, (first, last)]):
+            if ranges and low <= ranges[-1][1] + 1:
+                ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
+            else:
+                ranges.append((low, high))
+        self.ahead = ranges[: limits.replica_ranges_ahead_max]
+
+
 class DeltaReceiver:
-    """The receiving half: up to which number of which stream each peer's writes have arrived."""
+    """The receiving half: which numbers of which stream of each peer have arrived."""
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
-        self._arrived: dict[str, tuple[int, int]] = {}
+        self._arrived: dict[str, Arrived] = {}
 
     def receive(self, sender: str, delta: Delta) -> tuple[tuple[WireEntry, ...], DeltaAck]:
-        """The entries of a batch that are new in order, and the acknowledgement to send."""
-        stream, upto = self._arrived.get(sender, (delta.stream, delta.since))
-        if stream != delta.stream:
-            upto = delta.since
-        upto = max(upto, delta.since)
-        if delta.first > upto + 1:
+        """The entries of a batch that may be new, and the acknowledgement to send."""
+        arrived = self._arrived.get(sender)
+        if arrived is None or arrived.stream != delta.stream:
+            arrived = self._arrived[sender] = Arrived(delta.stream, delta.since)
+        arrived.advance(delta.since)
+        last = delta.first + len(delta.entries) - 1
+        if delta.first > arrived.upto + 1:
             self.counters["delta_gaps"] += 1
-            self._arrived[sender] = (delta.stream, upto)
-            return (), DeltaAck(delta.stream, upto, resend=True)
-        fresh = delta.entries[upto + 1 - delta.first :]
-        upto += len(fresh)
-        self._arrived[sender] = (delta.stream, upto)
-        return fresh, DeltaAck(delta.stream, upto)
+            arrived.add(delta.first, last)
+            fresh = delta.entries
+        else:
+            fresh = delta.entries[arrived.upto + 1 - delta.first :]
+            arrived.advance(last)
+        gap_to = arrived.ahead[0][0] - 1 if arrived.ahead else 0
+        return fresh, DeltaAck(delta.stream, arrived.upto, gap_to)

@@ -20,7 +20,7 @@ class ReplicationSettings:
     """
 
     delta_batch_ns: int = limits.delta_batch_ms * MS
-    delta_resend_ns: int = SECOND
+    delta_resend_ns: int = 500 * MS
     commit_ns: int = limits.replica_commit_ms * MS
     commit_entries: int = limits.replica_commit_entries
     commit_retry_ns_max: int = 5 * SECOND

@@ -67,12 +67,12 @@ class Delta(msgspec.Struct, frozen=True):
 
 @wire_type("replica.delta_ack", lane=Lane.DATA)
 class DeltaAck(msgspec.Struct, frozen=True):
-    """Everything of `stream` up to `upto` has arrived; `resend`: something behind it came too early and was
-    refused."""
+    """Everything of `stream` up to `upto` has arrived, and something behind `gap_to`: what lies between is asked for
+    again. `gap_to` is 0 when there is no gap."""
 
     stream: int
     upto: int
-    resend: bool = False
+    gap_to: int = 0
 
 
 @wire_type("replica.digests", lane=Lane.DATA)

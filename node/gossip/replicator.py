@@ -275,8 +275,7 @@ class Replicator:
             case Delta():
                 return self._delta(sender, message, now_ns, wall_ms)
             case DeltaAck():
-                self._sender.acknowledged(sender, message, now_ns)
-                return []
+                return [Send(peer, delta) for peer, delta in self._sender.acknowledged(sender, message, now_ns)]
             case Digests():
                 return list(compare.on_digests(sender, message))
             case Leaves():

@@ -1,0 +1,167 @@
+"""A replica's contents against a plain dictionary, through commits that land, fail and are lost."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from node.core import limits
+from node.core.hashing import leaf_of, map_of
+from node.gossip.contents import Contents
+from node.gossip.digest import digest_of
+from node.gossip.lww import merge
+from node.store.replica_memory import MemoryReplica
+from node.store.replica_port import MapCount, ReplicaEntry, ReplicaIdentity
+
+KEEP_MS = 60_000
+
+
+def same_leaf_keys() -> list[str]:
+    """Some keys of which two share a leaf, so that leaves with several entries are met."""
+    keys = [f"s{i % 2}|k{i}" for i in range(3)]
+    place = (map_of(keys[0]), leaf_of(keys[0]))
+    twin = next(k for i in range(10**6) if (map_of(k := f"s0|t{i}"), leaf_of(k)) == place)
+    return [*keys, twin]
+
+
+KEYS = same_leaf_keys()
+ENTRY = st.builds(
+    ReplicaEntry,
+    key=st.sampled_from(KEYS),
+    epoch=st.integers(1, 2),
+    hlc=st.integers(1, 4),
+    origin=st.just("a"),
+    expires_at_ms=st.sampled_from([0, 100_000, 200_000]),
+    tombstone=st.booleans(),
+    value=st.just(b""),
+)
+STEPS = st.lists(
+    st.one_of(
+        ENTRY,
+        st.tuples(st.just("take")),
+        st.tuples(st.just("end"), st.booleans()),
+        st.tuples(st.just("collect"), st.sampled_from([150_000, 170_000, 400_000])),
+        st.tuples(st.just("crash")),
+        st.tuples(st.just("page")),
+    ),
+    max_size=30,
+)
+
+
+def check_store(store: MemoryReplica) -> None:
+    """What is on disk agrees with its own digests and counts, whatever was still in memory."""
+    counts = [[0, 0, 0] for _ in range(32)]
+    for map_ in range(32):
+        for leaf in {leaf_of(k) for k in KEYS}:
+            entries = store.scan(map_, leaf)
+            assert store.digests()[map_][leaf] == digest_of(entries)
+            for entry in entries:
+                counts[map_][0] += not entry.tombstone
+                counts[map_][1] += 0 if entry.tombstone else len(entry.key) + len(entry.value)
+                counts[map_][2] += entry.tombstone
+    assert store.counts() == [MapCount(*c) for c in counts]
+
+
+def disk_of(store: MemoryReplica) -> dict[str, ReplicaEntry]:
+    return {k: e for k in KEYS if (e := store.get(map_of(k), leaf_of(k), k))}
+
+
+@given(STEPS, st.sampled_from([1, 10_000]))
+@settings(max_examples=300, deadline=None)
+def test_contents_equal_a_dictionary_and_the_disk_agrees_with_itself(steps, batch_entries_max):
+    with mock.patch.object(limits, "replica_commit_entries_max", batch_entries_max):
+        run_steps(steps)
+
+
+def run_steps(steps) -> None:
+    store = MemoryReplica(ReplicaIdentity("c", "n", 1))
+    contents = Contents(store, KEEP_MS)
+    model: dict[str, ReplicaEntry] = {}
+    flying = None
+    for step in steps:
+        match step:
+            case ReplicaEntry():
+                before = model.get(step.key)
+                after = step if before is None else merge(before, step)
+                assert contents.apply(step) == (after != before)
+                model[step.key] = after
+            case ("take",) if flying is None and contents.uncommitted():
+                flying = contents.take_batch(7)
+            case ("end", ok) if flying is not None:
+                if ok:
+                    store.commit(flying)
+                contents.commit_ended(ok)
+                flying = None
+                check_store(store)
+            case ("collect", wall_ms):
+                contents.collect(wall_ms, 100)
+                if contents.index_complete:
+                    # By the minute: what the index was not told to forget is at most a minute late.
+                    assert all(
+                        e.tombstone or not 0 < e.expires_at_ms <= wall_ms - KEEP_MS - 60_000
+                        for k in KEYS
+                        if (e := contents.entry(k))
+                    )
+                model = {k: e for k, e in model.items() if contents.entry(k) is not None}
+            case ("crash",):
+                contents, model, flying = Contents(store, KEEP_MS), disk_of(store), None
+            case ("page",):
+                contents.index_page(2)
+        assert {k: e for k in KEYS if (e := contents.entry(k))} == model
+    held = {k: e for place in {(map_of(k), leaf_of(k)) for k in KEYS} for k, e in contents.leaf_entries(place).items()}
+    assert held == model
+    assert contents.digests_repaired == 0
+    while not contents.index_complete:
+        contents.index_page(2)
+    for site in ("s0", "s1"):
+        expected = sorted(k for k, e in model.items() if k.startswith(f"{site}|") and not e.tombstone)
+        assert list(contents.index.keys_of_site(site)) == expected
+    if flying is not None:
+        store.commit(flying)
+        contents.commit_ended(True)
+    while contents.uncommitted():
+        store.commit(contents.take_batch(8))
+        contents.commit_ended(True)
+    check_store(store)
+    assert disk_of(store) == model
+    tombstones = {item.key for item in contents.index.tombstones.oldest(10, 0)}
+    assert tombstones == {k for k, e in model.items() if e.tombstone}
+
+
+def test_only_lapsed_entries_are_collected_within_the_budget():
+    contents = Contents(MemoryReplica(ReplicaIdentity("c", "n", 1)), KEEP_MS)
+    for i in range(10):
+        contents.apply(ReplicaEntry(f"s|{i}", 1, 1, "a", 60_000 if i < 6 else 600_000, False, b""))
+    assert contents.collect(179_999, 4) == []
+    assert len(contents.collect(180_000, 4)) == 4
+    assert len(contents.collect(180_000, 4)) == 2
+    assert contents.collect(180_000, 4) == []
+    assert sum(count.keys for count in contents.counts()) == 4
+
+
+def test_a_key_whose_time_comes_again_after_the_clock_went_back_is_collected_then():
+    contents = Contents(MemoryReplica(ReplicaIdentity("c", "n", 1)), KEEP_MS)
+    contents.apply(ReplicaEntry("s|1", 1, 1, "a", 60_000, False, b""))
+    contents.index.due(120_000, 10)  # taken out, but before it could be dropped the key was written anew
+    contents.apply(ReplicaEntry("s|1", 1, 2, "a", 240_000, False, b""))
+    assert contents.collect(200_000, 10) == []
+    assert contents.collect(240_000 + KEEP_MS + 60_000, 10) == ["s|1"]
+
+
+def test_a_digest_that_its_entries_contradict_is_put_right_and_made_durable():
+    store = MemoryReplica(ReplicaIdentity("c", "n", 1))
+    contents = Contents(store, KEEP_MS)
+    for key in KEYS:
+        contents.apply(ReplicaEntry(key, 1, 1, "a", 0, False, b""))
+    store.commit(contents.take_batch(1))
+    contents.commit_ended(True)
+    place = (map_of(KEYS[0]), leaf_of(KEYS[0]))
+    del store._leaves[place][KEYS[0]]  # as a quarantined entry looks: gone, while its digest stayed
+    assert KEYS[0] not in contents.leaf_entries(place)
+    assert contents.digests_repaired == 1
+    assert contents.uncommitted() == 1
+    store.commit(contents.take_batch(2))
+    contents.commit_ended(True)
+    assert store.digests()[place[0]][place[1]] == digest_of(store.scan(*place))
