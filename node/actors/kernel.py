@@ -76,7 +76,7 @@ class Kernel:
 
     def later_outside(self, fn: Callable[..., object], *args: Any) -> None:
         """Call code that is not the runtime's; its failure is its own, counted and logged."""
-        self.later(self._outside, fn, args)
+        self.later(self.call_outside, fn, *args)
 
     def schedule(self, cell: Cell) -> None:
         """Into the run queue, if it has mail that may run now."""
@@ -222,7 +222,8 @@ class Kernel:
         cell.open -= 1
         self.post(cell, Mail(Origin.OUTCOME, outcome, self.me, trace=ask.trace, adapter=ask.then))
 
-    def _outside(self, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
+    def call_outside(self, fn: Callable[..., object], *args: Any) -> None:
+        """Call code that is not the runtime's now; only from the inbox."""
         try:
             fn(*args)
         except Exception:

@@ -267,10 +267,13 @@ class Lifecycle:
             self.shard_ended(shard)
 
     def shard_ended(self, shard: Shard) -> None:
-        """The last cell of a stopping shard is gone."""
+        """The last cell of a stopping shard is gone. Until its owner is told, mail for it still bounces."""
+        self._kernel.later(self._end_shard, shard)
+
+    def _end_shard(self, shard: Shard) -> None:
         del self._kernel.shards[shard.number]
         for on_stopped in shard.on_stopped:
-            self._kernel.later_outside(on_stopped, shard.tally())
+            self._kernel.call_outside(on_stopped, shard.tally())
 
     def _discard(self, cell: Cell, but: Mail | None) -> None:
         """The actor and all that is its own; kept asks are told, except `but`, which will be delivered again."""

@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from node.actors.actor import Failed, Failure
 from node.actors.supervision import describe
-from node.actors.system import ActorSystem
 from node.core import limits
 from node.core.clock import MS, Clock
 from node.core.errors import LocalProtocolError
@@ -25,20 +24,35 @@ from node.store.port import Answer, Request, StateStore, StoreFailed
 _log = logging.getLogger(__name__)
 
 
+class Driven(Protocol):
+    """What can be turned: an actor system, or an engine around one."""
+
+    def turn(self, now_ns: int) -> bool: ...
+
+    def next_wake_ns(self) -> int | None: ...
+
+
+async def outcome_of(start: Callable[[Callable[[Any], object]], None]) -> Any:
+    """Awaits what `start` hands to its callback: how the edges, which alone await, ask the machinery."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    start(lambda outcome: future.done() or future.set_result(outcome))
+    return await future
+
+
 class Runtime:
     """Drives one system on the running loop. `executors`: names of blocking executors, with their threads."""
 
     def __init__(self, clock: Clock, executors: Mapping[str, int]) -> None:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._system: ActorSystem | None = None
+        self._system: Driven | None = None
         self._executors = {name: _Executor(self._loop, name, threads) for name, threads in executors.items()}
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._closed = False
 
-    def drive(self, system: ActorSystem) -> None:
+    def drive(self, system: Driven) -> None:
         """Start turning the system."""
         self._system = system
         self.wake()

@@ -63,10 +63,10 @@ class Shards:
             return
         shard.stopping = True
         shard.entities = len(shard.cells)
+        if not shard.cells:
+            self._lifecycle.shard_ended(shard)
         for cell in tuple(shard.cells):
             self._stop(cell)
-        if not shard.cells and kernel.shards.get(number) is shard:
-            self._lifecycle.shard_ended(shard)
 
     def _stop(self, cell: Cell) -> None:
         kernel = self._kernel
@@ -115,7 +115,8 @@ class Shards:
 
     def _tick(self, now_ns: int) -> None:
         kernel = self._kernel
-        budget = max(1, limits.remember_starts_per_s * limits.remember_tick_ms // 1_000)
+        pace = max(1, limits.remember_starts_per_s * limits.remember_tick_ms // 1_000)
+        budget = pace
         while budget and self._to_start:
             item = self._to_start.popleft()
             if isinstance(item, _More):
@@ -126,7 +127,7 @@ class Shards:
                 self._lifecycle.begin(shard, kernel.types[ref.kind], ref)
                 kernel.count("remembered")
                 budget -= 1
-        self._ticking = bool(self._to_start) or not budget
+        self._ticking = bool(self._to_start) or budget < pace
         if self._ticking:
             kernel.timers.add(now_ns + limits.remember_tick_ms * MS, Call(self._tick))
 
