@@ -35,7 +35,12 @@ class Driven(Protocol):
 async def outcome_of(start: Callable[[Callable[[Any], object]], None]) -> Any:
     """Awaits what `start` hands to its callback: how the edges, which alone await, ask the machinery."""
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    start(lambda outcome: future.done() or future.set_result(outcome))
+
+    def settle(outcome: Any) -> None:
+        if not future.done():  # its waiter may have gone away
+            future.set_result(outcome)
+
+    start(settle)
     return await future
 
 

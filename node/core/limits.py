@@ -132,3 +132,6 @@ views_decoded_max = 50_000  # decoded views kept per node, so that serving decod
 draining_heard_ms_max = 3_000  # a node that says it drains says so each second; silence ends it
 engine_tick_ms = 50  # how often machines without a wake of their own see time pass
 events_kept = 500  # the newest events of a node, for whoever subscribes late
+slots_per_request_max = 64  # slots of one page view
+slot_pixels_max = 10_000
+http_body_bytes_max = 1 << 20  # a request's body is held in memory

@@ -1,0 +1,213 @@
+"""What one node answers to other nodes about itself, and what it does when an operator asks it to, under `/node`."""
+
+from __future__ import annotations
+
+import os
+import resource
+from typing import TYPE_CHECKING
+
+from node.actors.cell import Phase
+from node.ads.entities.adserver import AdServer
+from node.ads.entities.site import Site
+from node.core.clock import MS
+from node.core.ids import SINGLETON_SHARD
+from node.engine import topology
+from node.engine.messages import (
+    Freeze,
+    GetNodeReport,
+    GetReplicaEntry,
+    MapReport,
+    NodeDone,
+    NodeReport,
+    ReplicaEntryReport,
+    SiteReport,
+    StopNode,
+)
+from node.flows.messages import MoveShard
+from node.wire.envelope import Envelope
+
+if TYPE_CHECKING:
+    from node.engine.engine import Engine
+
+
+class NodeService:
+    """Registers itself with the engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        engine.services |= {
+            GetNodeReport: self._report_wanted,
+            GetReplicaEntry: self._entry_wanted,
+            MoveShard: self._move_wanted,
+            Freeze: self._freeze_wanted,
+            StopNode: self._stop_wanted,
+        }
+
+    # ---- readiness
+
+    def why_not_ready(self) -> tuple[str, ...]:
+        """What keeps this node from taking work, in words; empty when it is ready."""
+        engine = self._engine
+        found: list[str] = []
+        if not engine.view.joined:
+            found.append(f"not joined: {engine.membership.why_not_joined or 'waits for the leader'}")
+        elif not engine.replication.machine.ready:
+            found.append(f"replica synchronising: {engine.replication.machine.synchronising:.0%}")
+        if not engine.sharding.region.complete():
+            found.append("placement not known")
+        if not engine.drain.accepts_work:
+            found.append("draining")
+        return tuple(found)
+
+    def phases(self) -> tuple[str, ...]:
+        """How far a start, or a drain, has come."""
+        engine = self._engine
+        if engine.drain.active:
+            return engine.drain.phases()
+        steps = (
+            ("joined", engine.view.joined),
+            ("replica", engine.replication.machine.ready),
+            ("placement", engine.sharding.region.complete()),
+        )
+        return tuple(f"{name}: {'done' if ok else 'waiting'}" for name, ok in steps)
+
+    # ---- report
+
+    def report(self, *, coverage: bool) -> NodeReport:
+        engine = self._engine
+        now_ns = engine.world.clock.mono_ns()
+        wall_ms = engine.world.clock.wall_ms()
+        running = engine.sharding.region.running()
+        entities: dict[int, int] = {}
+        sites: list[SiteReport] = []
+        served = requests = 0
+        for cell in engine.system.cells():
+            entities[cell.ref.shard] = entities.get(cell.ref.shard, 0) + 1
+            if cell.phase is not Phase.RUNNING:
+                continue
+            if isinstance(cell.actor, AdServer):
+                served += cell.actor.served_count
+                requests += cell.actor.requests_count
+            elif coverage and isinstance(cell.actor, Site):
+                found = cell.actor.coverage(wall_ms)
+                if found is not None:
+                    sites.append(SiteReport(found.site, found.expected, found.present, found.missing))
+        coordinator = engine.sharding.coordinator.status()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        mine = engine.view.unreachable.get(engine.me.name)
+        return NodeReport(
+            node=engine.me.name,
+            incarnation=engine.me.incarnation,
+            pid=os.getpid(),
+            version=engine.config.member.app_version,
+            uptime_ms=(now_ns - engine.started_ns) // MS,
+            ready=not self.why_not_ready(),
+            why_not_ready=self.why_not_ready(),
+            phases=self.phases(),
+            running=tuple((shard, epoch, entities.get(shard, 0)) for shard, epoch in sorted(running.items())),
+            entities_by_kind=engine.system.cells_by_kind(),
+            maps=tuple(
+                MapReport(m.keys, m.bytes, m.tombstones, m.digest) for m in engine.replication.machine.map_status()
+            ),
+            replica_synchronised=engine.replication.machine.ready,
+            lag_ms=engine.replication.lag_ms(now_ns),
+            sites=tuple(sites),
+            faults=engine.faults.all(),
+            counters=self.counters(),
+            settings=engine.config.shown,
+            coordinator_term=coordinator.term,
+            coordinator_active=coordinator.active,
+            served_count=served,
+            requests_count=requests,
+            rss_bytes=_rss_bytes(),
+            cpu_ms=int((usage.ru_utime + usage.ru_stime) * 1_000),
+            view_digest=engine.view.digest,
+            view_converged=engine.view.converged,
+            observers_against=tuple(str(o) for o in mine.observers) if mine else (),
+            why_not_joined=engine.membership.why_not_joined,
+        )
+
+    def counters(self) -> dict[str, int]:
+        """Whatever was not handled, by reason, and totals (I9)."""
+        engine = self._engine
+        region = engine.sharding.region.counters
+        found = {f"engine.{name}": count for name, count in engine.counters.items()}
+        found |= {f"membership.{name}": count for name, count in engine.membership.counters.items()}
+        found |= {f"actors.{name}": count for name, count in engine.system.stats().items()}
+        found |= {
+            f"deadletter.{reason}.{kind}": count
+            for (reason, kind), count in engine.system.dead_letters.counters.items()
+        }
+        found |= {f"replica.{name}": count for name, count in engine.replication.machine.counters().items()}
+        found |= {f"region.refused_{reason.value}": count for reason, count in region.refused.items()}
+        found |= {
+            "region.delivered": region.delivered,
+            "region.forwarded": region.forwarded,
+            "region.fenced": region.fenced,
+            "serveindex.puts_refused": engine.index.puts_refused,
+            "serveindex.undecodable": engine.index.undecodable,
+        }
+        return found
+
+    # ---- services
+
+    def _report_wanted(self, envelope: Envelope) -> None:
+        if isinstance(envelope.message, GetNodeReport):
+            self._engine.reply(envelope, self.report(coverage=envelope.message.coverage))
+
+    def _entry_wanted(self, envelope: Envelope) -> None:
+        if isinstance(envelope.message, GetReplicaEntry):
+            self._engine.reply(envelope, self.entry(envelope.message.key))
+
+    def entry(self, key: str) -> ReplicaEntryReport:
+        """One key of this node's replica."""
+        entry = self._engine.replication.machine.entry(key)
+        if entry is None:
+            return ReplicaEntryReport(self._engine.me.name, False)
+        return ReplicaEntryReport(
+            self._engine.me.name,
+            not entry.tombstone,
+            entry.epoch,
+            entry.hlc,
+            entry.origin,
+            entry.expires_at_ms,
+            entry.tombstone,
+            entry.value,
+        )
+
+    def _move_wanted(self, envelope: Envelope) -> None:
+        message = envelope.message
+        if isinstance(message, MoveShard):
+            engine = self._engine
+            engine.sharding.move(message.shard, message.to, lambda outcome: engine.reply(envelope, outcome))
+
+    def _freeze_wanted(self, envelope: Envelope) -> None:
+        engine = self._engine
+        changed, engine.frozen = not engine.frozen, True
+        engine.sharding.step_down()
+        engine.reply(envelope, NodeDone(changed))
+
+    def _stop_wanted(self, envelope: Envelope) -> None:
+        message = envelope.message
+        if isinstance(message, StopNode):
+            engine = self._engine
+            changed = not engine.drain.active
+            engine.reply(envelope, NodeDone(changed))
+            self.stop(drain=message.drain)
+
+    def stop(self, *, drain: bool) -> None:
+        """Stop this node: drained first, unless the whole cluster stops or nobody could take over."""
+        engine = self._engine
+        others = topology.peers(engine.view)
+        engine.drain.begin(moves=drain and not engine.frozen and bool(others))
+
+    def hosts_singletons(self) -> bool:
+        return SINGLETON_SHARD in self._engine.system.owned()
+
+
+def _rss_bytes() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123 - a kernel file, read in one call
+            return int(statm.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,143 @@
+"""The ASGI application: the hot routes by a small table in front, the rest by Starlette's router.
+
+Starlette's routing alone costs as much as a whole decision, so serving and beacons don't pass through it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response as StarletteResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from node.core import limits
+from node.engine.nodeservice import NodeService
+from node.http import metrics, serve
+from node.http.cluster import ClusterGate
+from node.http.problem import ProblemError, Response, unavailable
+
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[Scope, bytes], Awaitable[Response]]
+
+
+class App:
+    """See the module. `base_url` is what tracking urls begin with."""
+
+    def __init__(self, gate: ClusterGate, service: NodeService, base_url: str) -> None:
+        self._gate = gate
+        self._hot: dict[tuple[str, str], Handler] = {
+            ("POST", "/v1/serve/batch"): lambda scope, body: serve.serve_batch(gate, base_url, body),
+            ("POST", "/v1/classify-page"): lambda scope, body: serve.classify_page(gate, body),
+            ("GET", "/v1/imp"): lambda scope, body: serve.track(gate, "imp", scope["query_string"]),
+            ("GET", "/v1/click"): lambda scope, body: serve.track(gate, "click", scope["query_string"]),
+        }
+        self._rest = _starlette(gate, service)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._rest(scope, receive, send)
+            return
+        handler = self._hot.get((scope["method"], scope["path"]))
+        if handler is None:
+            await self._rest(scope, receive, send)
+            return
+        await _send(send, await self._answer(handler, scope, receive))
+
+    async def _answer(self, handler: Handler, scope: Scope, receive: Receive) -> Response:
+        if not self._gate.accepts_work:
+            return unavailable("this node is draining; ask another").response()
+        try:
+            return await handler(scope, await _body(receive))
+        except ProblemError as problem:
+            return problem.response()
+        except Exception:
+            _log.exception("a request failed: %s %s", scope["method"], scope["path"])
+            return ProblemError(500, "Internal error", "a fault of this server; it is in its log").response()
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ProblemError(400, "Bad request", "the client went away")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limits.http_body_bytes_max:
+            raise ProblemError(413, "Too large", f"a body has at most {limits.http_body_bytes_max} bytes")
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _send(send: Send, response: Response) -> None:
+    headers = [(b"content-length", str(len(response.body)).encode()), (b"access-control-allow-origin", b"*")]
+    if response.media_type:
+        headers.append((b"content-type", response.media_type.encode()))
+    headers.extend((name.encode(), value.encode()) for name, value in response.headers)
+    if response.status == 204:
+        headers = headers[1:]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
+
+
+def _starlette(gate: ClusterGate, service: NodeService) -> Starlette:
+    async def live(_request: Request) -> StarletteResponse:
+        return StarletteResponse("alive\n", media_type="text/plain")
+
+    async def ready(_request: Request) -> StarletteResponse:
+        why = service.why_not_ready()
+        text = "ready\n" if not why else "".join(f"{reason}\n" for reason in why)
+        return StarletteResponse(text, 503 if why else 200, media_type="text/plain")
+
+    async def startup(_request: Request) -> StarletteResponse:
+        phases = service.phases()
+        done = all(phase.endswith("done") for phase in phases)
+        return StarletteResponse("".join(f"{p}\n" for p in phases), 200 if done else 503, media_type="text/plain")
+
+    async def metrics_page(_request: Request) -> StarletteResponse:
+        return StarletteResponse(metrics.exposition(service), media_type="text/plain; version=0.0.4")
+
+    async def approve(request: Request) -> StarletteResponse:
+        body = await _body(request.receive)
+        return _starlette_response(await serve.approve(gate, request.path_params["site"], body))
+
+    async def pending(request: Request) -> StarletteResponse:
+        return _starlette_response(await serve.pending(gate, request.path_params["site"]))
+
+    async def problem(_request: Request, error: Exception) -> StarletteResponse:
+        found = error if isinstance(error, ProblemError) else ProblemError(500, "Internal error", "see the log")
+        return _starlette_response(found.response())
+
+    async def not_found(request: Request, _error: Exception) -> StarletteResponse:
+        found = ProblemError(404, "Not found", f"there is no {request.method} {request.url.path}")
+        return _starlette_response(found.response())
+
+    async def not_allowed(request: Request, _error: Exception) -> StarletteResponse:
+        found = ProblemError(405, "Not allowed", f"{request.method} is not for {request.url.path}")
+        return _starlette_response(found.response())
+
+    approval = "/v1/publishers/{publisher}/sites/{site}/approval"
+    return Starlette(
+        routes=[
+            Route("/healthz/live", live),
+            Route("/healthz/ready", ready),
+            Route("/healthz/startup", startup),
+            Route("/metrics", metrics_page),
+            Route(f"{approval}/approve", approve, methods=["POST"]),
+            Route(f"{approval}/pending", pending),
+        ],
+        exception_handlers={ProblemError: problem, 404: not_found, 405: not_allowed},
+    )
+
+
+def _starlette_response(response: Response) -> StarletteResponse:
+    return StarletteResponse(
+        response.body, response.status, dict(response.headers), media_type=response.media_type or None
+    )

@@ -1,0 +1,113 @@
+"""Request bodies of the public API: read strictly, every fault named by its field."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from node.ads.keys import fold_page_text, page_url, site_id, slot_id
+from node.ads.messages import SlotRequest, SlotSpec
+from node.core import limits
+from node.core.errors import BadInput
+from node.http.problem import ProblemError, bad_request
+
+T = TypeVar("T")
+
+
+class Imp(msgspec.Struct, frozen=True):
+    """A slot of the page as its tag reports it, in CSS pixels."""
+
+    id: str
+    w: int
+    h: int
+
+
+class ServeBody(msgspec.Struct, frozen=True):
+    """`pub`: a site's id, or its publisher's (then the url's host tells the site)."""
+
+    pub: str
+    url: str
+    imp: tuple[Imp, ...]
+    domain: str = ""
+
+
+class ClassifyBody(msgspec.Struct, frozen=True):
+    pub: str
+    url: str
+    text: str
+    section: str = ""
+    imp: tuple[Imp, ...] = ()
+
+
+class ApproveBody(msgspec.Struct, frozen=True):
+    """The reference's `url` and `slot` say where the creative was seen; approval is for the whole site."""
+
+    creativeId: str  # noqa: N815 - the API's name
+    url: str = ""
+    slot: str = ""
+
+
+def parse(body: bytes, shape: type[T]) -> T:
+    """The body as its shape; raises ProblemError 400 that names the field."""
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `$")
+        about = path.rstrip("`").lstrip(".") or _named(text)
+        raise bad_request(about or "body", text) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request("body", f"not JSON: {error}") from None
+
+
+def serve_slots(imp: tuple[Imp, ...]) -> tuple[SlotRequest, ...]:
+    """The slots of a serve request, each once; raises BadInput."""
+    if not imp:
+        raise BadInput("imp", "at least one slot is asked for")
+    if len(imp) > limits.slots_per_request_max:
+        raise BadInput("imp", f"at most {limits.slots_per_request_max} slots in one request")
+    slots = tuple(SlotRequest(slot_id(i.id, "imp.id"), *_size(i)) for i in imp)
+    if len({slot.slot for slot in slots}) != len(slots):
+        raise BadInput("imp.id", "a slot is asked for twice")
+    return slots
+
+
+def page_slots(imp: tuple[Imp, ...]) -> tuple[SlotSpec, ...]:
+    """The slots that a page's tag reports; raises BadInput."""
+    return () if not imp else tuple(SlotSpec(s.slot, s.width, s.height) for s in serve_slots(imp))
+
+
+def page(url: str) -> str:
+    """A page's identity; raises BadInput."""
+    return page_url(url)
+
+
+def publisher_or_site(text: str) -> str:
+    """Raises BadInput."""
+    return site_id(text, "pub")
+
+
+def page_text(text: str) -> str:
+    """Folded and cut; raises BadInput for a text without words."""
+    folded = fold_page_text(text)
+    if not folded:
+        raise BadInput("text", "the page has no text")
+    return folded
+
+
+def _size(imp: Imp) -> tuple[int, int]:
+    for name, value in (("imp.w", imp.w), ("imp.h", imp.h)):
+        if not 1 <= value <= limits.slot_pixels_max:
+            raise BadInput(name, f"{value} is not a size between 1 and {limits.slot_pixels_max} pixels")
+    return imp.w, imp.h
+
+
+def _named(text: str) -> str:
+    """The field that a message such as "Object missing required field `url`" is about."""
+    _, tick, rest = text.partition("`")
+    return rest.partition("`")[0] if tick and "field" in text else ""
+
+
+def as_problem(error: BadInput) -> ProblemError:
+    """A broken rule of the domain as the API says it."""
+    return bad_request(error.field, error.message)

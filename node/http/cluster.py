@@ -1,0 +1,77 @@
+"""The public API's way into the cluster: asks with one deadline, repeated while a failure is definite.
+
+A definite failure (no home yet, the shard moves, the peer is busy) did not happen, so asking again is free: a page
+view during a drain waits a moment instead of failing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Failed, Failure
+from node.actors.runtime import outcome_of
+from node.ads import messages as m
+from node.core.ids import EntityRef
+from node.engine.engine import Engine
+from node.http.problem import ProblemError, unavailable
+
+DEADLINE_MS = 4_000
+ASK_MS = 2_500
+PAUSE_S = 0.05
+
+
+class ClusterGate:
+    """Asks entities for the HTTP handlers; remembers which site a publisher's host is."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._sites: dict[tuple[str, str], str] = {}
+        self.in_flight = 0
+
+    @property
+    def accepts_work(self) -> bool:
+        return self._engine.drain.accepts_work
+
+    async def ask(self, to: EntityRef, message: msgspec.Struct) -> Any:
+        """The reply. Raises ProblemError: 503 when nobody answered in time, 404 when the thing does not exist."""
+        clock = self._engine.world.clock
+        until_ns = clock.mono_ns() + DEADLINE_MS * 1_000_000
+        self.in_flight += 1
+        try:
+            while True:
+                left_ms = (until_ns - clock.mono_ns()) // 1_000_000
+                if left_ms <= 0:
+                    raise unavailable("the cluster did not answer in time")
+                timeout_ms = int(min(ASK_MS, left_ms))
+                outcome = await outcome_of(lambda done: self._engine.ask(to, message, timeout_ms, done))  # noqa: B023
+                if not isinstance(outcome, Failed):
+                    return outcome
+                if outcome.failure is Failure.REJECTED:
+                    raise _rejected(outcome.detail)
+                if not outcome.definite:
+                    raise unavailable("the cluster did not answer in time")
+                await asyncio.sleep(PAUSE_S)
+        finally:
+            self.in_flight -= 1
+
+    async def site_of(self, pub: str, host: str) -> str:
+        """The site that `pub` means: itself, or the publisher's site with that host."""
+        known = self._sites.get((pub, host))
+        if known is not None:
+            return known
+        resolved = await self.ask(EntityRef("publisher", pub), m.ResolveSite(host))
+        if isinstance(resolved, m.ResolvedSite) and resolved.site:
+            self._sites[(pub, host)] = resolved.site
+            return resolved.site
+        raise ProblemError(404, "Not found", f"there is no site {pub!r}, nor a publisher with a site for {host!r}")
+
+
+def _rejected(detail: str) -> ProblemError:
+    if detail.startswith("there is no"):
+        return ProblemError(404, "Not found", detail)
+    if detail.startswith("starting"):
+        return unavailable(detail)
+    return ProblemError(409, "Conflict", detail)

@@ -1,0 +1,48 @@
+"""`/metrics` in Prometheus' text format: the node's own report, nothing kept twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CollectorRegistry, CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+
+from node.engine.nodeservice import NodeService
+
+
+class NodeCollector:
+    """Reads the node's report at each scrape."""
+
+    def __init__(self, service: NodeService) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        report = self._service.report(coverage=True)
+        gauges = {
+            "shards": ("Shards that run here", len(report.running)),
+            "entities": ("Entities that live here", sum(report.entities_by_kind.values())),
+            "replica_keys": ("Keys with a value in the ServeIndex replica", sum(m.keys for m in report.maps)),
+            "replica_lag_ms": ("How long a peer has not acknowledged a write", max(report.lag_ms.values(), default=0)),
+            "ready": ("1 when this node takes work", int(report.ready)),
+            "coverage_expected": ("Slots here that should have a pool", sum(s.expected for s in report.sites)),
+            "coverage_present": ("Slots here that have a pool", sum(s.present for s in report.sites)),
+            "resident_bytes": ("Resident memory", report.rss_bytes),
+            "faults": ("Faults that hold now", len(report.faults)),
+        }
+        for name, (text, value) in gauges.items():
+            yield GaugeMetricFamily(f"promovolve_{name}", text, value)
+        yield CounterMetricFamily("promovolve_requests", "Serve requests of local sites", report.requests_count)
+        yield CounterMetricFamily("promovolve_served", "Slots filled", report.served_count)
+        events = CounterMetricFamily(
+            "promovolve_events", "Counters of the machinery; whatever was not handled is among them", labels=["name"]
+        )
+        for name, count in sorted(report.counters.items()):
+            events.add_metric([name], count)
+        yield events
+
+
+def exposition(service: NodeService) -> bytes:
+    """The page that a scrape gets."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(NodeCollector(service))
+    return generate_latest(registry)

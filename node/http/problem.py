@@ -1,0 +1,53 @@
+"""Problem documents (RFC 9457): every answer that is not what was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+MEDIA_TYPE = "application/problem+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A finished answer: status, body, media type, further headers."""
+
+    status: int
+    body: bytes = b""
+    media_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = field(default=())
+
+
+class ProblemError(Exception):
+    """Raised by a handler to answer with a problem document."""
+
+    def __init__(self, status: int, title: str, detail: str, *, about: str = "", retry_after_s: int = 0) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.about = about
+        self.retry_after_s = retry_after_s
+
+    def response(self) -> Response:
+        document: dict[str, object] = {
+            "type": "about:blank",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        if self.about:
+            document["field"] = self.about
+        headers = (("retry-after", str(self.retry_after_s)),) if self.retry_after_s else ()
+        return Response(self.status, msgspec.json.encode(document), MEDIA_TYPE, headers)
+
+
+def bad_request(about: str, detail: str) -> ProblemError:
+    """400, naming the field."""
+    return ProblemError(400, "Bad request", detail, about=about)
+
+
+def unavailable(detail: str) -> ProblemError:
+    """503: nothing was done, and trying again soon is right."""
+    return ProblemError(503, "Unavailable", detail, retry_after_s=1)

@@ -1,0 +1,132 @@
+"""The hot routes: serving, page text, beacons."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from node.ads import messages as m
+from node.ads.hosts import host_of_url
+from node.core.errors import BadInput
+from node.core.ids import EntityRef
+from node.http import bodies
+from node.http.cluster import ClusterGate
+from node.http.problem import ProblemError, Response, bad_request
+
+NO_CONTENT = Response(204, b"", "")
+ACCEPTED = Response(202, b'{"status":"accepted"}')
+
+
+async def serve_batch(gate: ClusterGate, base_url: str, body: bytes) -> Response:
+    """`POST /v1/serve/batch`: a winner for each slot that has one."""
+    request = bodies.parse(body, bodies.ServeBody)
+    try:
+        pub = bodies.publisher_or_site(request.pub)
+        url = bodies.page(request.url)
+        slots = bodies.serve_slots(request.imp)
+    except BadInput as error:
+        raise bodies.as_problem(error) from None
+    host = request.domain or host_of_url(url)
+    select = m.BatchSelect(url, host, slots)
+    selected: m.BatchSelected = await gate.ask(EntityRef("adserver", pub), select)
+    if selected.state == "unknown_site":
+        site = await gate.site_of(pub, host)
+        selected = await gate.ask(EntityRef("adserver", site), select)
+    match selected.state:
+        case "suspended":
+            return NO_CONTENT
+        case "host_refused":
+            raise ProblemError(403, "Forbidden", f"{host!r} is not the site's verified host", about="url")
+        case "unknown_site":
+            raise ProblemError(404, "Not found", f"there is no site {pub!r}", about="pub")
+        case _:
+            pass
+    seats = [_seat(outcome, base_url) for outcome in selected.outcomes]
+    document = {
+        "seatbid": seats,
+        "needText": selected.reclassify_in_ms <= 0,
+        "reclassifyInMs": selected.reclassify_in_ms,
+    }
+    return Response(200, msgspec.json.encode(document))
+
+
+async def classify_page(gate: ClusterGate, body: bytes) -> Response:
+    """`POST /v1/classify-page`: takes the text and answers at once; serving never waits for a classifier."""
+    request = bodies.parse(body, bodies.ClassifyBody)
+    try:
+        pub = bodies.publisher_or_site(request.pub)
+        url = bodies.page(request.url)
+        slots = bodies.page_slots(request.imp)
+        text = bodies.page_text(request.text)
+    except BadInput as error:
+        raise bodies.as_problem(error) from None
+    message = m.ClassifyPage(url, text, request.section[:200], slots)
+    try:
+        await gate.ask(EntityRef("site", pub), message)
+    except ProblemError as problem:
+        if problem.status != 404:
+            raise
+        site = await gate.site_of(pub, host_of_url(url))
+        await gate.ask(EntityRef("site", site), message)
+    return ACCEPTED
+
+
+async def track(gate: ClusterGate, event: str, query: bytes) -> Response:
+    """`GET /v1/imp` and `/v1/click`: a signed beacon, counted once."""
+    try:
+        fields = dict(parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=32))
+    except ValueError:
+        raise bad_request("query", "not a query string") from None
+    needed = ("pub", "url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")
+    for name in needed:
+        if not fields.get(name):
+            raise bad_request(name, "is missing")
+    message = m.Track(event, *(fields[name] for name in needed[1:]))
+    tracked: m.Tracked = await gate.ask(EntityRef("adserver", fields["pub"]), message)
+    match tracked.verdict:
+        case "counted":
+            return NO_CONTENT
+        case "repeated":
+            raise ProblemError(409, "Conflict", "this beacon was counted already, or its serve has expired")
+        case "expired":
+            raise ProblemError(403, "Forbidden", "the token has expired", about="tok")
+        case verdict:
+            raise ProblemError(403, "Forbidden", f"the token is not valid: {verdict}", about="tok")
+
+
+async def approve(gate: ClusterGate, site: str, body: bytes) -> Response:
+    """`POST …/approval/approve`: from now on the creative may be served on the site."""
+    request = bodies.parse(body, bodies.ApproveBody)
+    accepted: m.Accepted = await gate.ask(EntityRef("site", site), m.ApproveCreative(request.creativeId))
+    document = {"creativeId": request.creativeId, "site": site, "changed": accepted.changed}
+    return Response(200, msgspec.json.encode(document))
+
+
+async def pending(gate: ClusterGate, site: str) -> Response:
+    """`GET …/approval/pending`: creatives that won and wait for the publisher."""
+    info: m.SiteInfo = await gate.ask(EntityRef("site", site), m.GetSite())
+    return Response(200, msgspec.json.encode({"data": [{"creativeId": name} for name in info.pending]}))
+
+
+def _seat(outcome: m.SlotOutcome, base_url: str) -> dict[str, object]:
+    won = outcome.winner
+    if won is None:
+        return {"id": outcome.slot, "reason": outcome.reason}
+    return {
+        "id": outcome.slot,
+        "winner": {
+            "creativeId": won.creative,
+            "campaignId": won.campaign,
+            "assetUrl": won.asset_url,
+            "mime": won.mime,
+            "width": won.width,
+            "height": won.height,
+            "landingUrl": won.landing_url,
+            "impUrl": f"{base_url}/v1/imp?{won.impression_query}",
+            "clickUrl": f"{base_url}/v1/click?{won.click_query}",
+            "version": "1",
+            "requestId": won.request_id,
+            "category": won.category,
+        },
+    }
