@@ -11,8 +11,6 @@ At most one change of the table is in flight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from node.core.check import invariant
 from node.core.clock import MS
 from node.core.ids import NodeId
@@ -47,6 +45,7 @@ from node.sharding.messages import (
 )
 from node.sharding.nodes import EntityNodes, ShardingSettings
 from node.sharding.tenure import Tenure
+from node.sharding.views import CoordinatorStatus, MoveView
 from node.store.port import (
     AcquireLease,
     Answer,
@@ -64,35 +63,6 @@ from node.store.port import (
 )
 
 LEASE = "shard-coordinator"
-
-
-@dataclass(frozen=True, slots=True)
-class MoveView:
-    """One move in progress, for people."""
-
-    shard: int
-    source: str
-    target: str
-    state: str
-    cause: str
-
-
-@dataclass(frozen=True, slots=True)
-class CoordinatorStatus:
-    """What this node's coordinator does: `active` when it has read the table under its lease.
-
-    `draining` is the shards left per draining node; `causes` why each shard is where it is, as far as this tenure
-    knows.
-    """
-
-    term: int
-    active: bool
-    held_by: str
-    version: int
-    moves: tuple[MoveView, ...]
-    draining: tuple[tuple[str, int], ...]
-    causes: tuple[tuple[int, str], ...]
-    receipts_late: int
 
 
 class Coordinator:
@@ -131,9 +101,7 @@ class Coordinator:
                 self._answered(event.tag, event.answer, now_ns, out)
             case MoveRequested():
                 acting = self._acting()
-                out.extend(
-                    acting.move(event.shard, event.to, event.tag) if acting else [_not_coordinator(event.tag)]
-                )
+                out.extend(acting.move(event.shard, event.to, event.tag) if acting else [_not_coordinator(event.tag)])
             case DrainRequested():
                 out.extend(self._drain_requested(event, now_ns))
             case UndrainRequested():
@@ -153,12 +121,11 @@ class Coordinator:
             active=self._active,
             held_by=self._lease.held_by,
             version=tenure.table.version if tenure else 0,
-            moves=tuple(
-                MoveView(m.shard, str(m.source), str(m.target or ""), m.state.value, m.cause) for m in moves
-            ),
+            moves=tuple(MoveView(m.shard, str(m.source), str(m.target or ""), m.state.value, m.cause) for m in moves),
             draining=tuple(sorted((str(n), counts.get(n, 0)) for n in self._draining)),
             causes=tuple(sorted(tenure.causes.items())) if tenure else (),
             receipts_late=tenure.receipts_late if tenure else 0,
+            waits=tenure.waits() if tenure and self._active else "",
         )
 
     def validate(self) -> None:

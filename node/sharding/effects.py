@@ -215,13 +215,6 @@ class Fenced:
 
 
 CoordinatorEvent = (
-    Tick
-    | NodesChanged
-    | Received
-    | StoreAnswered
-    | MoveRequested
-    | DrainRequested
-    | UndrainRequested
-    | Stepdown
+    Tick | NodesChanged | Received | StoreAnswered | MoveRequested | DrainRequested | UndrainRequested | Stepdown
 )
 RegionEvent = Tick | NodesChanged | Received | LocalStopped | Fenced

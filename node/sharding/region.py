@@ -12,7 +12,6 @@ never after a greater one is known; no message is lost: received = delivered + f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from node.core import limits
 from node.core.check import invariant
@@ -49,29 +48,11 @@ from node.sharding.messages import (
 )
 from node.sharding.nodes import EntityNodes, ShardingSettings
 from node.sharding.placement import owner, rank
+from node.sharding.views import RegionCounters
 from node.store.port import ShardRow, ShardState
 from node.wire.envelope import Envelope
 
 _HERE = ""  # in the route table: this node; no node has an empty name
-
-
-@dataclass(slots=True)
-class RegionCounters:
-    """Messages since the start: received = delivered + forwarded + refused + waiting, where a message that comes
-    back, from the actors or from a peer, is received again."""
-
-    routed: int = 0
-    relayed: int = 0
-    bounced: int = 0
-    delivered: int = 0
-    forwarded: int = 0
-    refused: dict[RefuseReason, int] = field(default_factory=lambda: dict.fromkeys(RefuseReason, 0))
-    fenced: int = 0
-    stale: int = 0  # placement messages that named a shard that doesn't exist
-
-    @property
-    def received(self) -> int:
-        return self.routed + self.relayed + self.bounced
 
 
 class Region:
@@ -263,9 +244,7 @@ class Region:
             return
         local.asked_by, local.asked_epoch = sender, begin.epoch
         # the coordinator asks only once this row is durable; so it is news, should `Homes` have been lost
-        moving = ShardRow(
-            begin.shard, self._me.name, self._me.incarnation, begin.epoch, ShardState.MOVING, row.pinned
-        )
+        moving = ShardRow(begin.shard, self._me.name, self._me.incarnation, begin.epoch, ShardState.MOVING, row.pinned)
         self._learn(moving, out)
         if local.state is not LocalState.STOPPING:
             self._answer_handoff(begin.shard, out)

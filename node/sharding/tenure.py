@@ -203,6 +203,14 @@ class Tenure:
         for move in waiting[: max(0, self._settings.moves_max - under_way)]:
             yield marked(self.table.rows[move.shard])
 
+    def waits(self) -> str:
+        """Why nothing is placed, in words; empty when nothing stands in the way."""
+        if not self.targets:
+            return "no entity node can take shards"
+        if not self._settled:
+            return f"{len(self.targets)} of {self._settings.min_entity_nodes} entity nodes are there"
+        return ""
+
     def written(self, rows: tuple[ShardRow, ...], version: int, now_ns: int) -> list[Effect]:
         """`rows` are durable as `version`: tell the regions, then take the next step of each move."""
         base = self.table.version

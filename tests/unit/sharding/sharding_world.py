@@ -264,9 +264,7 @@ class World:
             if not isinstance(request, port.ReleaseLease):
                 self.at(
                     self.rng.randint(0, self.faults.store_ms_max),
-                    lambda: self._when_awake(
-                        process, lambda: self.coordinate(process, fx.StoreAnswered(tag, answer))
-                    ),
+                    lambda: self._when_awake(process, lambda: self.coordinate(process, fx.StoreAnswered(tag, answer))),
                 )
 
         self.at(self.rng.randint(0, self.faults.store_ms_max), apply)

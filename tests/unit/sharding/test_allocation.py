@@ -59,9 +59,7 @@ def test_a_first_placement_needs_no_rebalance(nodes: list[EntityNode]) -> None:
 
 
 def test_rendezvous_without_bounds_follows_capacity() -> None:
-    wins = Counter(
-        max(("a", 1.0), ("b", 3.0), key=lambda n: score(s, n[0], n[1]))[0] for s in range(20_000)
-    )
+    wins = Counter(max(("a", 1.0), ("b", 3.0), key=lambda n: score(s, n[0], n[1]))[0] for s in range(20_000))
     assert wins["b"] / 20_000 == pytest.approx(0.75, abs=0.02)
 
 

@@ -116,6 +116,28 @@ def test_a_hand_off_that_overtakes_the_homes_stops_the_shard_for_good() -> None:
     assert r.running() == {SHARD: 6}, "a late request for a former life stops nothing"
 
 
+def test_a_late_request_for_a_former_life_does_not_displace_the_present_one() -> None:
+    r = region()
+    learn(r, 1, row(A, 3))
+    r.step(fx.Received(C, BeginHandOff(SHARD, 3)), 0)
+    late = r.step(fx.Received(B, BeginHandOff(SHARD, 1)), 0)
+    assert late == [fx.Send("b", HandOffDone(SHARD, 1, Receipt()))]
+    done = HandOffDone(SHARD, 3, Receipt(entities=1))
+    assert r.step(fx.LocalStopped(SHARD, 0, 1), 0) == [fx.Send("c", done)]
+
+
+def test_receipts_of_two_lives_are_not_mixed_up() -> None:
+    r = region()
+    for life, epoch in enumerate((1, 2), start=1):
+        learn(r, 2 * epoch, row(A, epoch))
+        r.route(envelope(), 0)
+        r.step(fx.Received(C, BeginHandOff(SHARD, epoch)), 0)
+        done = HandOffDone(SHARD, epoch, Receipt(arrived=1, handled=1, entities=life))
+        assert r.step(fx.LocalStopped(SHARD, 1, life), 0) == [fx.Send("c", done)]
+    never_ran = r.step(fx.Received(C, BeginHandOff(SHARD, 7)), 0)
+    assert never_ran == [fx.Send("c", HandOffDone(SHARD, 7, Receipt()))]
+
+
 def test_old_news_changes_nothing() -> None:
     r = region()
     learn(r, 5, row(A, 3))
@@ -162,6 +184,10 @@ def test_a_fenced_write_stops_the_shard_and_asks_for_the_whole_table() -> None:
     assert r.counters.fenced == 1
     late = r.step(fx.Fenced(SHARD, 1, 2), 0)
     assert not any(isinstance(e, fx.StopShard) for e in late)
+    assert r.step(fx.LocalStopped(SHARD, 0, 0), 0) == [], "it waits for a greater epoch"
+    assert learn(r, 8, row(A, 3)) == [fx.StartShard(SHARD, 3)]
+    r.step(fx.Fenced(SHARD, 1, 3), 0)
+    assert r.running() == {SHARD: 3}, "a refusal of the former life says nothing about this one"
 
 
 def test_messages_that_regions_pass_to_and_fro_wait_for_news() -> None:

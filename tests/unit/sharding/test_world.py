@@ -51,6 +51,9 @@ def test_first_placement_waits_for_enough_nodes_or_the_time_limit() -> None:
     world = World(("n1", "n2"), seed=1)  # three are wanted
     world.run(2_500)
     assert not any(p.region.running() for p in world.processes.values())
+    acting = world.acting()
+    assert acting is not None
+    assert acting.coordinator.status().waits == "2 of 3 entity nodes are there"
     assert world.run_until(world.converged, 3_000)
 
 
