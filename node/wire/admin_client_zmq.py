@@ -17,7 +17,7 @@ import zmq
 from node.core import limits
 from node.core.errors import LocalProtocolError, OperatingError
 from node.wire.roster import KeyPair
-from node.wire.zmq_sockets import Use, check_pair, endpoint, new_context, new_socket, use_curve
+from node.wire.zmq_sockets import Use, check_pair, connect, endpoint, new_context, new_socket, use_curve
 
 _EVENTS: Final = (
     zmq.EVENT_HANDSHAKE_SUCCEEDED
@@ -61,7 +61,7 @@ class AdminConnection:
     ) -> None:
         """Raises BadInput for a malformed address, OperatingError for a pair that doesn't belong together."""
         check_pair(pair)
-        where = endpoint(address)
+        endpoint(address)
         self.address = address
         self.state = LinkState.CONNECTING
         self._on_state = on_state
@@ -74,7 +74,7 @@ class AdminConnection:
         self._monitor = self._socket.get_monitor_socket(_EVENTS)
         self._loop.add_reader(self._monitor.fileno(), self._on_monitor)
         self._loop.add_reader(self._socket.fileno(), self._drain)
-        self._socket.connect(where)
+        connect(self._socket, address)
         self._loop.call_soon(self._on_monitor)
 
     async def connected(self, timeout_s: float) -> None:
@@ -126,9 +126,10 @@ class AdminConnection:
         self._loop.remove_reader(self._socket.fileno())
         self._loop.remove_reader(self._monitor.fileno())
         self._socket.disable_monitor()
+        self._monitor.close()
         self._socket.close()
         self._set(LinkState.CLOSED)
-        self._context.term()
+        self._context.destroy(limits.linger_ms)  # unlike term it can't wait for a socket that was left open
 
     def _raise_if_hopeless(self) -> None:
         match self.state:

@@ -114,7 +114,7 @@ class AdminListener:
             self._reader.close()
         self._socket.close()
         self._gate.close()
-        self._context.term()
+        self._context.destroy(limits.linger_ms)  # unlike term it can't wait for a socket that was left open
 
     def _on_message(self, message: list[zmq.Frame]) -> None:
         routing, body = message

@@ -68,7 +68,7 @@ class SendLane:
 
     def _on_signal(self) -> None:
         # Asking for the events takes note of the signal; without it the descriptor stays readable and the loop spins.
-        if self._socket.getsockopt(zmq.EVENTS) & zmq.POLLOUT and self.waiting:
+        if int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLOUT and self.waiting:
             self.flush()
 
     def _on_retry(self) -> None:

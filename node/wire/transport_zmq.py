@@ -33,6 +33,7 @@ from node.wire.zmq_sockets import (
     Use,
     bind,
     check_pair,
+    connect,
     endpoint,
     new_context,
     new_socket,
@@ -193,7 +194,7 @@ class ZmqTransport:
         for router in self._routers:
             router.close()
         self._gate.close()
-        self._context.term()
+        self._context.destroy(limits.linger_ms)  # unlike term it can't wait for a socket that was left open
 
     # --- inside
 
@@ -213,7 +214,7 @@ class ZmqTransport:
             if self._secret is not None:
                 use_curve(dealer, self._secret, key)
             lanes[lane] = SendLane(dealer, lambda count: self._count(name, "sent", count))
-            dealer.connect(endpoint(where, loopback_only=self._secret is None))
+            connect(dealer, where, loopback_only=self._secret is None)
         self._peers[name] = _Peer(address, key, lanes)
 
     def _shut(self, name: str) -> None:

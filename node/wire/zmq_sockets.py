@@ -42,7 +42,6 @@ _COMMON: Final[Options] = (
     (zmq.HEARTBEAT_IVL, limits.link_heartbeat_ms),
     (zmq.HEARTBEAT_TIMEOUT, limits.link_timeout_ms),
     (zmq.TCP_KEEPALIVE, 1),
-    (zmq.IPV6, 1),
 )
 _RECONNECT: Final[Options] = (
     (zmq.RECONNECT_IVL, limits.reconnect_ms_min),
@@ -148,11 +147,19 @@ def endpoint(address: str, *, loopback_only: bool = False) -> str:
 def bind(socket: zmq.Socket[bytes], address: str, *, loopback_only: bool = False) -> str:
     """Binds and returns the bound `host:port`; port 0 picks a free one. Raises OperatingError, or BadInput."""
     where = endpoint(address, loopback_only=loopback_only)
+    socket.ipv6 = "[" in where  # for v4 addresses it would make them v4-mapped ones in what is reported
     try:
         socket.bind(where)
     except zmq.ZMQError as error:
         _explain_bind(error, address)
     return socket.getsockopt_string(zmq.LAST_ENDPOINT).removeprefix("tcp://")
+
+
+def connect(socket: zmq.Socket[bytes], address: str, *, loopback_only: bool = False) -> None:
+    """Starts connecting to `host:port`; raises BadInput. Names are resolved in the library's own thread."""
+    where = endpoint(address, loopback_only=loopback_only)
+    socket.ipv6 = "[" in where
+    socket.connect(where)
 
 
 def _explain_bind(error: zmq.ZMQError, address: str) -> NoReturn:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
@@ -36,10 +38,21 @@ def tell(message: msgspec.Struct, sender: str = "alpha", to: EntityRef | None = 
     return Envelope(Kind.TELL, to or EntityRef("site", "example.org"), NodeId(sender, 7), message)
 
 
-async def until(holds: Callable[[], bool], what: str, deadline_s: float = 15.0) -> None:
+async def until(holds: Callable[[], bool], what: str, deadline_s: float = 5.0) -> None:
     """Waits until a condition holds; fails by name at the deadline."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + deadline_s
     while not holds():
         assert loop.time() < give_up, f"never happened: {what}"
         await asyncio.sleep(0.002)
+
+
+@contextmanager
+def watching(socket: Any, events: int) -> Iterator[Callable[[], bool]]:
+    """Gives a function that says whether one of a ZeroMQ socket's events has come."""
+    monitor = socket.get_monitor_socket(events)
+    try:
+        yield lambda: bool(monitor.poll(0))
+    finally:
+        socket.disable_monitor()
+        monitor.close()

@@ -1,0 +1,427 @@
+"""Two transports over real loopback sockets, on asyncio and on uvloop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+import uvloop
+import zmq
+from wire_support import Chunk, Ping, make_codec, tell, until, watching
+
+from node.core import limits
+from node.core.clock import SystemClock
+from node.core.errors import BadInput, LocalProtocolError, OperatingError
+from node.core.ids import NodeId
+from node.wire import envelope as envelopes
+from node.wire.codec import dumps
+from node.wire.envelope import Envelope
+from node.wire.port import PeerAddress, SendOutcome
+from node.wire.registry import Lane
+from node.wire.roster import KeyPair, NodeEntry, Roster
+from node.wire.transport_zmq import STRANGER, ZmqTransport
+from node.wire.zmq_sockets import ROUTERS, SOCKET_OPTIONS, Use, new_context, new_key_pair, new_socket, use_curve
+
+KEYS = {name: new_key_pair() for name in ("alpha", "beta", "gamma")}
+ROSTER = Roster([NodeEntry(name, pair.public) for name, pair in KEYS.items()])
+ANY = "127.0.0.1:0"
+Run = Callable[[Callable[[], Awaitable[None]]], None]
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Iterator[Run]:
+    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+
+    def runner(body: Callable[[], Awaitable[None]]) -> None:
+        async def with_cleanup() -> None:
+            try:
+                await body()
+            finally:
+                while Node.alive:
+                    Node.alive[0].close()
+
+        with asyncio.Runner(loop_factory=factory) as loop_runner:
+            loop_runner.run(with_cleanup())
+
+    yield runner
+    assert not Node.alive
+
+
+class Node:
+    """A transport and everything it was told."""
+
+    alive: list[Node] = []  # noqa: RUF012
+
+    def __init__(self, name: str, keys: KeyPair | None = None, roster: Roster = ROSTER, **options: Any) -> None:
+        self.name = name
+        self.received: list[Envelope] = []
+        self.refused: list[tuple[str, str, str]] = []
+        self.transport = ZmqTransport(
+            NodeId(name, 7),
+            keys or KEYS[name],
+            roster,
+            make_codec(),
+            SystemClock(),
+            self.received.append,
+            lambda *what: self.refused.append(what),
+            **options,
+        )
+        Node.alive.append(self)
+
+    def bind(self, control: str = ANY, data: str = ANY) -> Node:
+        self.transport.bind(control, data)
+        return self
+
+    @property
+    def address(self) -> PeerAddress:
+        return PeerAddress(self.name, self.transport.control_address, self.transport.data_address)
+
+    def count(self, peer: str, reason: str) -> int:
+        return self.transport.counters.get(peer, {}).get(reason, 0)
+
+    def numbers(self) -> list[int]:
+        return [envelope.message.number for envelope in self.received]  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        Node.alive.remove(self)
+        self.transport.close()
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_two_nodes_exchange_on_both_lanes(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        alpha.transport.connect(beta.address)
+        beta.transport.connect(alpha.address)
+        assert alpha.transport.send("beta", tell(Ping(1, "hé"))) is SendOutcome.SENT
+        assert alpha.transport.send("beta", tell(Chunk(2, b"\x00" * 900_000))) is SendOutcome.SENT
+        assert beta.transport.send("alpha", tell(Ping(3), "beta")) is SendOutcome.SENT
+        await until(lambda: len(beta.received) == 2 and len(alpha.received) == 1, "all three arrive")
+        assert {type(one.message) for one in beta.received} == {Ping, Chunk}
+        assert alpha.received == [tell(Ping(3), "beta")]
+        assert alpha.transport.counters == {"beta": {"sent": 2, "received": 1}}
+        assert beta.transport.counters == {"alpha": {"sent": 1, "received": 2}}
+        assert not alpha.refused
+        assert not beta.refused
+
+    run(body)
+
+
+def test_batches_keep_the_order_of_each_lane(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        alpha.transport.connect(beta.address)
+        total = 8_000
+        for number in range(total):
+            message = Chunk(number, b"x" * (number % 97)) if number % 2 else Ping(number)
+            assert alpha.transport.send("beta", tell(message)) is SendOutcome.SENT
+        await until(lambda: len(beta.received) == total, "all arrive")
+        for kind, first in ((Ping, 0), (Chunk, 1)):
+            got = [one.message.number for one in beta.received if isinstance(one.message, kind)]
+            assert got == list(range(first, total, 2))
+
+    run(body)
+
+
+def test_a_stranger_is_refused(run: Run) -> None:
+    async def body() -> None:
+        stranger = new_key_pair()
+        its_roster = Roster([NodeEntry("alpha", stranger.public), NodeEntry("beta", KEYS["beta"].public)])
+        beta = Node("beta").bind()
+        alpha = Node("alpha", stranger, its_roster)
+        alpha.transport.connect(beta.address)
+        alpha.transport.send("beta", tell(Ping(1)))
+        await until(lambda: beta.count(STRANGER, "denied") > 0, "the key is denied")
+        assert beta.refused[0][:2] == ("127.0.0.1", "denied")
+        assert stranger.public in beta.refused[0][2]
+        assert not beta.received
+        assert alpha.count("beta", "sent") == 0
+        assert alpha.transport.waiting("beta", Lane.CONTROL) == 1
+
+    run(body)
+
+
+def test_a_peer_with_another_key_than_expected_gets_nothing(run: Run) -> None:
+    async def body() -> None:
+        beta = Node("beta").bind()
+        wrong = Roster([NodeEntry("alpha", KEYS["alpha"].public), NodeEntry("beta", KEYS["gamma"].public)])
+        alpha = Node("alpha", roster=wrong)
+        alpha.transport.connect(beta.address)
+        alpha.transport.send("beta", tell(Ping(1)))
+        monitored = alpha.transport._peers["beta"].lanes[Lane.CONTROL]._socket
+        with watching(monitored, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL) as failed:
+            await until(failed, "the handshake fails")
+        assert not beta.received
+        assert alpha.count("beta", "sent") == 0
+
+    run(body)
+
+
+def test_a_plain_client_is_refused(run: Run) -> None:
+    async def body() -> None:
+        beta = Node("beta").bind()
+        with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+            dealer.linger = 0
+            with watching(dealer, zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL) as cut_off:
+                dealer.connect(f"tcp://{beta.transport.control_address}")
+                dealer.send(dumps([]))
+                await until(cut_off, "the plain client is cut off")
+        assert not beta.received
+        assert not beta.transport.counters.get("alpha")
+
+    run(body)
+
+
+def test_an_impostor_is_counted_and_dropped(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        alpha.transport.connect(beta.address)
+        alpha.transport.send("beta", tell(Ping(1), "gamma"))
+        alpha.transport.send("beta", tell(Ping(2), "alpha"))
+        await until(lambda: len(beta.received) == 1, "the honest one of the same frame arrives")
+        assert beta.numbers() == [2]
+        assert beta.count("alpha", "impostor") == 1
+        assert beta.refused == [("alpha", "impostor", "alpha sent an envelope from gamma")]
+
+    run(body)
+
+
+def raw_dealer(context: Any, name: str, to: Node, lane: Lane = Lane.CONTROL) -> Any:
+    dealer = context.socket(zmq.DEALER)
+    dealer.linger = 0
+    use_curve(dealer, KEYS[name], KEYS[to.name].public)
+    dealer.connect(f"tcp://{to.transport.control_address if lane is Lane.CONTROL else to.transport.data_address}")
+    return dealer
+
+
+def test_bad_frames_are_counted_by_reason_and_spoil_nothing_else(run: Run) -> None:
+    async def body() -> None:
+        beta = Node("beta").bind()
+        good = envelopes.encode(tell(Ping(5)), make_codec(), 0)
+        unknown = dumps([1, 0, "@x", "alpha@7", 0, 0, "", "test.unheard_of", 1, {}])
+        with zmq.Context() as context, raw_dealer(context, "alpha", beta) as dealer:
+            dealer.send(b"\xff garbage")
+            dealer.send(b"\x81\xc1\x00")
+            dealer.send(b"")
+            dealer.send(dumps({"no": "array"}))
+            dealer.send(b"\x84" + unknown + dumps("text") + good + dumps([1]))
+            dealer.send_multipart([good] * 5_000)
+            dealer.send(b"\x81" + good)
+            dealer.send(b"\x81" + envelopes.encode(tell(Chunk(6)), make_codec(), 0))
+            await until(lambda: beta.count("alpha", "wrong_lane") == 1, "the last frame is handled")
+        assert beta.numbers() == [5, 5]
+        assert beta.transport.counters == {
+            "alpha": {
+                "malformed": 5, "truncated": 1, "unregistered": 1, "multipart": 1, "received": 2, "wrong_lane": 1,
+            }
+        }  # fmt: skip
+        assert sum(1 for _, reason, _ in beta.refused if reason == "malformed") == 5
+
+    run(body)
+
+
+def test_a_frame_over_the_lanes_limit_is_refused_at_the_sender_and_cut_off_at_the_receiver(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        alpha.transport.connect(beta.address)
+        too_much = "x" * limits.frame_control_bytes_max
+        assert alpha.transport.send("beta", tell(Ping(1, too_much))) is SendOutcome.TOO_LARGE
+        assert alpha.count("beta", "too_large") == 1
+        fits = "x" * (limits.frame_control_bytes_max - len(envelopes.encode(tell(Ping(1)), make_codec(), 0)) - 3)
+        assert alpha.transport.send("beta", tell(Ping(1, fits))) is SendOutcome.SENT
+        with zmq.Context() as context, raw_dealer(context, "gamma", beta) as dealer:
+            dealer.send(b"\x00" * (limits.frame_control_bytes_max + 1))
+            await until(lambda: beta.count("gamma", "too_large") == 1, "one byte too much is counted")
+            with watching(dealer, zmq.EVENT_DISCONNECTED) as cut_off:
+                dealer.send(b"\x00" * (limits.frame_control_bytes_max + 1_000))
+                await until(cut_off, "the connection is dropped")
+        await until(lambda: len(beta.received) == 1, "what fits arrives")
+
+    run(body)
+
+
+def test_sends_flow_again_after_a_peer_restarts(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        alpha.transport.connect(beta.address)
+        alpha.transport.send("beta", tell(Ping(1)))
+        await until(lambda: beta.numbers() == [1], "the first arrives")
+        address = beta.address
+        lane = alpha.transport._peers["beta"].lanes[Lane.CONTROL]
+        beta.close()
+        await until(lambda: not lane._socket.getsockopt(zmq.EVENTS), "the loss is noticed")
+        alpha.transport.send("beta", tell(Ping(2)))
+        again = Node("beta").bind(address.control, address.data)
+        alpha.transport.send("beta", tell(Ping(3)))
+        await until(lambda: again.numbers() == [2, 3], "both arrive at the new process")
+
+    run(body)
+
+
+def test_a_peer_that_is_not_there_makes_the_lane_busy_and_memory_stays_bounded(run: Run) -> None:
+    async def body() -> None:
+        alpha = Node("alpha")
+        alpha.transport.connect(PeerAddress("beta", free_address(), free_address()))
+        outcomes = {alpha.transport.send("beta", tell(Ping(n))) for n in range(limits.lane_high_water_messages)}
+        assert outcomes == {SendOutcome.SENT}
+        assert alpha.transport.send("beta", tell(Ping(0))) is SendOutcome.PEER_BUSY
+        assert alpha.transport.send("beta", tell(Chunk(0))) is SendOutcome.SENT, "the lanes are independent"
+        large = tell(Chunk(0, b"x" * 1_000_000))
+        taken = 0
+        while alpha.transport.send("beta", large) is SendOutcome.SENT:
+            taken += 1
+            assert taken * 1_000_000 <= limits.lane_queue_bytes_max
+        assert taken == limits.lane_queue_bytes_max // 1_000_100
+        assert alpha.count("beta", "busy") == 2
+        alpha.transport.disconnect("beta")
+        assert alpha.count("beta", "disconnected") == limits.lane_high_water_messages + 1 + taken
+        assert alpha.transport.send("beta", tell(Ping(1))) is SendOutcome.NO_ROUTE
+
+    run(body)
+
+
+def test_a_peer_that_stops_reading_makes_the_lane_busy(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        alpha.transport.connect(beta.address)
+        alpha.transport.send("beta", tell(Chunk(0)))
+        await until(lambda: len(beta.received) == 1, "the way is open")
+        for reader in beta.transport._readers:
+            reader.close()
+        message = tell(Chunk(1, b"x" * 100_000))
+
+        def busy() -> bool:
+            return alpha.transport.send("beta", message) is SendOutcome.PEER_BUSY
+
+        await until(busy, "the lane is full")
+        sent = alpha.count("beta", "sent")
+        assert sent < 4 * limits.lane_frames_max, "ZeroMQ takes no more than its high-water marks and the sockets hold"
+        assert alpha.transport.send("beta", tell(Ping(1))) is SendOutcome.SENT
+
+    run(body)
+
+
+def test_a_revoked_key_is_cut_off_both_ways_and_a_new_one_let_in(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        alpha.transport.connect(beta.address)
+        beta.transport.connect(alpha.address)
+        alpha.transport.send("beta", tell(Ping(1)))
+        await until(lambda: len(beta.received) == 1, "the way is open")
+        beta.transport.set_roster(Roster([entry for entry in ROSTER.nodes if entry.name != "alpha"]))
+        assert beta.transport.send("alpha", tell(Ping(2), "beta")) is SendOutcome.NO_ROUTE
+        alpha.transport.send("beta", tell(Ping(3)))
+        await until(lambda: beta.count(STRANGER, "revoked") == 1, "a frame under the old key is refused")
+        assert len(beta.received) == 1
+        beta.transport.set_roster(ROSTER)
+        assert beta.transport.send("alpha", tell(Ping(4), "beta")) is SendOutcome.SENT
+        alpha.transport.send("beta", tell(Ping(5)))
+        await until(lambda: alpha.numbers() == [4] and beta.numbers() == [1, 5], "both ways work again")
+
+    run(body)
+
+
+def test_a_receiver_that_fails_loses_only_its_own_envelope(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        failures: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+
+        def receive(envelope: Envelope) -> None:
+            beta.received.append(envelope)
+            if len(beta.received) == 1:
+                raise RuntimeError("planted")
+
+        beta.transport._receive = receive
+        alpha.transport.connect(beta.address)
+        for number in range(3):
+            alpha.transport.send("beta", tell(Ping(number)))
+        await until(lambda: beta.numbers() == [0, 1, 2], "the others arrive")
+        assert [str(one["exception"]) for one in failures] == ["planted"]
+        assert beta.count("alpha", "receive_failed") == 1
+
+    run(body)
+
+
+def test_an_unregistered_type_raises_whether_or_not_there_is_a_route(run: Run) -> None:
+    async def body() -> None:
+        alpha = Node("alpha")
+        with pytest.raises(LocalProtocolError, match="not in the wire registry"):
+            alpha.transport.send("nobody", Envelope(tell(Ping(1)).kind, tell(Ping(1)).to, NodeId("alpha", 7), Other(1)))
+        assert alpha.transport.send("nobody", tell(Ping(1))) is SendOutcome.NO_ROUTE
+        assert alpha.transport.counters == {STRANGER: {"no_route": 1}}
+
+    run(body)
+
+
+class Other(Ping, frozen=True):
+    pass
+
+
+def test_a_port_in_use_is_named(run: Run) -> None:
+    async def body() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            with pytest.raises(OperatingError, match=rf"port {port} .* in use") as caught:
+                Node("alpha").bind(ANY, f"127.0.0.1:{port}")
+        assert caught.value.code == "E-PORT-IN-USE"
+        assert str(port) in caught.value.hint
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:99999", "127.0.0.1:x", "127.0.0.1:-1"]
+)
+def test_a_malformed_address_is_refused(run: Run, address: str) -> None:
+    async def body() -> None:
+        with pytest.raises(BadInput, match="not host:port"):
+            Node("alpha").transport.connect(PeerAddress("beta", ANY, address))
+
+    run(body)
+
+
+def test_plain_tcp_only_on_loopback_and_only_when_asked_for(run: Run) -> None:
+    async def body() -> None:
+        alpha, beta = Node("alpha", insecure=True).bind(), Node("beta", insecure=True).bind()
+        alpha.transport.connect(beta.address)
+        alpha.transport.send("beta", tell(Ping(1)))
+        alpha.transport.send("beta", tell(Ping(2), "unlisted"))
+        await until(lambda: beta.count(STRANGER, "impostor") == 1, "a name outside the roster is refused")
+        assert beta.numbers() == [1]
+        for address in ("0.0.0.0:0", "192.0.2.1:5000", "example.org:5000", "[::]:0"):
+            with pytest.raises(BadInput, match="loopback"):
+                Node("gamma", insecure=True).bind(address)
+            with pytest.raises(BadInput, match="loopback"):
+                alpha.transport.connect(PeerAddress("gamma", address, ANY))
+        with pytest.raises(OperatingError, match="insecure = true"):
+            ZmqTransport(NodeId("alpha", 1), None, ROSTER, make_codec(), SystemClock(), lambda _: None, lambda *_: None)
+
+    run(body)
+
+
+@pytest.mark.parametrize("use", list(Use))
+def test_socket_options_are_what_the_table_says(use: Use) -> None:
+    with new_context() as context, new_socket(context, use) as one:
+        assert one.getsockopt(zmq.TYPE) == (zmq.ROUTER if use in ROUTERS else zmq.DEALER)
+        assert {option: one.getsockopt(option) for option, _ in SOCKET_OPTIONS[use]} == dict(SOCKET_OPTIONS[use])
+        wanted = {zmq.LINGER, zmq.HANDSHAKE_IVL, zmq.HEARTBEAT_IVL, zmq.HEARTBEAT_TIMEOUT, zmq.TCP_KEEPALIVE,
+                  zmq.SNDHWM, zmq.RCVHWM, zmq.MAXMSGSIZE}  # fmt: skip
+        assert wanted <= dict(SOCKET_OPTIONS[use]).keys()
+        assert all(value > 0 for _, value in SOCKET_OPTIONS[use]), "0 and -1 mean unbounded"
+        if use in ROUTERS:
+            with pytest.raises(zmq.ZMQError) as caught:  # ROUTER_MANDATORY can't be read back, but seen at work
+                one.send_multipart([b"nobody", b"x"])
+            assert caught.value.errno == zmq.EHOSTUNREACH
+        else:
+            assert dict(SOCKET_OPTIONS[use])[zmq.RECONNECT_IVL_MAX] == limits.reconnect_ms_max
