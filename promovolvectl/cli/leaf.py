@@ -83,7 +83,7 @@ def _wrapped(function: Function, flags: tuple[Flag, ...]) -> Callable[..., int]:
     own = [
         parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in inspect.signature(function).parameters.values()
-        if parameter.name != "run" and parameter.name not in {flag[0] for flag in flags}
+        if parameter.name != "run" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ]
     common = [
         inspect.Parameter(flag, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)

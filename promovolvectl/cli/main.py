@@ -9,20 +9,17 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from promovolvectl.client.errors import CommandFailed
-
-PROGRAM: Final = "promovolvectl"
-_COMPLETING: Final = "_PROMOVOLVECTL_COMPLETE"
 
 
 def run() -> None:
     """What the installed program calls."""
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
-        from promovolvectl.cli.release import VERSION
+        from promovolvectl.cli.release import PROGRAM, VERSION
 
         sys.stdout.write(f"{PROGRAM} {VERSION}\n")
         sys.exit(0)
@@ -76,10 +73,11 @@ def _failed(failed: CommandFailed, output: str, *, debug: bool) -> int:
 def _dispatch(arguments: Sequence[str]) -> int:
     from promovolvectl.cli.nouns import DEPTH
     from promovolvectl.cli.options import hoisted
+    from promovolvectl.cli.release import COMPLETING, PROGRAM
     from promovolvectl.cli.tree import complete, invoke, orientation
 
-    if os.environ.get(_COMPLETING):
-        return complete(PROGRAM, _COMPLETING)
+    if os.environ.get(COMPLETING):
+        return complete(PROGRAM, COMPLETING)
     if not arguments:
         sys.stdout.write(orientation(os.environ))
         return 0

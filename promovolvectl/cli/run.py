@@ -84,7 +84,7 @@ class Run:
         """One request to the cluster; raises CommandFailed."""
         started = time.monotonic()
         try:
-            return await self.client.ask(params, reply, wait_ms or min(self.timeout_ms(), TIMEOUT_DEFAULT_MS * 3))
+            return await self.client.ask(params, reply, wait_ms or self.timeout_ms())
         finally:
             if self.flags.verbose:
                 where = self.client.endpoint

@@ -158,6 +158,17 @@ def _health_head(payload: Payload) -> Sequence[str]:
     return (f"{payload['state']}: {reasons}" if reasons else str(payload["state"]),)
 
 
+def _properties(payload: Payload) -> Rows:
+    return [
+        {"property": name, "type": field.get("type") or field.get("$ref") or field.get("const") or "any"}
+        for name, field in payload["properties"].items()
+    ]
+
+
+def _properties_names(payload: Payload) -> Sequence[str]:
+    return [f"property/{row['property']}" for row in _properties(payload)]
+
+
 def _node_rows(payload: Payload) -> Rows:
     return [payload["node"]]
 
@@ -277,6 +288,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "Down": Shape(_columns("data! stopped! changed!"), _itself("data", "data"), _whole, one=True),
     "ErrorCode": Shape(_columns("code! exit! meaning! help!"), _itself("error", "code"), _whole, one=True),
     "ErrorCodeList": Shape(_columns("code! exit! meaning!"), _each("error", "code")),
+    "Schema": Shape(_columns("property! type!"), _properties_names, _properties),
     "SchemaList": Shape(_columns("kind!"), _each("schema", "kind")),
     "Version": Shape(_columns("version! protocol python"), _itself("version", "version"), _whole, one=True),
     "Completion": Shape(_columns("shell! script!"), _itself("completion", "shell"), _whole, one=True),

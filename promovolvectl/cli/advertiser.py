@@ -1,0 +1,68 @@
+"""`advertiser create|list|show`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from node.admin.protocol import AdvertiserList, AdvertiserShow, CreateAdvertiser, GetAdvertiser, GetAdvertisers
+from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, AdvertiserId, Budget, Title
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.cli.values import money
+
+app = group("Advertisers and their budgets.")
+
+
+@leaf(
+    app,
+    "create",
+    does="Add an advertiser with a daily budget.",
+    changes=ADDS.format(what="advertiser"),
+    examples=(
+        "promovolvectl advertiser create acme --daily-budget 100.00",
+        "promovolvectl advertiser create acme --name 'Acme Rail' --daily-budget 100.00 --timezone Europe/Vienna",
+    ),
+    exits=CREATES,
+)
+async def create(
+    run: Run,
+    advertiser: AdvertiserId,
+    daily_budget: Budget,
+    name: Title = "",
+    timezone: Annotated[
+        str, typer.Option("--timezone", metavar="ZONE", help="Where its day begins, by its IANA name.")
+    ] = "UTC",
+) -> Answer:
+    order = CreateAdvertiser(
+        advertiser=advertiser,
+        name=name or advertiser,
+        daily_budget=money(daily_budget, "--daily-budget"),
+        timezone=timezone,
+    )
+    return answer_of("AdvertiserShow", *await run.ask(order, AdvertiserShow))
+
+
+@leaf(
+    app,
+    "list",
+    does="Every advertiser with its budget and what it spent today.",
+    changes="Reads only.",
+    examples=("promovolvectl advertiser list", "promovolvectl advertiser list --sort spent_today:desc"),
+)
+async def list_(run: Run) -> Answer:
+    return answer_of("AdvertiserList", *await run.ask(GetAdvertisers(), AdvertiserList))
+
+
+@leaf(
+    app,
+    "show",
+    does="One advertiser: budget, spend, campaigns.",
+    changes="Reads only.",
+    examples=("promovolvectl advertiser show acme", "promovolvectl advertiser show acme -o json"),
+    exits=SHOWS,
+)
+async def show(run: Run, advertiser: AdvertiserId) -> Answer:
+    return answer_of("AdvertiserShow", *await run.ask(GetAdvertiser(advertiser=advertiser), AdvertiserShow))

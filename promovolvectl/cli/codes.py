@@ -1,0 +1,173 @@
+"""Every error code that a person can meet, with what it means and what helps: the text behind `explain E-…`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.kinds import ErrorCode
+
+
+def _code(code: str, status: ExitStatus, meaning: str, help_: str) -> ErrorCode:
+    return ErrorCode(code=code, exit=int(status), meaning=meaning, help=help_)
+
+
+_ALL: Final = (
+    _code(
+        "E-USAGE",
+        ExitStatus.USAGE,
+        "The command line can't be understood, or a value of a flag is not of its kind. Nothing was asked or changed.",
+        "The message names the flag or word; --help of that command shows what it takes.",
+    ),
+    _code(
+        "E-BAD-INPUT",
+        ExitStatus.USAGE,
+        "The cluster refused a value: the message names the field and the rule. Nothing changed.",
+        "Correct the value and send the same command again.",
+    ),
+    _code(
+        "E-NO-TEXT",
+        ExitStatus.USAGE,
+        "What was given to be classified holds no text.",
+        "A page that a script fills has no text of its own: save what the browser shows, or name a text file.",
+    ),
+    _code(
+        "E-NO-TERMINAL",
+        ExitStatus.USAGE,
+        "The dashboard draws on a terminal, and input or output is not one.",
+        "Scripts use 'promovolvectl cluster watch -o jsonl' or 'cluster status -o json'.",
+    ),
+    _code(
+        "E-NOT-FOUND",
+        ExitStatus.NOT_FOUND,
+        "The named thing does not exist in this cluster.",
+        "The list command of the same noun shows the names that exist.",
+    ),
+    _code(
+        "E-PROFILE-UNKNOWN",
+        ExitStatus.NOT_FOUND,
+        "The configuration holds no profile of that name.",
+        "Name one that it holds with -p, or make one with 'promovolvectl up -p NAME'.",
+    ),
+    _code(
+        "E-CONFLICT",
+        ExitStatus.CONFLICT,
+        "Something of that name exists with other values, or another operation is running.",
+        "Show what exists, then use another name, or wait for the operation.",
+    ),
+    _code(
+        "E-PLAN-STALE",
+        ExitStatus.CONFLICT,
+        "The plan was made against a placement that has changed since. Nothing was moved.",
+        "Give the command again: it makes a plan against what is now.",
+    ),
+    _code(
+        "E-REFUSED",
+        ExitStatus.REFUSED,
+        "A safety rule refused: the change would leave shards without a node, or lose a majority.",
+        "--dry-run shows which rule. Add another node first; --force where the command has it.",
+    ),
+    _code(
+        "E-NOT-CONFIRMED",
+        ExitStatus.NOT_CONFIRMED,
+        "A change needs a yes, and it was not given, or nobody was there to be asked. Nothing changed.",
+        "--dry-run prints the plan; --yes commits it without a question.",
+    ),
+    _code(
+        "E-ADMIN-DENIED",
+        ExitStatus.NOT_ALLOWED,
+        "The node does not know this operator's key.",
+        "Use the key file that belongs to the cluster, or have its public key added to the roster.",
+    ),
+    _code(
+        "E-UNREACHABLE",
+        ExitStatus.UNREACHABLE,
+        "None of the addresses that were tried takes a connection; the message lists each with the reason.",
+        "Start the cluster with 'promovolvectl up', or ask other nodes with --endpoint HOST:PORT.",
+    ),
+    _code(
+        "E-LOST",
+        ExitStatus.UNREACHABLE,
+        "The connection broke after the request was sent. A change may have happened all the same.",
+        "Look before you repeat; with the same --request-id a repeated change is one change.",
+    ),
+    _code(
+        "E-NO-ANSWER",
+        ExitStatus.TIMED_OUT,
+        "The node took the request and did not answer in time. A change may have happened all the same.",
+        "'promovolvectl cluster health' tells whether the node is in trouble; -t TIME waits longer.",
+    ),
+    _code(
+        "E-TIMEOUT",
+        ExitStatus.TIMED_OUT,
+        "What was waited for did not come in time. An operation goes on at the cluster.",
+        "'promovolvectl op show ID' tells how far it is; -t TIME waits longer.",
+    ),
+    _code(
+        "E-OTHER-CLUSTER",
+        ExitStatus.MISMATCH,
+        "The profile belongs to another cluster than the one that answers. Nothing was sent but the question.",
+        "Use the profile of that cluster with -p NAME. A cluster that was made anew gets a new profile by 'up'.",
+    ),
+    _code(
+        "E-ADMIN-KEY",
+        ExitStatus.MISMATCH,
+        "The node at that address does not hold the key that the profile expects.",
+        "Compare the profile's endpoints with the cluster's roster.",
+    ),
+    _code(
+        "E-PROTOCOL",
+        ExitStatus.MISMATCH,
+        "The node's answer can't be read by this release of the command.",
+        "Use a release that fits the cluster's: 'promovolvectl version' and the VERSION column of 'node list -o wide'.",
+    ),
+    _code(
+        "E-NO-PROFILE",
+        ExitStatus.UNUSABLE_CONFIG,
+        "No cluster is known here: there is no profile yet.",
+        "'promovolvectl up' makes a cluster on this machine and its profile.",
+    ),
+    _code(
+        "E-NO-ENDPOINT",
+        ExitStatus.UNUSABLE_CONFIG,
+        "The profile lists no node to ask.",
+        "'promovolvectl up -p NAME' writes them, or name one with --endpoint HOST:PORT.",
+    ),
+    _code(
+        "E-NO-SERVER-KEY",
+        ExitStatus.UNUSABLE_CONFIG,
+        "Something listens at the address, but the profile holds no public key to know it by.",
+        "Add the node with its key to the profile's endpoints.",
+    ),
+    _code(
+        "E-CONFIG",
+        ExitStatus.UNUSABLE_CONFIG,
+        "The file of profiles can't be read or holds something that is not known.",
+        "The message names the place. Correct it, or move the file away and run 'promovolvectl up'.",
+    ),
+    _code(
+        "E-KEY-FILE",
+        ExitStatus.UNUSABLE_CONFIG,
+        "The key file is missing, can be used by others, or holds no key.",
+        "chmod 600 FILE, or name the right file with PROMOVOLVECTL_KEY_FILE.",
+    ),
+    _code(
+        "E-SOURCE",
+        ExitStatus.LOCAL_FILE,
+        "The file or URL that was to be read can't be.",
+        "The message says why: no such file, too large, not text, or the server's answer.",
+    ),
+    _code(
+        "E-FILE",
+        ExitStatus.LOCAL_FILE,
+        "A file of ours can't be written.",
+        "Check the disk's space and the folder's permissions.",
+    ),
+    _code(
+        "E-BUG",
+        ExitStatus.BUG,
+        "A mistake of ours. What we need to find it was saved in a file that holds none of your data.",
+        "Send us the report that the message names.",
+    ),
+)
+CODES: Final = {code.code: code for code in _ALL}

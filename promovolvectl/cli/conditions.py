@@ -1,0 +1,84 @@
+"""The conditions of `cluster wait`: what each word asks, and whether a status fulfils it. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from node.admin.protocol import ClusterStatus, Health
+from promovolvectl.cli.select import did_you_mean, usage
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.kinds import Condition
+
+_NAMES: Final = ("converged", "nodes=N", "shards=allocated", "coverage=RATIO", "replicas=agree", "healthy")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One condition: as it was typed, its name, and its number when it has one."""
+
+    text: str
+    name: str
+    number: float = 0.0
+
+
+def parse(text: str) -> Wanted:
+    """Raises CommandFailed (2) naming the conditions that exist."""
+    name, operator, value = text.replace(">=", "=").partition("=")
+    match name, value:
+        case ("converged" | "healthy", "") if not operator:
+            return Wanted(text, name)
+        case ("shards", "allocated") | ("replicas", "agree"):
+            return Wanted(text, name)
+        case ("nodes", _) if value.isascii() and value.isdigit():
+            return Wanted(text, name, int(value))
+        case ("coverage", _):
+            return Wanted(text, name, _ratio(text, value))
+        case _:
+            raise _unknown(text)
+
+
+def judge(wanted: Wanted, status: ClusterStatus, health: Health | None) -> Condition:
+    """Whether it holds, and what was found in words."""
+    match wanted.name:
+        case "converged":
+            holds, found = status.converged, "converged" if status.converged else "not converged"
+        case "nodes":
+            up = sum(1 for node in status.nodes if node.status == "up" and node.reachable)
+            holds, found = up == wanted.number, f"{up} up and reachable of {len(status.nodes)}"
+        case "shards":
+            shards = status.shards
+            holds = (
+                shards.allocated == shards.total and shards.total > 0 and not shards.moving and not shards.unallocated
+            )
+            found = f"{shards.allocated}/{shards.total} allocated, {shards.moving} moving"
+        case "coverage":
+            coverage = status.coverage
+            holds, found = (
+                coverage.ratio >= wanted.number,
+                f"{coverage.ratio:.4f} ({coverage.present}/{coverage.expected})",
+            )
+        case "replicas":
+            holds, found = status.serveindex.agree, "they agree" if status.serveindex.agree else "they differ"
+        case _:
+            state = health.state if health is not None else "unknown"
+            reasons = "; ".join(reason.text for reason in health.reasons) if health is not None else ""
+            holds, found = state == "healthy", f"{state}: {reasons}" if reasons else state
+    return Condition(condition=wanted.text, holds=holds, found=found)
+
+
+def _ratio(text: str, value: str) -> float:
+    try:
+        ratio = float(value)
+    except ValueError as error:
+        raise _unknown(text) from error
+    if not math.isfinite(ratio) or not 0 <= ratio <= 1:
+        raise usage("--for", f"{text!r}: a ratio is between 0 and 1", "--for coverage=0.95")
+    return ratio
+
+
+def _unknown(text: str) -> CommandFailed:
+    names = [name.partition("=")[0] for name in _NAMES]
+    close = did_you_mean(text.partition("=")[0], [name for name in names if name != text])
+    return usage("--for", f"{text!r} is not a condition; known: {', '.join(_NAMES)}.{close}", "--for converged")

@@ -1,0 +1,103 @@
+"""Plan, then commit: every verb that changes the cluster shows what it will do before it does it.
+
+The admin protocol has only *stage* and *commit* for such changes, so a verb can't forget the question; whether it is
+asked, answered by `--yes`, or refused for want of a person is decided here alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import shlex
+from typing import Any
+
+import msgspec
+
+from node.admin.protocol import CommitPlan, Meta, Operation, Plan
+from promovolvectl.cli.follow import follow_operation
+from promovolvectl.cli.render import Answer, answer_of, plan_text
+from promovolvectl.cli.run import Run
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+
+class Consent(enum.Enum):
+    """Whether a shown plan may be committed."""
+
+    GIVEN = "given"
+    ASK = "ask"
+    IMPOSSIBLE = "impossible"
+
+
+def consent(*, yes: bool, person: bool) -> Consent:
+    """`--yes` commits what was shown; without it a person is asked; without a person nothing happens."""
+    if yes:
+        return Consent.GIVEN
+    return Consent.ASK if person else Consent.IMPOSSIBLE
+
+
+def confirm(run: Run, shown: str, again: str, about: str) -> None:
+    """Shows the plan on stderr and obtains consent; raises CommandFailed (6). `again` is the command to repeat."""
+    decided = consent(yes=run.flags.yes, person=run.may_prompt())
+    if decided is Consent.ASK or not (run.machine or run.flags.quiet):
+        run.err.write(shown)
+    if decided is Consent.ASK:
+        run.err.write("Proceed? [y/N] ")
+        run.err.flush()
+        if run.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+        raise CommandFailed(ExitStatus.NOT_CONFIRMED, "E-NOT-CONFIRMED", "not confirmed; nothing changed", about=about)
+    if decided is Consent.IMPOSSIBLE:
+        raise CommandFailed(
+            ExitStatus.NOT_CONFIRMED,
+            "E-NOT-CONFIRMED",
+            "this changes the cluster and nobody is here to be asked; nothing changed",
+            hint=f"{again} --yes, or --dry-run to see the plan",
+            about=about,
+        )
+
+
+async def plan_then_commit(
+    run: Run, stage: msgspec.Struct, *, again: str, given: dict[str, Any], wait: bool = True
+) -> Answer:
+    """Stages, shows, asks, commits and follows. `given` holds `dry_run`, `reason` and `request_id` as flags.
+
+    Raises CommandFailed: 5 when the plan breaks a safety rule, 6 without consent, and whatever the cluster refuses.
+    """
+    plan, meta = await run.ask(stage, Plan)
+    if given["dry_run"] or not plan.changed:
+        return answer_of("Plan", plan, meta)
+    refuse_violations(plan, again)
+    confirm(run, plan_text(msgspec.to_builtins(plan), run.err_terminal), again, f"plan/{plan.id}")
+    return await commit(run, plan, wait=wait, reason=given["reason"], request_id=given["request_id"])
+
+
+async def commit(run: Run, plan: Plan, *, wait: bool, reason: str, request_id: str) -> Answer:
+    """Commits a plan that was agreed to and follows its operation; raises CommandFailed."""
+    order = CommitPlan(id=plan.id, reason=reason, request_id=request_id or plan.id)
+    operation, meta = await run.ask(order, Operation)
+    if not wait:
+        return answer_of("Operation", operation, meta)
+    return ended(*await follow_operation(run, operation, meta))
+
+
+def ended(operation: Operation, meta: Meta) -> Answer:
+    """An operation that is over: 15 when it did not reach its aim."""
+    status = ExitStatus.OK if operation.state == "done" else ExitStatus.FAILED
+    return answer_of("Operation", operation, meta, status)
+
+
+def refuse_violations(plan: Plan, again: str) -> None:
+    """Raises CommandFailed (5) for a plan that breaks a safety rule: it is never committed, with `--yes` either."""
+    if plan.violations:
+        raise CommandFailed(
+            ExitStatus.REFUSED,
+            "E-REFUSED",
+            f"{plan.verb} {plan.target} is refused\n" + "\n".join(f"  {text}" for text in plan.violations),
+            hint=f"{again} --dry-run",
+            about=plan.target,
+        )
+
+
+def spelled(*words: str) -> str:
+    """A command line that can be pasted."""
+    return shlex.join(("promovolvectl", *words))

@@ -1,0 +1,107 @@
+"""`creative create|list|show|approve`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from node.admin.protocol import (
+    ApproveCreative,
+    Approved,
+    CreateCreative,
+    CreativeList,
+    CreativeShow,
+    GetCreative,
+    GetCreatives,
+)
+from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, CreativeId
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.cli.values import size, web_url
+
+app = group("Creatives and their approval.")
+
+
+@leaf(
+    app,
+    "create",
+    does="Add a creative to a campaign; publishers approve it before it is served.",
+    changes=ADDS.format(what="creative"),
+    examples=(
+        "promovolvectl creative create cr-1 --campaign rail --asset-url https://cdn.example/a.png "
+        "--landing-url https://rail.example/ --size 728x90",
+        "promovolvectl creative create cr-2 --campaign rail --asset-url https://cdn.example/b.webp "
+        "--landing-url https://rail.example/ --size 300x250 --mime image/webp",
+    ),
+    exits=CREATES,
+)
+async def create(
+    run: Run,
+    creative: CreativeId,
+    campaign: Annotated[
+        str, typer.Option("--campaign", metavar="ID", show_default=False, help="Whose creative it is.")
+    ],
+    asset_url: Annotated[str, typer.Option("--asset-url", metavar="URL", show_default=False, help="The picture.")],
+    landing_url: Annotated[
+        str, typer.Option("--landing-url", metavar="URL", show_default=False, help="Where a click leads.")
+    ],
+    pixels: Annotated[str, typer.Option("--size", metavar="WxH", show_default=False, help="Its size in pixels.")],
+    mime: Annotated[str, typer.Option("--mime", metavar="TYPE", help="The picture's media type.")] = "image/png",
+) -> Answer:
+    width, height = size(pixels, "--size")
+    order = CreateCreative(
+        creative=creative,
+        campaign=campaign,
+        asset_url=web_url(asset_url, "--asset-url"),
+        landing_url=web_url(landing_url, "--landing-url"),
+        width=width,
+        height=height,
+        mime=mime,
+    )
+    return answer_of("CreativeShow", *await run.ask(order, CreativeShow))
+
+
+@leaf(
+    app,
+    "list",
+    does="Every creative and where it is approved.",
+    changes="Reads only.",
+    examples=("promovolvectl creative list", "promovolvectl creative list --campaign rail -o name"),
+)
+async def list_(
+    run: Run,
+    campaign: Annotated[
+        str, typer.Option("--campaign", metavar="ID", show_default=False, help="Only this campaign's.")
+    ] = "",
+) -> Answer:
+    return answer_of("CreativeList", *await run.ask(GetCreatives(campaign=campaign or None), CreativeList))
+
+
+@leaf(
+    app,
+    "show",
+    does="One creative.",
+    changes="Reads only.",
+    examples=("promovolvectl creative show cr-1", "promovolvectl creative show cr-1 -o json"),
+    exits=SHOWS,
+)
+async def show(run: Run, creative: CreativeId) -> Answer:
+    return answer_of("CreativeShow", *await run.ask(GetCreative(creative=creative), CreativeShow))
+
+
+@leaf(
+    app,
+    "approve",
+    does="Approve a creative for a site, in the publisher's name; from then on it may be served there.",
+    changes="Changes what may be served on the sites named. Without --site: every site where it waits.",
+    examples=("promovolvectl creative approve cr-1 --site example.com", "promovolvectl creative approve cr-1 -o json"),
+    exits=CREATES,
+)
+async def approve(
+    run: Run,
+    creative: CreativeId,
+    site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="Only this site.")] = "",
+) -> Answer:
+    return answer_of("Approved", *await run.ask(ApproveCreative(creative=creative, site=site), Approved))

@@ -1,0 +1,26 @@
+"""What the nouns of the ad business share: arguments, statuses of `create`, and what it says about itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from promovolvectl.client.exit_codes import ExitStatus
+
+CREATES: Final = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
+SHOWS: Final = (ExitStatus.NOT_FOUND,)
+ADDS: Final = (
+    "Adds one {what}; nothing else changes. The same again succeeds with changed: false; other values under a name "
+    "that is taken are a conflict (4)."
+)
+SiteId = Annotated[str, typer.Argument(metavar="SITE", show_default=False, help="The site's id.")]
+AdvertiserId = Annotated[str, typer.Argument(metavar="ADVERTISER", show_default=False, help="The advertiser's id.")]
+CampaignId = Annotated[str, typer.Argument(metavar="CAMPAIGN", show_default=False, help="The campaign's id.")]
+CreativeId = Annotated[str, typer.Argument(metavar="CREATIVE", show_default=False, help="The creative's id.")]
+Budget = Annotated[
+    str, typer.Option("--daily-budget", metavar="AMOUNT", show_default=False, help="At most this a day, such as 50.00.")
+]
+Title = Annotated[
+    str, typer.Option("--name", metavar="TEXT", show_default=False, help="A name for people; the id when absent.")
+]

@@ -1,0 +1,43 @@
+"""`down`."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.options import first_of
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.client import paths
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import load_file
+
+app = group("Drain and stop this machine's cluster.")
+_STOP_MS = 120_000
+
+
+@leaf(
+    app,
+    "down",
+    does="Drain and stop this machine's cluster.",
+    changes="Ends its processes. Data, keys and the profile stay, and 'up' brings it all back.",
+    examples=("promovolvectl down", "promovolvectl down --data /srv/promovolve -t 5m"),
+    exits=(ExitStatus.FAILED, ExitStatus.TIMED_OUT, ExitStatus.UNUSABLE_CONFIG, ExitStatus.LOCAL_FILE),
+    asks=False,
+)
+def down(
+    run: Run,
+    data: Annotated[
+        str, typer.Option("--data", metavar="DIR", show_default=False, help="Where its data lie, as for 'up'.")
+    ] = "",
+) -> Answer:
+    stop = importlib.import_module("promovolvectl.local.cluster").down
+    file = load_file(run.config)
+    name = first_of(run.profile_name, file.current, default="local")
+    saved = file.profiles[name].data if name in file.profiles else ""
+    folder = Path(first_of(data, run.env.get("PROMOVOLVECTL_DATA", ""), saved, default=str(paths.data_dir(name))))
+    return answer_of("Down", stop(folder, timeout_ms=run.timeout_ms(_STOP_MS), say=run.say), run.local_meta())

@@ -1,0 +1,133 @@
+"""`node list|show|drain|stop|start`."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from node.admin.protocol import Done, GetNode, GetNodes, NodeList, NodeShow, Plan, StageDrain, StopNode
+from promovolvectl.cli.confirm import confirm, plan_then_commit, refuse_violations, spelled
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.options import CHANGE, LONG
+from promovolvectl.cli.render import Answer, answer_of, plan_text
+from promovolvectl.cli.run import Run
+from promovolvectl.client import paths
+from promovolvectl.client.exit_codes import ExitStatus
+
+app = group("Nodes: list, show, drain, stop, start.")
+Name = Annotated[str, typer.Argument(metavar="NODE", show_default=False, help="The node's name.")]
+
+
+@leaf(
+    app,
+    "list",
+    does="Every node of the cluster with its roles, state and load.",
+    changes="Reads only.",
+    examples=("promovolvectl node list", "promovolvectl node list --filter status=up -o name"),
+)
+async def list_(run: Run) -> Answer:
+    return answer_of("NodeList", *await run.ask(GetNodes(), NodeList))
+
+
+@leaf(
+    app,
+    "show",
+    does="One node in depth: load, counters of what was not handled, and why it is not ready.",
+    changes="Reads only.",
+    examples=("promovolvectl node show node-1", "promovolvectl node show node-1 -o json --query counters"),
+    exits=(ExitStatus.NOT_FOUND,),
+)
+async def show(run: Run, name: Name) -> Answer:
+    return answer_of("NodeShow", *await run.ask(GetNode(node=name), NodeShow))
+
+
+@leaf(
+    app,
+    "drain",
+    does="Move everything off a node so that it can go without a lost message.",
+    changes="Changes where shards live. Loses nothing: entities move with their state, and messages wait for them.",
+    examples=(
+        "promovolvectl node drain node-3 --reason 'kernel update'",
+        "promovolvectl node drain node-3 --yes --timeout 10m -o json",
+    ),
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.REFUSED,
+        ExitStatus.NOT_CONFIRMED,
+        ExitStatus.NOT_ALLOWED,
+        ExitStatus.FAILED,
+    ),
+    flags=CHANGE + LONG,
+)
+async def drain(
+    run: Run,
+    name: Name,
+    force: Annotated[bool, typer.Option("--force", help="Drain although it is the last entity node.")] = False,
+    **given: Any,
+) -> Answer:
+    again = spelled("node", "drain", name, *(["--force"] if force else []))
+    return await plan_then_commit(run, StageDrain(node=name, force=force), again=again, given=given, wait=given["wait"])
+
+
+@leaf(
+    app,
+    "stop",
+    does="Stop a node's process, after its shards have moved elsewhere.",
+    changes="Changes where shards live and ends the process. State on disk stays; 'node start' brings it back.",
+    examples=("promovolvectl node stop node-3", "promovolvectl node stop node-3 --no-drain --yes"),
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.REFUSED,
+        ExitStatus.NOT_CONFIRMED,
+        ExitStatus.NOT_ALLOWED,
+    ),
+    flags=CHANGE,
+)
+async def stop(
+    run: Run,
+    name: Name,
+    no_drain: Annotated[
+        bool, typer.Option("--no-drain", help="Flush state and exit; others take its shards over.")
+    ] = False,
+    **given: Any,
+) -> Answer:
+    again = spelled("node", "stop", name, *(["--no-drain"] if no_drain else []))
+    if no_drain:
+        node, meta = await run.ask(GetNode(node=name), NodeShow)
+        plan = Plan(id="", verb="stop", target=name, base_version=0, moves=())
+        shown = f"STOP {name} without a drain: {node.node.shards} shards wait until others take them over\n"
+    else:
+        plan, meta = await run.ask(StageDrain(node=name), Plan)
+        shown = f"STOP {name} after its drain\n{plan_text(answer_of('Plan', plan, meta).payload, run.err_terminal)}"
+    if given["dry_run"]:
+        return answer_of("Plan", plan, meta)
+    refuse_violations(plan, again)
+    confirm(run, shown, again, f"node/{name}")
+    done, meta = await run.ask(StopNode(node=name, drain=not no_drain), Done, run.timeout_ms(60_000))
+    return Answer("NodeStop", {"node": name, "changed": done.changed, "message": done.message}, meta)
+
+
+@leaf(
+    app,
+    "start",
+    does="Start a stopped node of this machine's cluster.",
+    changes="Starts one process with the data it had. Does nothing when the node runs.",
+    examples=("promovolvectl node start node-3", "promovolvectl node start node-3 --data /srv/promovolve"),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNUSABLE_CONFIG, ExitStatus.LOCAL_FILE),
+    asks=False,
+)
+def start(
+    run: Run,
+    name: Name,
+    data: Annotated[
+        str, typer.Option("--data", metavar="DIR", show_default=False, help="The cluster's data directory.")
+    ] = "",
+) -> Answer:
+    start_node = importlib.import_module("promovolvectl.local").start_node
+    folder = Path(data or run.profile.data or paths.data_dir(run.profile.name or "local"))
+    started = start_node(folder, name, timeout_ms=run.timeout_ms(60_000), say=run.say)
+    return answer_of("NodeStart", started, run.local_meta())

@@ -1,0 +1,75 @@
+"""`replay start|show|coverage`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from node.admin.protocol import Coverage, GetCoverage, GetReplay, Replay, StartReplay
+from promovolvectl.cli.follow import follow_replay
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.options import CHANGE
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
+from promovolvectl.client.exit_codes import ExitStatus
+
+app = group("Rebuild the ServeIndex from durable state; coverage.")
+Sites = Annotated[
+    list[str] | None, typer.Option("--site", metavar="SITE", show_default=False, help="This site; repeatable.")
+]
+# A replay rebuilds derived data from what is stored: it has no plan, and asking for it twice does no harm.
+_FLAGS = tuple(flag for flag in CHANGE if flag[0] != "dry_run")
+
+
+@leaf(
+    app,
+    "start",
+    does="Run the auctions of all fresh classifications again, so that empty slots fill.",
+    changes="Rebuilds ServeIndex entries, which are derived data. Classifications, approvals and budgets stay.",
+    examples=("promovolvectl replay start --all --wait", "promovolvectl replay start --site example.com --wait"),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.FAILED),
+    flags=_FLAGS,
+)
+async def start(
+    run: Run,
+    site: Sites = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every site.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--detach", help="Wait for its end (default), or return its id.")] = True,
+    **given: Any,
+) -> Answer:
+    if bool(site) == all_:
+        raise usage("--site, --all", "say which sites, or --all", "promovolvectl replay start --all --wait")
+    order = StartReplay(sites=tuple(site or ()), reason=given["reason"], request_id=given["request_id"])
+    replay, meta = await run.ask(order, Replay)
+    if wait:
+        replay, meta = await follow_replay(run, replay, meta)
+    failed = replay.state in ("failed", "cancelled")
+    return answer_of("Replay", replay, meta, ExitStatus.FAILED if failed else ExitStatus.OK)
+
+
+@leaf(
+    app,
+    "show",
+    does="One replay: how far it is, and what it did to coverage.",
+    changes="Reads only.",
+    examples=("promovolvectl replay show r-1", "promovolvectl replay show r-1 -o value --query state"),
+    exits=(ExitStatus.NOT_FOUND,),
+)
+async def show(
+    run: Run, identity: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The replay's id.")]
+) -> Answer:
+    return answer_of("Replay", *await run.ask(GetReplay(id=identity), Replay))
+
+
+@leaf(
+    app,
+    "coverage",
+    does="How many slots of fresh pages have candidates, and why the others have none.",
+    changes="Reads only.",
+    examples=("promovolvectl replay coverage", "promovolvectl replay coverage --site example.com -o json"),
+    exits=(ExitStatus.NOT_FOUND,),
+)
+async def coverage(run: Run, site: Sites = None) -> Answer:
+    return answer_of("Coverage", *await run.ask(GetCoverage(sites=tuple(site or ())), Coverage))

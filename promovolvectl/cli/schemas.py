@@ -1,0 +1,116 @@
+"""The JSON Schema of every kind of answer: the envelope's fields and the reply type's, generated from the types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from node.admin import protocol
+from promovolvectl.cli.render import API_VERSION
+from promovolvectl.client import kinds
+
+TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "AdvertiserList": protocol.AdvertiserList,
+    "AdvertiserShow": protocol.AdvertiserShow,
+    "Approved": protocol.Approved,
+    "CampaignList": protocol.CampaignList,
+    "CampaignShow": protocol.CampaignShow,
+    "Classification": protocol.ClassificationShow,
+    "ClusterStatus": protocol.ClusterStatus,
+    "Completion": kinds.Completion,
+    "Coverage": protocol.Coverage,
+    "CreativeList": protocol.CreativeList,
+    "CreativeShow": protocol.CreativeShow,
+    "Down": kinds.Down,
+    "ErrorCode": kinds.ErrorCode,
+    "ErrorCodeList": kinds.ErrorCodeList,
+    "Health": protocol.Health,
+    "NodeList": protocol.NodeList,
+    "NodeShow": protocol.NodeShow,
+    "NodeStart": kinds.NodeStart,
+    "NodeStop": kinds.NodeStop,
+    "Operation": protocol.Operation,
+    "PageList": protocol.PageList,
+    "Plan": protocol.Plan,
+    "Replay": protocol.Replay,
+    "SchemaList": kinds.SchemaList,
+    "ServeExplanation": protocol.ServeExplanation,
+    "ServeIndexEntry": protocol.ServeIndexEntry,
+    "ServeIndexMaps": protocol.ServeIndexMaps,
+    "ShardList": protocol.ShardList,
+    "ShardPlace": protocol.ShardPlace,
+    "SiteList": protocol.SiteList,
+    "SiteShow": protocol.SiteShow,
+    "Up": kinds.Up,
+    "Version": kinds.Version,
+    "Wait": kinds.Wait,
+}
+ERROR: Final = "Error"
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def names() -> list[str]:
+    """Every kind that has a schema."""
+    return sorted((*TYPES, ERROR))
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """The schema of a kind's document as `-o json` prints it; raises KeyError."""
+    if kind == ERROR:
+        return _error()
+    cls = TYPES[kind]
+    _, components = msgspec.json.schema_components((cls, protocol.Meta), ref_template="#/$defs/{name}")
+    payload = components.pop(cls.__name__)["properties"]
+    components.pop("Meta")
+    properties: dict[str, Any] = {**_around(kind), **{name: _plain(field) for name, field in payload.items()}}
+    return {
+        "$schema": _DRAFT,
+        "title": kind,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "$defs": {name: _complete(components[name]) for name in sorted(components)},
+    }
+
+
+def _around(kind: str) -> dict[str, Any]:
+    text = {"type": "string"}
+    return {
+        "api_version": {"const": API_VERSION},
+        "kind": {"const": kind},
+        "cluster": {"type": "object", "properties": {"name": text, "id": text}, "required": ["name", "id"]},
+        "observed_at": {"type": "string", "format": "date-time"},
+        "observed_by": text,
+        "complete": {"type": "boolean"},
+        "missing": {"type": "array", "items": {"$ref": "#/$defs/Missing"}},
+        "warnings": {"type": "array", "items": {"$ref": "#/$defs/Warned"}},
+    }
+
+
+def _complete(component: dict[str, Any]) -> dict[str, Any]:
+    """A type's schema with every field required: defaults are for readers of older messages, output has them all."""
+    if "properties" not in component:
+        return component
+    fields = {name: _plain(field) for name, field in component["properties"].items()}
+    kept = {key: value for key, value in component.items() if key != "description"}
+    return {**kept, "properties": fields, "required": list(fields)}
+
+
+def _plain(field: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in field.items() if key != "default"}
+
+
+def _error() -> dict[str, Any]:
+    text = {"type": "string"}
+    properties = {
+        "kind": {"const": ERROR},
+        "code": {"type": "string", "pattern": "^E-[A-Z0-9-]+$"},
+        "exit": {"type": "integer", "minimum": 1},
+        "message": text,
+        "hint": text,
+        "object": text,
+        "operation": text,
+    }
+    return {"$schema": _DRAFT, "title": ERROR, "type": "object", "properties": properties, "required": list(properties)}

@@ -1,0 +1,59 @@
+"""`serve explain`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from node.admin.protocol import GetExplanation, ServeExplanation
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+app = group("Why an ad was served, or none.")
+
+
+@leaf(
+    app,
+    "explain",
+    does="Why an ad was served, or none: every candidate with its score and what became of it.",
+    changes="Reads only.",
+    examples=(
+        "promovolvectl serve explain 'example.com|top'",
+        "promovolvectl serve explain --site example.com --slot top",
+    ),
+    exits=(ExitStatus.NOT_FOUND,),
+)
+async def explain(
+    run: Run,
+    target: Annotated[
+        str,
+        typer.Argument(metavar="[REQUEST_ID|SITE|'SITE|SLOT']", show_default=False, help="Whose newest decision."),
+    ] = "",
+    site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="The site.")] = "",
+    slot: Annotated[str, typer.Option("--slot", metavar="SLOT", show_default=False, help="Only this slot.")] = "",
+    page: Annotated[str, typer.Option("--page", metavar="URL", show_default=False, help="Only this page.")] = "",
+) -> Answer:
+    if bool(target) == bool(site):
+        raise usage("TARGET, --site", "name a request id or a site", "promovolvectl serve explain 'example.com|top'")
+    if site:
+        return await _ask(run, GetExplanation(site=site, slot=slot, page=page))
+    name, bar, part = target.partition("|")
+    if bar:
+        return await _ask(run, GetExplanation(site=name, slot=slot or part, page=page))
+    if slot or page:
+        return await _ask(run, GetExplanation(site=target, slot=slot, page=page))
+    try:
+        return await _ask(run, GetExplanation(request_id=target))
+    except CommandFailed as failed:
+        if failed.status is not ExitStatus.NOT_FOUND:
+            raise
+    return await _ask(run, GetExplanation(site=target))
+
+
+async def _ask(run: Run, params: GetExplanation) -> Answer:
+    return answer_of("ServeExplanation", *await run.ask(params, ServeExplanation))

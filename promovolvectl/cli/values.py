@@ -1,0 +1,71 @@
+"""What people type as flags' values, checked before anything is sent; every error names the flag and exits 2."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from node.admin.protocol import Slot
+from node.core import limits
+from promovolvectl.cli.select import usage
+
+_MONEY: Final = re.compile(r"\d{1,10}(\.\d{1,6})?")
+_SIZE: Final = re.compile(r"(\d{1,5})x(\d{1,5})")
+_MICROS: Final = 1_000_000
+
+
+def money(text: str, flag: str, *, zero: bool = False) -> str:
+    """A decimal amount such as `12.50`, as it was typed; raises CommandFailed (2). `zero` allows nothing at all."""
+    if not _MONEY.fullmatch(text):
+        raise usage(flag, f"{text!r} is not an amount such as 12.50", f"{flag} 12.50")
+    whole, _, rest = text.partition(".")
+    micros = int(whole) * _MICROS + int(rest.ljust(6, "0") or 0)
+    if micros > limits.money_micros_max:
+        raise usage(flag, f"{text!r} is more than {limits.money_micros_max // _MICROS}", f"{flag} 12.50")
+    if micros == 0 and not zero:
+        raise usage(flag, "it must be more than zero", f"{flag} 12.50")
+    return text
+
+
+def size(text: str, flag: str) -> tuple[int, int]:
+    """`728x90`; raises CommandFailed (2)."""
+    found = _SIZE.fullmatch(text)
+    if found is None or not int(found[1]) or not int(found[2]):
+        raise usage(flag, f"{text!r} is not WIDTHxHEIGHT in pixels", f"{flag} 728x90")
+    return int(found[1]), int(found[2])
+
+
+def slot(text: str, flag: str = "--slot") -> Slot:
+    """`top:728x90`; raises CommandFailed (2)."""
+    name, colon, pixels = text.rpartition(":")
+    if not colon or not name:
+        raise usage(flag, f"{text!r} is not NAME:WIDTHxHEIGHT", f"{flag} top:728x90")
+    width, height = size(pixels, flag)
+    return Slot(slot=name, width=width, height=height)
+
+
+def slots(texts: list[str]) -> tuple[Slot, ...]:
+    """All slots of a site, none twice; raises CommandFailed (2)."""
+    found = tuple(slot(text) for text in texts)
+    names = [item.slot for item in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise usage("--slot", f"{twice!r} is given twice", "--slot top:728x90 --slot side:300x250")
+    return found
+
+
+def web_url(text: str, flag: str) -> str:
+    """An http or https URL without credentials; raises CommandFailed (2)."""
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+    except ValueError as error:
+        raise usage(flag, f"{text!r} is not a URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise usage(flag, f"{text!r} is not an http or https URL", f"{flag} https://example.com/")
+    if "@" in parts.netloc:
+        raise usage(flag, "a URL with a name or password in it is not used", f"{flag} https://{host}/")
+    if len(text) > limits.url_chars_max:
+        raise usage(flag, f"the URL is longer than {limits.url_chars_max} characters")
+    return text

@@ -1,0 +1,103 @@
+"""`cluster watch`: what the cluster pushes, a line each, without asking again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+
+from node.admin.protocol import AdminEvent, StatusPush
+from promovolvectl.cli.run import Run
+from promovolvectl.cli.text import visible
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+_HEARTBEAT_S: Final = 15.0
+_LOST: Final = "E-LOST"
+Push = StatusPush | AdminEvent | None
+
+
+async def watched(run: Run) -> ExitStatus:
+    """Writes pushes until `--limit` lines, `--timeout` or a signal; raises CommandFailed (8) when nobody is left."""
+    limit = run.flags.limit
+    until = time.monotonic() + run.timeout_ms() / 1000 if run.flags.timeout else None
+    written = 0
+    first = True
+    async for push in _pushes(run, until):
+        line = _document(push, first=first) if run.machine else _line(push)
+        first = first and not isinstance(push, StatusPush)
+        if not line:
+            continue
+        run.out.write(f"---\n{_yaml(line)}" if run.format == "yaml" else f"{line}\n")
+        run.out.flush()
+        written += 1
+        if limit and written >= limit:
+            break
+    return ExitStatus.OK
+
+
+async def _pushes(run: Run, until: float | None) -> AsyncIterator[Push]:
+    """Pushes, None for each heartbeat that is due; a lost connection is said as a gap and another node is asked."""
+    while until is None or time.monotonic() < until:
+        stream = run.client.subscribe()
+        upcoming: asyncio.Task[StatusPush | AdminEvent] | None = None
+        try:
+            while until is None or time.monotonic() < until:
+                upcoming = upcoming or asyncio.ensure_future(anext(stream))
+                left = _HEARTBEAT_S if until is None else min(_HEARTBEAT_S, until - time.monotonic())
+                done, _ = await asyncio.wait({upcoming}, timeout=max(0.0, left))
+                if done:
+                    push = upcoming.result()
+                    upcoming = None
+                    yield push
+                elif until is None or time.monotonic() < until:
+                    yield None
+        except CommandFailed as failed:
+            if failed.code != _LOST:
+                raise
+            at = run.local_meta().observed_at
+            yield AdminEvent(at=at, topic="client.gap", object="", text=failed.message, gap=1)
+        finally:
+            if upcoming is not None:
+                upcoming.cancel()
+                await asyncio.wait({upcoming})
+
+
+def _document(push: Push, *, first: bool) -> str:
+    """`type` is snapshot, changed, event, gap or heartbeat."""
+    found: dict[str, Any]
+    match push:
+        case None:
+            found = {"type": "heartbeat"}
+        case StatusPush():
+            found = {"type": "snapshot" if first else "changed", "object": msgspec.to_builtins(push)}
+        case AdminEvent():
+            found = {"type": "gap" if push.gap else "event", "object": msgspec.to_builtins(push)}
+    return json.dumps(found)
+
+
+def _line(push: Push) -> str:
+    match push:
+        case None:
+            return ""
+        case StatusPush():
+            status = push.status
+            up = sum(1 for node in status.nodes if node.status == "up")
+            return visible(
+                f"{push.meta.observed_at}  {'converged' if status.converged else 'not converged'}  "
+                f"nodes {up}/{len(status.nodes)}  shards {status.shards.allocated}/{status.shards.total}  "
+                f"coverage {status.coverage.ratio:.3f}  {len(status.faults)} faults"
+            )
+        case AdminEvent():
+            return visible(f"{push.at}  {push.topic}  {push.object}  {push.text}")
+
+
+def _yaml(document: str) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(json.loads(document), sort_keys=False, width=float("inf"))
+    return text

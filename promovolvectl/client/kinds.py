@@ -1,0 +1,94 @@
+"""Answers that are ours rather than a node's: what `up`, `down`, `wait` and the like report.
+
+They stand beside the protocol's replies: the same renderer shows them and the same schemas describe them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class UpNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One process that `up` started, or found running."""
+
+    name: str
+    roles: tuple[str, ...]
+    admin: str
+    http: str | None = None
+    pid: int = 0
+
+
+class Up(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster of this machine. `http`: base URL of one node with the api role; `changed` false: it ran already."""
+
+    data: str
+    http: str
+    nodes: tuple[UpNode, ...]
+    demo: bool
+    changed: bool = True
+
+
+class Down(msgspec.Struct, frozen=True, kw_only=True):
+    """`stopped` names the nodes that were stopped; none when nothing ran."""
+
+    data: str
+    stopped: tuple[str, ...]
+    changed: bool
+
+
+class NodeStart(msgspec.Struct, frozen=True, kw_only=True):
+    """`changed` false: it ran already."""
+
+    node: str
+    changed: bool
+    pid: int
+    log: str
+
+
+class NodeStop(msgspec.Struct, frozen=True, kw_only=True):
+    node: str
+    changed: bool
+    message: str = ""
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was waited for and what was found instead of, or as, it."""
+
+    condition: str
+    holds: bool
+    found: str
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...]
+    elapsed_s: float
+
+
+class ErrorCode(msgspec.Struct, frozen=True, kw_only=True):
+    code: str
+    exit: int
+    meaning: str
+    help: str = ""
+
+
+class ErrorCodeList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[ErrorCode, ...]
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True):
+    version: str
+    protocol: str
+    python: str
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    shell: str
+    script: str
+
+
+class SchemaName(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+
+
+class SchemaList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[SchemaName, ...]
