@@ -8,16 +8,26 @@ what its directory remembers, and only then read.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from node.core.errors import OperatingError
+from node.store.pagewalk import missing_page
 
 DATA_NAME: Final = "data.mdb"
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Header(NamedTuple):
+    """What a data file's header says of its length."""
+
+    last_page: int
+    page_bytes: int
 
 
 def boot_id() -> str:
@@ -57,11 +67,33 @@ def missing_data(path: Path) -> str:
     return ""
 
 
-def truncation(path: Path, last_page: int, page_bytes: int) -> str:
-    """What is wrong with a data file that is shorter than its own header says, or nothing."""
+def truncation(path: Path, header: Callable[[], Header], locked: Callable[[], AbstractContextManager[object]]) -> str:
+    """What is wrong with a data file that lacks some of its pages, or nothing.
+
+    `header` reads last page number and page size, `locked` holds the file's write lock. A whole file that is shorter
+    than its header says (see `pagewalk`) is lengthened, so that the walk is rarely needed twice. Raises OSError.
+    """
     file = path / DATA_NAME
-    size, needed = file.stat().st_size, (last_page + 1) * page_bytes
-    return f"{file} has {size} bytes, its header says {needed}" if size < needed else ""
+    if not is_short(path, header()):
+        return ""
+    with locked():
+        missing = missing_page(file, header().page_bytes)
+        if missing:
+            return f"{missing}; its header says {header().last_page + 1}"
+        lengthen(path, header())
+    return ""
+
+
+def lengthen(path: Path, header: Header) -> None:
+    """Makes a whole file as long as its header says. Only under the write lock: another's pages could be behind the
+    end by now. Raises OSError."""
+    if is_short(path, header):
+        os.truncate(path / DATA_NAME, (header.last_page + 1) * header.page_bytes)
+
+
+def is_short(path: Path, header: Header) -> bool:
+    """Whether a file is shorter than its header says."""
+    return (path / DATA_NAME).stat().st_size < (header.last_page + 1) * header.page_bytes
 
 
 def read_note(path: Path, name: str, shape: type[T]) -> T | None:

@@ -10,6 +10,7 @@ before the transaction begins. `writemap` is never used: a full disk would kill 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -135,6 +136,7 @@ class LmdbStore:
             raise
         except lmdb.Error as error:
             raise _CommitFailedError(error, definite=self._still_sound()) from error
+        keep_length(self._env, self._path)
         return answers
 
     def _still_sound(self) -> bool:
@@ -175,6 +177,20 @@ class LmdbStore:
     @staticmethod
     def _failed(batch: Sequence[port.Request], code: str, message: str, *, definite: bool) -> list[port.Answer]:
         return [port.StoreFailed(code, message, definite or isinstance(request, READS)) for request in batch]
+
+
+def header(env: lmdb.Environment) -> datafile.Header:
+    """What the file's header says of its length; reads the header page only."""
+    return datafile.Header(env.info()["last_pgno"], env.stat()["psize"])
+
+
+def keep_length(env: lmdb.Environment, path: Path) -> None:
+    """After a commit: lengthens a file that it left shorter than its header says, which would look truncated."""
+    # A failure changes nothing of the commit, and the next open walks the file.
+    with contextlib.suppress(OSError, lmdb.Error):
+        if datafile.is_short(path, header(env)):
+            with env.begin(write=True):
+                datafile.lengthen(path, header(env))
 
 
 class _Table:
@@ -237,9 +253,9 @@ def _open_databases(
     env: lmdb.Environment, path: Path, known: port.Identity | None
 ) -> tuple[lmdb._Database, lmdb._Database]:
     """Opens or makes the two databases and checks the format record: made with the file, never later."""
-    short = datafile.truncation(path, env.info()["last_pgno"], env.stat()["psize"])
-    if short:
-        raise _damaged(short)
+    truncated = datafile.truncation(path, lambda: header(env), lambda: env.begin(write=True))
+    if truncated:
+        raise _damaged(truncated)
     env.reader_check()
     fresh = env.stat()["entries"] == 0
     if fresh and known is not None:

@@ -25,6 +25,7 @@ from node.core.clock import Clock
 from node.core.errors import OperatingError
 from node.core.hashing import MAP_COUNT
 from node.store import datafile
+from node.store.lmdb import header, keep_length
 from node.store.record import RecordDamaged, RecordTooNew, seal, unseal
 from node.store.replica_codec import (
     CHUNK_COUNT,
@@ -198,6 +199,7 @@ class LmdbReplica:
             raise OperatingError(
                 "E-REPLICA-DISK", message, definite=self._still_sound(), hint="make room on the disk, check its health"
             ) from error
+        keep_length(self._env, self._path)
 
     def _still_sound(self) -> bool:
         """LMDB condemns an environment whose header could not be written; only then may a commit have happened."""
@@ -283,9 +285,9 @@ def _open_env(
 
 
 def _examine(env: lmdb.Environment, path: Path, wanted: ReplicaIdentity, *, known: bool) -> Opening:
-    short = datafile.truncation(path, env.info()["last_pgno"], env.stat()["psize"])
-    if short:
-        raise Damage(short)
+    truncated = datafile.truncation(path, lambda: header(env), lambda: env.begin(write=True))
+    if truncated:
+        raise Damage(truncated)
     env.reader_check()
     if env.stat()["entries"] == 0:
         if known:

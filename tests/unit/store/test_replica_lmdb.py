@@ -218,7 +218,7 @@ def test_a_flipped_bit_is_never_returned_until_it_is_written_again(open_: Open) 
     replica, opening = open_()
     assert opening == Opening("reused")
     assert get(replica, "s42|a") is None
-    assert [one.key for one in replica.scan(map_of("s42|a"), leaf_of("s42|a"))] == []
+    assert "s42|a" not in {one.key for one in replica.scan(map_of("s42|a"), leaf_of("s42|a"))}
     assert len(replica.scan_all("", 500)) == 199
     assert get(replica, "s43|a") == entry("s43|a", b"body 43 " * 200)
     assert (replica.damaged, replica.damaged_reads) == ({"s42|a"}, 3)
