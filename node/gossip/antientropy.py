@@ -123,7 +123,11 @@ class AntiEntropy:
         fresh = [peer for peer in peers if peer not in self._hurried and peer != busy_with]
         if fresh:
             self._hurried.extend(fresh)
-            self._next_ns = min(self._next_ns, now_ns + self._settings.catchup_ns)
+            self.soon(now_ns)
+
+    def soon(self, now_ns: int) -> None:
+        """There is something to find: don't wait for the interval."""
+        self._next_ns = min(self._next_ns, now_ns + self._settings.catchup_ns)
 
     def tick(self, now_ns: int, wall_ms: int) -> list[Send]:
         again, given_up = self._wants.retry(now_ns, self._still_missing)

@@ -1,4 +1,4 @@
-"""Deltas: what this node wrote, numbered, on its way to every peer; and the numbers of what came from others.
+"""Deltas: what this node wrote, numbered, on its way to every peer.
 
 A stream is one start of one node: its writes are numbered from 1 under a random stream id, so that a restart is never
 taken for a continuation. A peer acknowledges the highest number up to which it has everything and names the gap behind
@@ -10,7 +10,7 @@ is brought up by comparison (`node.gossip.antientropy`).
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from node.core import limits
 from node.gossip.lag import PeerLag, lag_of
@@ -22,10 +22,11 @@ from node.store.replica_port import ReplicaEntry
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One write in the log; `size` in bytes, `at_ns` when it was made."""
+    """One write in the log; `size` in bytes, `total` that of all writes up to it, `at_ns` when it was made."""
 
     entry: WireEntry
     size: int
+    total: int
     at_ns: int
 
 
@@ -35,21 +36,26 @@ class DeltaLog:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._items: list[Logged] = []
+        self._gone_total = 0
         self.first = 1
-        self.bytes = 0
 
     @property
     def head(self) -> int:
         """The number of the last write, 0 before the first."""
         return self.first + len(self._items) - 1
 
+    @property
+    def bytes(self) -> int:
+        """The size of the writes that are here."""
+        return self._total(self.head) - self._gone_total
+
     def append(self, entry: ReplicaEntry, now_ns: int) -> None:
         """Adds a write; the oldest ones go when there is no room."""
-        self._items.append(Logged(to_wire(entry), size_of(entry), now_ns))
-        self.bytes += self._items[-1].size
-        gone, freed = 0, 0
-        while self.bytes - freed > self._bytes_max and gone < len(self._items) - 1:
-            freed += self._items[gone].size
+        size = size_of(entry)
+        total = self._total(self.head) + size
+        self._items.append(Logged(to_wire(entry), size, total, now_ns))
+        gone = 0
+        while total - self._total(self.first - 1 + gone) > self._bytes_max and gone < len(self._items) - 1:
             gone += 1
         if gone:
             self.trim(self.first + gone - 1)
@@ -57,9 +63,14 @@ class DeltaLog:
     def trim(self, upto: int) -> None:
         """Forgets writes up to a number."""
         count = min(max(0, upto - self.first + 1), len(self._items))
-        self.bytes -= sum(item.size for item in self._items[:count])
-        del self._items[:count]
-        self.first += count
+        if count:
+            self._gone_total = self._items[count - 1].total
+            del self._items[:count]
+            self.first += count
+
+    def between(self, after: int, upto: int) -> int:
+        """The size of the writes behind `after` up to `upto`."""
+        return self._total(upto) - self._total(after)
 
     def oldest_ns(self, default_ns: int) -> int:
         """When the oldest write that is still here was made."""
@@ -67,6 +78,9 @@ class DeltaLog:
 
     def at(self, number: int) -> Logged:
         return self._items[number - self.first]
+
+    def _total(self, number: int) -> int:
+        return self._items[number - self.first].total if number >= self.first else self._gone_total
 
     def batch(self, after: int, bytes_max: int, records_max: int) -> list[Logged]:
         """Writes behind `after`, as many as one message may carry: at least one, if there is one."""
@@ -93,7 +107,6 @@ class Feed:
     acked: int
     sent: int
     present: bool = True
-    in_flight_bytes: int = 0
     moved_ns: int = 0
     gap_after: int | None = None
     gap_ns: int = 0
@@ -103,7 +116,6 @@ class Feed:
 
     def rewind(self, now_ns: int) -> None:
         self.sent = self.acked
-        self.in_flight_bytes = 0
         self.moved_ns = now_ns
 
 
@@ -182,11 +194,8 @@ class DeltaSender:
             self.counters["acks_ignored"] += 1
             return []
         if ack.upto > feed.acked:
-            for number in range(max(feed.acked + 1, self.log.first), min(ack.upto, feed.sent) + 1):
-                feed.in_flight_bytes -= self.log.at(number).size
             feed.acked = ack.upto
-            if ack.upto >= feed.sent:
-                feed.sent, feed.in_flight_bytes = ack.upto, 0
+            feed.sent = max(feed.sent, ack.upto)
             feed.moved_ns = now_ns
             self._trim(now_ns)
         if ack.gap_to > ack.upto == feed.acked and self._may_fill(feed, now_ns):
@@ -235,14 +244,13 @@ class DeltaSender:
         if feed.sent == feed.acked:
             feed.moved_ns = now_ns
         while feed.sent < self.log.head:
-            room_bytes = limits.replica_in_flight_bytes_max - feed.in_flight_bytes
+            room_bytes = limits.replica_in_flight_bytes_max - self.log.between(feed.acked, feed.sent)
             room_records = limits.replica_records_max - (feed.sent - feed.acked)
             if room_bytes <= 0 or room_records <= 0:
                 break
             batch = self.log.batch(feed.sent, limits.delta_batch_bytes, room_records)
             sends.append(self._delta(feed, feed.sent, batch))
             feed.sent += len(batch)
-            feed.in_flight_bytes += sum(item.size for item in batch)
         return sends
 
     def _trim(self, now_ns: int) -> None:
@@ -264,54 +272,3 @@ class DeltaSender:
             feed.missed_at_ns = now_ns
             feed.acked = last_gone
             feed.sent = max(feed.sent, last_gone)
-            feed.in_flight_bytes = sum(self.log.at(n).size for n in range(self.log.first, feed.sent + 1))
-
-
-@dataclass(slots=True)
-class Arrived:
-    """What came of one peer's stream: everything up to `upto`, and these ranges behind a gap."""
-
-    stream: int
-    upto: int
-    ahead: list[tuple[int, int]] = field(default_factory=list)
-
-    def advance(self, upto: int) -> None:
-        """Everything up to a number is there, and what was ahead and now adjoins."""
-        self.upto = max(self.upto, upto)
-        while self.ahead and self.ahead[0][0] <= self.upto + 1:
-            self.upto = max(self.upto, self.ahead.pop(0)[1])
-
-    def add(self, first: int, last: int) -> None:
-        """A range behind a gap is there; ranges that touch become one."""
-        ranges: list[tuple[int, int]] = []
-        for low, high in sorted([*self.ahead, (first, last)]):
-            if ranges and low <= ranges[-1][1] + 1:
-                ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
-            else:
-                ranges.append((low, high))
-        self.ahead = ranges[: limits.replica_ranges_ahead_max]
-
-
-class DeltaReceiver:
-    """The receiving half: which numbers of which stream of each peer have arrived."""
-
-    def __init__(self) -> None:
-        self.counters: Counter[str] = Counter()
-        self._arrived: dict[str, Arrived] = {}
-
-    def receive(self, sender: str, delta: Delta) -> tuple[tuple[WireEntry, ...], DeltaAck]:
-        """The entries of a batch that may be new, and the acknowledgement to send."""
-        arrived = self._arrived.get(sender)
-        if arrived is None or arrived.stream != delta.stream:
-            arrived = self._arrived[sender] = Arrived(delta.stream, delta.since)
-        arrived.advance(delta.since)
-        last = delta.first + len(delta.entries) - 1
-        if delta.first > arrived.upto + 1:
-            self.counters["delta_gaps"] += 1
-            arrived.add(delta.first, last)
-            fresh = delta.entries
-        else:
-            fresh = delta.entries[arrived.upto + 1 - delta.first :]
-            arrived.advance(last)
-        gap_to = arrived.ahead[0][0] - 1 if arrived.ahead else 0
-        return fresh, DeltaAck(delta.stream, arrived.upto, gap_to)

@@ -66,7 +66,14 @@ class Committed:
     error: str = ""
 
 
-Event = Tick | Received | PeersChanged | Committed
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """The store found these keys' entries damaged and keeps them from sight: they are to come from a peer."""
+
+    keys: frozenset[str]
+
+
+Event = Tick | Received | PeersChanged | Committed | Damaged
 
 
 # ---- effects

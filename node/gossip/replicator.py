@@ -8,6 +8,7 @@ What the driver owes:
 - carry out the effects in their order. `Send` may be lost, doubled or overtaken. For `Commit` call `store.commit` in a
   worker thread and step `Committed` with its token whatever came of it; it is the only use of the store outside this
   object, and there is one at a time;
+- step `Damaged` with the keys that the store reports as such, when they become more;
 - nothing has to be durable before anything is sent: puts are accepted, not durable (I2), and what a crash loses of
   them comes back from peers by comparison. A removal is committed at once; who needs it durable waits for the commit.
 
@@ -22,18 +23,20 @@ from typing import NamedTuple, assert_never
 
 from node.core import limits
 from node.core.errors import BadInput, OperatingError
-from node.core.hashing import MAP_COUNT
+from node.core.hashing import MAP_COUNT, leaf_of, map_of
 from node.core.hlc import COUNTER_BITS, Hlc
 from node.core.rng import Rng
 from node.gossip.antientropy import AntiEntropy
 from node.gossip.contents import Contents
-from node.gossip.deltalog import DeltaReceiver, DeltaSender
+from node.gossip.deltalog import DeltaSender
+from node.gossip.deltareceiver import DeltaReceiver
 from node.gossip.lag import PeerLag
 from node.gossip.lww import defect_of, expired, lapsed_at
 from node.gossip.replica_io import (
     Applied,
     Commit,
     Committed,
+    Damaged,
     Effect,
     Event,
     Fault,
@@ -229,6 +232,10 @@ class Replicator:
                 effects.extend(self._antientropy.tick(now_ns, wall_ms))
             case Committed():
                 effects.extend(self._committed(event, now_ns))
+            case Damaged(keys):
+                for place in {(map_of(key), leaf_of(key)) for key in keys}:
+                    self._contents.leaf_entries(place)
+                self._antientropy.soon(now_ns)
             case _:
                 assert_never(event)
         self._antientropy.hurry(self._sender.missing_peers(), now_ns)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from node.core import limits
 from node.core.clock import MS, SECOND
-from node.gossip.deltalog import DeltaLog, DeltaReceiver, DeltaSender
+from node.gossip.deltalog import DeltaLog, DeltaSender
+from node.gossip.deltareceiver import DeltaReceiver
 from node.gossip.lag import PeerLag
 from node.gossip.lww import ENTRY_OVERHEAD_BYTES
 from node.gossip.replica_io import ReplicationSettings

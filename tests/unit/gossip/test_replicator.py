@@ -10,12 +10,14 @@ from replica_world import WALL_MS, FlakyReplica, World, new_store
 from node.core import limits
 from node.core.clock import MS, SECOND
 from node.core.errors import BadInput, OperatingError
+from node.core.hashing import leaf_of, map_of
 from node.core.hlc import COUNTER_BITS, hlc_wall_ms
 from node.gossip.lag import PeerLag
 from node.gossip.replica_io import (
     Applied,
     Commit,
     Committed,
+    Damaged,
     Fault,
     FaultCleared,
     PeersChanged,
@@ -271,6 +273,19 @@ def test_replicas_that_differ_by_collection_alone_agree_without_moving_an_entry(
     began = dict(world.sent)
     world.run(10_000)
     assert {name for name in world.sent if world.sent[name] != began[name]} == {"replica.digests", "replica.leaves"}
+
+
+def test_an_entry_that_the_disk_damaged_comes_back_from_a_peer():
+    world = World(2)
+    world.run(500)
+    world.put("n0", "s|k", b"v")
+    world.run(1_000)
+    host = world.hosts["n0"]
+    del host.store._leaves[map_of("s|k"), leaf_of("s|k")]["s|k"]
+    assert world.get("n0", "s|k") is None
+    world.step(host, Damaged(frozenset({"s|k"})))
+    assert world.until(lambda: world.get("n0", "s|k") == b"v", 500) <= 200
+    assert world.agree()
 
 
 def test_a_lapsed_entry_that_comes_late_is_not_taken_in():
