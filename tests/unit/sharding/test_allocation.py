@@ -28,6 +28,7 @@ def rows_of(homes: dict[int, NodeId]) -> list[ShardRow]:
 
 
 @given(nodes_st)
+@settings(deadline=None)
 def test_every_shard_is_placed_on_a_target_within_its_fair_share(nodes: list[EntityNode]) -> None:
     homes = place(EMPTY, {}, nodes, SHARDS)
     assert set(homes) == set(range(SHARDS))
@@ -41,6 +42,7 @@ def test_every_shard_is_placed_on_a_target_within_its_fair_share(nodes: list[Ent
 
 
 @given(nodes_st, st.data())
+@settings(deadline=None)
 def test_a_loss_moves_only_the_lost_nodes_shards(nodes: list[EntityNode], data: st.DataObject) -> None:
     before = rows_of(place(EMPTY, {}, nodes, SHARDS))
     lost = data.draw(st.sampled_from(nodes))
@@ -53,6 +55,7 @@ def test_a_loss_moves_only_the_lost_nodes_shards(nodes: list[EntityNode], data: 
 
 
 @given(nodes_st)
+@settings(deadline=None)
 def test_a_first_placement_needs_no_rebalance(nodes: list[EntityNode]) -> None:
     rows = rows_of(place(EMPTY, {}, nodes, SHARDS))
     assert len(rebalance(rows, nodes, 20)) <= len(nodes) - 1
@@ -74,7 +77,7 @@ def test_a_returning_node_gets_its_own_shards_whatever_the_load() -> None:
     st.lists(st.integers(0, 200), min_size=2, max_size=6),
     st.integers(1, 20),
 )
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_rebalance_narrows_within_its_limit_and_comes_to_rest(loads: list[int], limit: int) -> None:
     nodes = [EntityNode(NodeId(f"n{i}", 1)) for i in range(len(loads))]
     owners = [n.node for n, load in zip(nodes, loads, strict=True) for _ in range(load)]

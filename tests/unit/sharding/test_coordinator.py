@@ -16,6 +16,7 @@ from node.sharding.coordinator import LEASE, Coordinator
 from node.sharding.messages import (
     BeginHandOff,
     CoordinatorLost,
+    DrainWanted,
     HandOffDone,
     Homes,
     HomesWanted,
@@ -202,6 +203,89 @@ def test_an_answer_that_comes_after_the_end_finds_nobody() -> None:
     write = bench.calls.pop(0)
     bench.step(fx.Tick(), after_ms=3_000)
     assert bench.step(fx.StoreAnswered(write.tag, port.PlacementWritten(10))) == []
+
+
+def test_an_answer_for_a_former_tenure_is_not_taken_for_the_present_one() -> None:
+    bench = acting()
+    bench.step(fx.MoveRequested(1, "a", tag=5))
+    write = bench.calls.pop(0)
+    bench.step(fx.Tick(), after_ms=3_000)
+    bench.answer(port.LeaseGranted(5, 3_000))
+    assert bench.wanted() == port.ReadPlacement()
+    bench.step(fx.StoreAnswered(write.tag, port.PlacementWritten(10)))
+    assert not bench.c.status().active
+    assert [type(c.request) for c in bench.calls] == [port.ReadPlacement]
+
+
+def test_a_successor_asks_the_owner_of_a_moving_shard_and_gives_it_to_another() -> None:
+    bench = reading()
+    table = list(rows(A, A, A, A, A, A, B, B))
+    table[6] = port.ShardRow(6, "b", 1, 3, port.ShardState.MOVING)
+    assert bench.answer(port.Placement(9, tuple(table)))[1:] == [fx.Send("b", BeginHandOff(6, 3))]
+    bench.step(fx.Received(B, HandOffDone(6, 3, Receipt())))
+    request = bench.wanted()
+    assert isinstance(request, port.WritePlacement)
+    assert [(r.shard, r.node, r.epoch) for r in request.rows] == [(6, "a", 4)], "though b has fewer"
+
+
+def test_a_successor_does_not_wait_for_a_moving_shards_owner_that_is_gone() -> None:
+    bench = reading()
+    table = list(rows(*(A, B) * 4))
+    table[6] = port.ShardRow(6, "z", 1, 3, port.ShardState.MOVING)
+    bench.answer(port.Placement(9, tuple(table)))
+    request = bench.wanted()
+    assert isinstance(request, port.WritePlacement)
+    assert [(r.shard, r.epoch, r.state) for r in request.rows] == [(6, 4, port.ShardState.RUNNING)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "moves"),
+    [
+        ((EntityNode(A), EntityNode(B)), 2),
+        ((EntityNode(A), EntityNode(B), EntityNode(NodeId("c", 1), reachable=False)), 0),
+        ((EntityNode(A), EntityNode(B), EntityNode(NodeId("c", 1), leaving=True)), 0),
+    ],
+)
+def test_load_is_evened_out_only_while_nothing_else_is_the_matter(nodes: tuple[EntityNode, ...], moves: int) -> None:
+    bench = acting(*(A,) * 8)
+    bench.step(fx.NodesChanged(EntityNodes(nodes, A)))
+    for _ in range(110):
+        bench.step(fx.Tick(), after_ms=100)
+        while bench.calls and isinstance(bench.wanted(), port.AcquireLease):
+            bench.answer(port.LeaseGranted(4, 3_000))
+    written = [c.request.rows for c in bench.calls if isinstance(c.request, port.WritePlacement)]
+    assert sum(len(r) for r in written) == moves
+
+
+def test_operators_moves_wait_for_their_turn() -> None:
+    bench = acting(*(B,) * 8)
+    for shard in range(5):
+        bench.step(fx.MoveRequested(shard, "a", tag=shard))
+    bench.written()  # the first was marked at once
+    second = bench.wanted()
+    assert isinstance(second, port.WritePlacement)
+    assert len(second.rows) == 1  # two at a time
+    bench.written()
+    assert bench.calls == []
+    assert sorted(m.state for m in bench.c.status().moves) == ["asked", "asked", "planned", "planned", "planned"]
+
+
+def test_an_owner_that_is_removed_in_a_hand_off_is_not_waited_for() -> None:
+    bench = acting()
+    bench.step(fx.MoveRequested(1, "a", tag=5))
+    bench.written()
+    bench.step(fx.NodesChanged(EntityNodes((EntityNode(A),), A)))
+    request = bench.wanted()
+    assert isinstance(request, port.WritePlacement)
+    assert {r.shard for r in request.rows} == {1, 3, 5, 7}
+
+
+def test_a_drained_node_that_restarts_is_drained_no_more() -> None:
+    bench = acting()
+    bench.step(fx.Received(B, DrainWanted(True)))
+    assert bench.c.status().draining == (("b@1", 4),)
+    bench.step(fx.NodesChanged(EntityNodes((EntityNode(A), EntityNode(NodeId("b", 2))), A)))
+    assert bench.c.status().draining == ()
 
 
 def test_stepping_down_gives_the_lease_back_and_stays_down_until_another_was_oldest() -> None:
