@@ -45,7 +45,8 @@ class CellTimer:
     def fire(self, now_ns: int) -> None:
         kernel = self._kernel
         if self.period_ns:
-            self._due_ns = max(self._due_ns + self.period_ns, now_ns)  # what a slow turn missed is not made up for
+            missed = max(0, now_ns - self._due_ns) // self.period_ns  # not made up for; the phase stays
+            self._due_ns += (missed + 1) * self.period_ns
             kernel.timers.add(self._due_ns, self)
         if self.queued:
             kernel.count("timers_coalesced")

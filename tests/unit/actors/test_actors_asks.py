@@ -105,6 +105,10 @@ def test_an_ask_whose_deadline_passed_before_its_turn_is_not_run() -> None:
     node.run()
     assert (log, outcome) == ([], [Failed(Failure.TIMEOUT)])
     assert node.system.dead_letters.total("late") == 1
+    tallies: list[Any] = []
+    node.system.shard_stopping(A.shard, tallies.append)
+    node.run()
+    assert tallies == [(0, 0, 1, 1)]
 
 
 def test_asks_of_other_nodes_are_answered_through_the_port() -> None:

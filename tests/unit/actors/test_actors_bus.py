@@ -86,4 +86,5 @@ def test_cells_subscribe_publish_and_get_gaps_until_they_stop(monkeypatch: pytes
     node.system.publish("topic", Put(5))
     node.run()
     assert len(logs["a"]) == count
+    assert node.system.dead_letters.counters == {}
     assert not node.system.depths()

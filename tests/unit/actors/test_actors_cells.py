@@ -174,7 +174,103 @@ def test_an_idle_entity_passivates_and_use_puts_it_off() -> None:
     assert node.system.cells_by_kind() == {"thing": 1, "lasting": 1}
     node.advance(200)
     assert node.system.cells_by_kind() == {"lasting": 1}
-    assert node.system.stats()["timers"] == 0
+    assert node.system.next_wake_ns() is None
+    node.system.tell(A, Get())
+    node.run()
+    node.system.shard_stopping(A.shard, lambda tally: None)
+    node.run()
+    assert node.system.next_wake_ns() is None
+
+
+def test_passivation_waits_for_asks_that_are_open() -> None:
+    log: list[Any] = []
+
+    def receive(ctx: Context, message: Any) -> None:
+        if message == Get(1):
+            ctx.ask(B, Get(), 100, lambda outcome: outcome)
+            ctx.passivate()
+
+    node = Node(kind(lambda _: Scripted(log, receive)))
+    node.own(A)
+    node.system.tell(A, Get(1))
+    node.run()
+    assert len(list(node.system.cells())) == 1
+    node.advance(100)
+    assert log == [Get(1), Failed(Failure.TIMEOUT)]
+    assert list(node.system.cells()) == []
+
+
+def test_a_failure_before_the_passivation_revokes_it() -> None:
+    log: list[Any] = []
+
+    def receive(ctx: Context, message: Any) -> None:
+        if message == Get(1):
+            ctx.passivate()
+        if message == Get(2) and log.count(message) == 1:
+            raise RuntimeError("once")
+
+    node = Node(kind(lambda _: Scripted(log, receive)))
+    node.own(A)
+    node.system.tell(A, Get(1))
+    node.system.tell(A, Get(2))
+    node.advance(5_000)
+    assert log == [Get(1), Get(2), Get(2)]
+    assert [view.phase.value for view in node.system.cells()] == ["running"]
+
+
+def test_what_came_with_one_message_does_not_stick_to_the_next() -> None:
+    def receive(ctx: Context, message: Any) -> None:
+        if message == Get(2):
+            ctx.tell(B, Got(2))
+            ctx.reply(Got(2))
+
+    node = Node(kind(lambda _: Scripted([], receive)))
+    node.own(A)
+    outcomes: list[Any] = []
+    node.system.ask(A, Get(1), 100, outcomes.append, trace="t")
+    node.system.tell(A, Get(2))
+    node.advance(100)
+    assert outcomes == [Failed(Failure.TIMEOUT)], "a tell is not answered with another's right"
+    assert [envelope.trace for envelope in node.routed] == [""]
+
+
+def test_a_trace_is_not_lost_on_the_short_way_between_cells() -> None:
+    def receive(ctx: Context, message: Any) -> None:
+        if message == Get(0):
+            for number in range(1, 4):
+                ctx.tell(B, Get(number))
+        else:
+            ctx.tell(EntityRef("thing", "elsewhere"), message)
+
+    node = Node(kind(lambda _: Scripted([], receive)))
+    node.own(A, B)
+    node.system.tell(B, Get(9))
+    node.run()
+    node.system.tell(A, Get(0), trace="t")
+    node.run()
+    assert [(e.message, e.trace) for e in node.routed] == [(Get(9), "")] + [(Get(n), "t") for n in (1, 2, 3)]
+
+
+def test_a_periodic_timer_waits_once_and_does_not_catch_up() -> None:
+    log: list[Any] = []
+
+    def receive(ctx: Context, message: Any) -> None:
+        if message == Put(0):
+            ctx.every("tick", 10, "tick")
+        if isinstance(message, Get):
+            node.clock.advance_ns(35 * 10**6)
+
+    node = Node(kind(lambda _: Scripted(log, receive)))
+    node.own(A)
+    node.system.tell(A, Put(0))
+    for number in range(20):
+        node.system.tell(A, Get(number))
+    for _ in range(20):
+        node.system.turn(node.clock.mono_ns())
+        assert node.system.depths().get(A, 0) <= 21
+    node.advance(9)
+    assert log.count("tick") <= 20
+    assert node.system.stats()["timers_coalesced"] > 0
 
 
 def test_timers_are_keyed_replaced_cancelled_and_end_with_the_cell() -> None:
@@ -237,8 +333,10 @@ def test_a_turn_is_bounded_also_when_the_clock_stands_still() -> None:
     node = Node(kind(lambda _: Scripted([], receive)))
     node.own(A)
     node.system.tell(A, Get())
-    assert node.woken == 1
+    node.system.tell(A, Get())
+    assert node.woken == 1, "once until it is turned, and not while it turns"
     assert node.system.turn(node.clock.mono_ns()), "more work waits"
+    assert node.woken == 1
 
 
 def test_a_slow_handler_ends_the_turn_and_others_get_theirs() -> None:

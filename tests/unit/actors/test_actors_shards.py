@@ -213,9 +213,51 @@ def test_a_stop_ends_cells_in_every_phase_and_answers_what_was_kept() -> None:
     assert [envelope.message for envelope in node.bounced] == [Poison(), Get()]
     assert [outcome.failure for outcome in kept] == [Failure.FAILED]
     assert (failed, unread) == ([], [])
-    node.answer_store()  # the read of a cell that is gone changes nothing
-    node.run()
+    node.answer_store(instead=StoreFailed("E-X", "x", definite=True))  # the read of a cell that is gone
+    node.advance(60_000)
     assert list(node.system.cells()) == []
+    assert node.system.next_wake_ns() is None
+
+
+def test_what_a_write_released_before_the_stop_still_runs_and_later_tells_do_not_join_it() -> None:
+    log: list[Any] = []
+    node: Node
+
+    def stopper(ctx: Context, message: Any) -> None:
+        node.system.shard_stopping(A.shard, lambda tally: log.append(tally))
+        ctx.tell(A, Put(9))
+
+    node = Node(kind(lambda _: Owner(log), durable=Kept), kind(lambda _: Scripted([], stopper), name="stopper"))
+    other = EntityRef("stopper", "b")
+    node.own(A, other)
+    assert A.shard != other.shard
+    node.system.tell(A, Put(1))
+    node.hold_store = True
+    node.run()
+    node.answer_store()
+    node.run()
+    node.system.tell(other, Get())  # loads before A's write is answered, so it runs before A does
+    node.answer_store()
+    node.run()
+    assert log == [("start", ()), Put(1), ("done", 1), ShardTally(handled=1, bounced=0, dropped=0, entities=1)]
+    assert [envelope.message for envelope in node.routed] == [Put(9)]
+
+
+def test_a_fenced_shard_is_reported_once() -> None:
+    node = Node(kind(lambda _: Owner(), durable=Kept))
+    every = (EntityRef("thing", f"e{n}") for n in range(10**6))
+    two = [ref for ref, _ in zip((ref for ref in every if ref.shard == A.shard), range(2), strict=False)]
+    node.own(A)
+    node.hold_store = True
+    outcomes = [node.ask(ref, Put(1)) for ref in two]
+    node.run()
+    node.answer_store()
+    node.run()
+    node.place([A.shard], epoch=2, node="n2")
+    node.answer_store()
+    node.run()
+    assert [outcome[0].detail for outcome in outcomes] == ["fenced"] * 2
+    assert node.fenced == [(A.shard, 1, 2)]
 
 
 def test_stopping_a_shard_that_is_not_owned_is_over_at_once() -> None:

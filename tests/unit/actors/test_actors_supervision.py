@@ -9,7 +9,7 @@ import pytest
 from actors_harness import Get, Got, Kept, Node, Owner, Poison, Put, Scripted, kind
 
 from node.actors.actor import Context, Failure
-from node.actors.supervision import backoff_ns
+from node.actors.supervision import Failures, backoff_ns
 from node.core import limits
 from node.core.clock import MS
 from node.core.errors import BadInput
@@ -63,7 +63,7 @@ def test_a_cell_that_always_raises_is_quarantined_shown_and_released() -> None:
     node.own(A, B)
     for number in range(3):
         node.system.tell(A, Put(number))
-    node.advance(300_000)
+    node.advance(40_000)
     [(ref, fault)] = node.system.quarantined()
     assert (ref, fault.error, fault.message_type) == (A, "ValueError: always", "test_actors.put")
     assert node.system.stats()["failures"] == limits.restarts_max + 1
@@ -79,7 +79,26 @@ def test_a_cell_that_always_raises_is_quarantined_shown_and_released() -> None:
     answered = node.ask(A, Get())
     node.run()
     assert answered == [Got(2)]
-    assert node.system.quarantined() == []
+    broken[0] = True
+    node.system.tell(A, Put(9))
+    node.run()
+    assert node.system.quarantined() == [], "with a clean record"
+
+
+def test_a_timer_that_raises_is_not_delivered_again() -> None:
+    def start(ctx: Context, state: Any) -> None:
+        starts.append(1)
+        if len(starts) == 1:
+            ctx.after("key", 10, "boom")
+
+    starts: list[int] = []
+    log: list[Any] = []
+    node = Node(kind(lambda _: Scripted(log, lambda ctx, message: 1 // (message != "boom"), start)))
+    node.own(A)
+    node.system.tell(A, Get())
+    node.advance(60_000)
+    assert log == [Get(), "boom"]
+    assert node.system.dead_letters.total("failed") == 1
 
 
 def test_a_failure_leaves_other_cells_alone_and_restarts_from_the_store() -> None:
@@ -152,6 +171,13 @@ def test_an_adapter_that_raises_fails_its_own_cell() -> None:
     node.advance(120_000)
     assert [(letter.to, letter.message) for letter in node.system.dead_letters] == [(A, None)]
     assert node.system.stats()["failures"] == limits.deliveries_max
+
+
+def test_only_failures_within_the_window_count() -> None:
+    failures = Failures()
+    apart_ns = limits.restart_window_ms * MS // limits.restarts_max
+    assert not any(failures.note(number * apart_ns) for number in range(100))
+    assert any(failures.note(100 * apart_ns + number) for number in range(limits.restarts_max))
 
 
 def test_back_off_doubles_within_its_bounds() -> None:
