@@ -421,11 +421,16 @@ class Membership:
             moves = leader.actions(self.view, self.state.up_mark)
             if moves:
                 self._adopt(self.state.with_member(*moves))
+                if not self._is_member():
+                    return
             watched = watched_by(self.state, ring_of(self.state), self.me.id, self.settings.neighbours)
             self._watch.assign(watched, self._now)
             self._out += self._peers.sync(self.state, self._now)
-        if self._leave_by_ns is not None and self._now >= self._leave_by_ns:
+        if self._is_member() and self._leave_by_ns is not None and self._now >= self._leave_by_ns:
             self._end("left")
+
+    def _is_member(self) -> bool:
+        return self.phase is Phase.MEMBER
 
     def _gossip_round(self) -> None:
         peers = [m for m in self.view.members.values() if m.node != self.me.node and self.view.reachable(m.node)]
@@ -464,6 +469,8 @@ class Membership:
 
     def _end(self, cause: str) -> None:
         """Out. The last word goes to everybody this node can reach, so that nobody has to find out by silence."""
+        if self.phase is Phase.OUT:
+            return
         if self.phase is Phase.MEMBER:
             last: msgspec.Struct = self._gossip.whole(reply=False) if self._stale else self._gossip.digest()
             for member in self.view.members.values():

@@ -178,7 +178,12 @@ class World:
 
     def step(self, name: str, event: Event) -> None:
         process = self.processes[name]
-        for effect in process.machine.step(event, self.now):
+        effects = process.machine.step(event, self.now)
+        assert not any(isinstance(e, Removed) for e in effects[:-1]), effects
+        machine = process.machine
+        if machine.phase is Phase.MEMBER:
+            assert all(machine.state.live(n) for n in machine._gossip.seen)
+        for effect in effects:
             self.trace.append(f"{self.now} {name} {effect!r}")
             match effect:
                 case Send(to, message):
