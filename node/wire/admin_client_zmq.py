@@ -23,6 +23,7 @@ _EVENTS: Final = (
     zmq.EVENT_HANDSHAKE_SUCCEEDED
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
     | zmq.EVENT_DISCONNECTED
 )
 
@@ -33,7 +34,7 @@ class LinkState(enum.Enum):
     CONNECTING = "connecting"
     UP = "up"
     DENIED = "denied"  # the node doesn't know our key
-    REFUSED = "refused"  # the node's key is not the one expected
+    REFUSED = "refused"  # the node's key is not the one expected, or that is no admin port
     LOST = "lost"  # it was up; requests without an answer may have been carried out
     CLOSED = "closed"
 
@@ -66,6 +67,7 @@ class AdminConnection:
         self.state = LinkState.CONNECTING
         self._on_state = on_state
         self._loop = asyncio.get_running_loop()
+        self._hung_up = 0  # handshakes in a row that the other side broke off
         self._inbox: deque[bytes] = deque()
         self._changed = asyncio.Event()  # something arrived, or the state changed
         self._context = new_context()
@@ -142,8 +144,8 @@ class AdminConnection:
             case LinkState.REFUSED:
                 raise OperatingError(
                     "E-ADMIN-KEY",
-                    f"the node at {self.address} does not hold the expected key",
-                    hint="check the profile's server key against the node's",
+                    f"what listens at {self.address} does not hold the expected key",
+                    hint="check the address, and the profile's server key against the node's",
                 )
             case LinkState.CLOSED:
                 raise OperatingError("E-ADMIN-CLOSED", f"the connection to {self.address} is closed", definite=False)
@@ -166,9 +168,16 @@ class AdminConnection:
             except zmq.Again:
                 return
             (number, _) = struct.unpack("=HI", event[0])
-            state = _STATE_OF_EVENT.get(number)
-            if state is not None:
-                self._set(state)
+            if number == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+                # A node hangs up without a word when its key isn't the expected one, but also while it stops.
+                self._hung_up += 1
+                if self._hung_up >= limits.handshakes_failed_max:
+                    self._set(LinkState.REFUSED)
+                continue
+            if number == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._hung_up = 0
+            if number in _STATE_OF_EVENT:
+                self._set(_STATE_OF_EVENT[number])
             elif self.state is LinkState.UP:
                 self._set(LinkState.LOST)
 
