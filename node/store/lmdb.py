@@ -29,6 +29,14 @@ from node.store.lmdb_txn import StoreTxn
 from node.store.record import RecordDamaged, seal, unseal
 
 IDENTITY_NOTE: Final = "identity.json"
+# What LMDB raises when the file itself is at fault, not the disk, the system or the moment.
+STRUCTURE_ERRORS: Final = (
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+    lmdb.InvalidError,
+    lmdb.VersionMismatchError,
+    lmdb.IncompatibleError,
+)
 _ATTEMPTS_MAX: Final = 16  # one for each doubling of the map, and a few for what other processes do meanwhile
 
 
@@ -57,7 +65,7 @@ class LmdbStore:
         self._poisoned = False
         self._closed = False
         self.waiting_since_ns: int | None = None
-        self._env, self._records, self._facts = _open(path, map_bytes)
+        self._env = _open(path, map_bytes)
 
     def apply(self, batch: Sequence[port.Request]) -> list[port.Answer]:
         """See `StateStore.apply`. Whatever the disk does is answered as `StoreFailed`; raises only when used in a
@@ -74,7 +82,7 @@ class LmdbStore:
             self._note_identity(batch, answers)
         except _CommitFailedError as failure:
             return self._failed(batch, "E-STORE-DISK", str(failure), definite=failure.definite)
-        except (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError) as error:
+        except STRUCTURE_ERRORS as error:
             return self._failed(batch, "E-STORE-DAMAGED", str(error), definite=True)
         except lmdb.MapFullError:
             message = f"{self._path} has reached its limit of {self._map_bytes_max} bytes"
@@ -122,7 +130,7 @@ class LmdbStore:
         try:
             # The store's time is read under the write lock: read before it, it could lie before another's grant.
             now = StoreTime(self._clock.mono_ns(), self._boot)
-            work = StoreTxn(_Table(txn, self._records), _Table(txn, self._facts), now)
+            work = StoreTxn(_Table(txn), now)
             answers = [work.answer(item) for item in prepared]
         except BaseException:
             txn.abort()
@@ -160,7 +168,7 @@ class LmdbStore:
 
     def _reopen(self) -> None:
         self._env.close()
-        self._env, self._records, self._facts = _open(self._path, self._map_bytes)
+        self._env = _open(self._path, self._map_bytes)
         self._poisoned = False
 
     def _note_identity(self, batch: Sequence[port.Request], answers: list[port.Answer]) -> None:
@@ -194,24 +202,23 @@ def keep_length(env: lmdb.Environment, path: Path) -> None:
 
 
 class _Table:
-    """`Table` over one database of a transaction."""
+    """`Table` over a transaction."""
 
-    def __init__(self, txn: lmdb.Transaction[bytes], db: lmdb._Database) -> None:
+    def __init__(self, txn: lmdb.Transaction[bytes]) -> None:
         self._txn = txn
-        self._db = db
 
     def get(self, key: bytes) -> bytes | None:
-        return self._txn.get(key, db=self._db)
+        return self._txn.get(key)
 
     def put(self, key: bytes, value: bytes) -> None:
-        self._txn.put(key, value, db=self._db)
+        self._txn.put(key, value)
 
     def append(self, key: bytes, value: bytes) -> None:
-        if not self._txn.put(key, value, append=True, db=self._db):
+        if not self._txn.put(key, value, append=True):
             raise RecordDamaged(key, "a record that should be new is there already")
 
     def items_from(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
-        with self._txn.cursor(self._db) as cursor:
+        with self._txn.cursor() as cursor:
             if cursor.set_range(key):
                 yield from cursor.iternext()
 
@@ -224,7 +231,7 @@ class _CommitFailedError(Exception):
         self.definite = definite
 
 
-def _open(path: Path, map_bytes: int) -> tuple[lmdb.Environment, lmdb._Database, lmdb._Database]:
+def _open(path: Path, map_bytes: int) -> lmdb.Environment:
     """Opens the file after it has passed every check that needs no reading of its data."""
     datafile.prepare_dir(path)
     known = datafile.read_note(path, IDENTITY_NOTE, port.Identity)
@@ -232,50 +239,51 @@ def _open(path: Path, map_bytes: int) -> tuple[lmdb.Environment, lmdb._Database,
     if known is not None and missing:
         raise _damaged(missing)
     try:
-        env = lmdb.open(
-            str(path), map_size=map_bytes, max_dbs=2, max_readers=limits.store_readers_max, mode=0o600, writemap=False
-        )
-    except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
+        env = lmdb.open(str(path), map_size=map_bytes, max_readers=limits.store_readers_max, mode=0o600, writemap=False)
+    except STRUCTURE_ERRORS as error:
         raise _damaged(f"{path / datafile.DATA_NAME}: {error}") from error
     except lmdb.Error as error:
         raise OperatingError("E-STORE-PATH", f"{path}: {error}", hint="check its owner, mode and disk") from error
     try:
-        return env, *_open_databases(env, path, known)
-    except lmdb.Error as error:
+        _examine(env, path, known)
+    except (*STRUCTURE_ERRORS, RecordDamaged) as error:
         env.close()
         raise _damaged(f"{path / datafile.DATA_NAME}: {error}") from error
+    except lmdb.Error as error:
+        env.close()
+        raise OperatingError("E-STORE-DISK", f"{path}: {error}", hint="check the disk's room and health") from error
     except BaseException:
         env.close()
         raise
+    return env
 
 
-def _open_databases(
-    env: lmdb.Environment, path: Path, known: port.Identity | None
-) -> tuple[lmdb._Database, lmdb._Database]:
-    """Opens or makes the two databases and checks the format record: made with the file, never later."""
+def _examine(env: lmdb.Environment, path: Path, known: port.Identity | None) -> None:
+    """Checks the file and its format record, which is made with it. The write lock is needed for a new file only, so
+    that a process which is stopped while it holds the lock doesn't stop a start."""
     truncated = datafile.truncation(path, lambda: header(env), lambda: env.begin(write=True))
     if truncated:
         raise _damaged(truncated)
     env.reader_check()
-    fresh = env.stat()["entries"] == 0
-    if fresh and known is not None:
-        raise _damaged(f"{path / datafile.DATA_NAME} holds nothing, but {IDENTITY_NOTE} is beside it")
-    records, facts = env.open_db(b"records"), env.open_db(b"facts")
-    with env.begin(db=records) as txn:
-        found, identity = txn.get(FORMAT_KEY), txn.get(IDENTITY_KEY)
-        empty = txn.stat(records)["entries"] == 0
-    if found is None:
-        if not empty:
-            raise _damaged(f"{path / datafile.DATA_NAME} has no format record")
-        with env.begin(write=True, db=records) as txn:
+    if env.stat()["entries"] == 0 and known is None:
+        with env.begin(write=True) as txn:
             # Another process may have been first; what it wrote is the same.
             txn.put(FORMAT_KEY, seal(FORMAT_KEY, b"", revision=FORMAT), overwrite=False)
-    elif unseal(FORMAT_KEY, found).revision > FORMAT:
-        message = f"{path} has format {unseal(FORMAT_KEY, found).revision}, this release reads {FORMAT}"
+    try:
+        txn = env.begin()
+    except lmdb.MapResizedError:
+        env.set_mapsize(0)  # another process has grown the file since
+        txn = env.begin()
+    with txn:
+        found, identity = txn.get(FORMAT_KEY), txn.get(IDENTITY_KEY)
+    if found is None:
+        raise _damaged(f"{path / datafile.DATA_NAME} has no format record")
+    form = unseal(FORMAT_KEY, found).revision
+    if form > FORMAT:
+        message = f"{path} has format {form}, this release reads {FORMAT}"
         raise OperatingError("E-NEWER-FORMAT", message, hint="run the release that wrote it, or a later one")
     if known is not None and identity is None:
         raise _damaged(f"{path / datafile.DATA_NAME} has no identity record, but {IDENTITY_NOTE} is beside it")
-    return records, facts
 
 
 def _damaged(message: str) -> OperatingError:

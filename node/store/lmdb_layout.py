@@ -1,6 +1,6 @@
 """How the embedded store lays its records out: keys, and what a request can have encoded before its transaction.
 
-Database `records`, one prefix byte for each family:
+One database, one prefix byte for each family of keys:
 
     M name                  the format, the placement's version, the fact counter, the identity
     S kind NUL id           a state: shard (2 bytes), body
@@ -8,8 +8,11 @@ Database `records`, one prefix byte for each family:
     L name                  a lease
     P shard                 a row of the placement table
     N node                  an incarnation counter
+    ~ offset                a fact (8 bytes, big endian): behind all others, so that the log is appended, and its pages
+                            are filled, at the end
 
-Database `facts`: offset (8 bytes, big endian) to the fact, so that the log is appended at its end and read in order.
+Named databases would need the write lock to be opened, and a process stopped while it holds that would stop every
+start.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ IDENTITY_KEY: Final = b"Midentity"
 VERSION_KEY: Final = b"Mplacement-version"
 FACTS_KEY: Final = b"Mfacts-last"
 SHARD: Final = struct.Struct(">H")
-OFFSET: Final = struct.Struct(">Q")
+OFFSET: Final = struct.Struct(">cQ")
+FACT: Final = b"~"
 READS: Final = (port.ReadState, port.ListStates, port.ReadFacts, port.ReadPlacement)
 
 
@@ -78,6 +82,10 @@ def state_key(kind: str, id_: str) -> bytes:
 
 def index_key(shard: int, kind: str, id_: str) -> bytes:
     return b"X" + SHARD.pack(shard) + state_name(kind, id_)
+
+
+def fact_key(offset: int) -> bytes:
+    return OFFSET.pack(FACT, offset)
 
 
 def row_key(shard: int) -> bytes:

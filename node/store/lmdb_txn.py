@@ -24,6 +24,7 @@ from node.store.lmdb_layout import (
     Counter,
     FactRow,
     Prepared,
+    fact_key,
     index_key,
     row_key,
     state_key,
@@ -35,7 +36,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Table(Protocol):
-    """One database within an open transaction."""
+    """The database within an open transaction."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
@@ -57,9 +58,8 @@ class Table(Protocol):
 class StoreTxn:
     """Answers requests within one transaction; `now` is the store's time for all of them."""
 
-    def __init__(self, records: Table, facts: Table, now: leases.StoreTime) -> None:
+    def __init__(self, records: Table, now: leases.StoreTime) -> None:
         self._records = records
-        self._facts = facts
         self._now = now
 
     def answer(self, prepared: Prepared) -> port.Answer:
@@ -171,8 +171,8 @@ class StoreTxn:
         offset = self._counter(FACTS_KEY)
         for body, summed in facts:
             offset += 1
-            key = OFFSET.pack(offset)
-            self._facts.append(key, seal(key, body, summed=summed))
+            key = fact_key(offset)
+            self._records.append(key, seal(key, body, summed=summed))
         self._put(FACTS_KEY, Counter(offset))
         return offset
 
@@ -209,11 +209,11 @@ class StoreTxn:
     def _read_facts(self, request: port.ReadFacts) -> port.FactPage:
         facts: list[port.StoredFact] = []
         size = 0
-        for key, value in self._facts.items_from(OFFSET.pack(max(request.after, 0) + 1)):
+        for key, value in self._records.items_from(fact_key(max(request.after, 0) + 1)):
             if page_full(len(facts), size, request.limit):
                 return port.FactPage(tuple(facts), more=True)
             row = msgspec.msgpack.decode(unseal(key, value).body, type=FactRow)
-            (offset,) = OFFSET.unpack(key)
+            _, offset = OFFSET.unpack(key)
             facts.append(port.StoredFact(offset, row.kind, row.id, row.at_ms, row.type, row.body))
             size += len(row.body)
         return port.FactPage(tuple(facts), more=False)

@@ -25,7 +25,7 @@ from node.core.clock import Clock
 from node.core.errors import OperatingError
 from node.core.hashing import MAP_COUNT
 from node.store import datafile
-from node.store.lmdb import header, keep_length
+from node.store.lmdb import STRUCTURE_ERRORS, header, keep_length
 from node.store.record import RecordDamaged, RecordTooNew, seal, unseal
 from node.store.replica_codec import (
     CHUNK_COUNT,
@@ -270,15 +270,18 @@ def _open_env(
     """An environment that has passed every check, the records of the open included; raises Damage."""
     try:
         env = lmdb.open(str(path), map_size=map_bytes_max, max_dbs=2, mode=0o600, writemap=False, max_spare_txns=2)
-    except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
+    except STRUCTURE_ERRORS as error:
         raise Damage(str(error)) from error
     except lmdb.Error as error:
         raise OperatingError("E-STORE-PATH", f"{path}: {error}", hint="check its owner, mode and disk") from error
     try:
         return env, _examine(env, path, wanted, known=known)
-    except (lmdb.Error, RecordDamaged) as error:
+    except (*STRUCTURE_ERRORS, lmdb.NotFoundError, RecordDamaged) as error:
         env.close()
         raise Damage(str(error)) from error
+    except lmdb.Error as error:  # a full disk is no reason to set a replica aside
+        env.close()
+        raise OperatingError("E-REPLICA-DISK", f"{path}: {error}", hint="check the disk's room and health") from error
     except BaseException:
         env.close()
         raise

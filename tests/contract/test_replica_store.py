@@ -193,7 +193,7 @@ BATCHES = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(batches=st.lists(BATCHES | st.none(), min_size=1, max_size=8))
 def test_the_file_holds_what_the_reference_holds(
     tmp_path_factory: pytest.TempPathFactory, batches: list[ReplicaBatch | None]

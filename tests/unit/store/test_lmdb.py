@@ -153,7 +153,7 @@ def test_a_commit_that_may_have_happened_is_indefinite_and_the_file_is_opened_an
 ) -> None:
     store = owned(open_store())
     monkeypatch.setattr(store, "_env", DyingEnv(store._env))
-    monkeypatch.setattr(adapter, "_Table", lambda txn, db: TABLE(txn.txn, db))
+    monkeypatch.setattr(adapter, "_Table", lambda txn: TABLE(txn.txn))
     answers = store.apply([write("x", b"lost?"), port.ReadState("site", "x")])
     monkeypatch.setattr(adapter, "_Table", TABLE)
     assert [(a.code, a.definite) for a in answers if isinstance(a, port.StoreFailed)] == [
@@ -202,20 +202,20 @@ def test_another_empty_database_in_its_place_is_damage(open_store: Open, tmp_pat
     owned(open_store()).close()
     data_file(tmp_path).unlink()
     lmdb.open(str(tmp_path / "store"), max_dbs=2).close()
-    refused(open_store, "E-STORE-DAMAGED", "holds nothing")
+    refused(open_store, "E-STORE-DAMAGED", "no format record")
 
 
 def test_a_store_without_its_identity_record_is_damage(open_store: Open, tmp_path: Path) -> None:
     owned(open_store()).close()
     with lmdb.open(str(tmp_path / "store"), max_dbs=2) as env, env.begin(write=True) as txn:
-        txn.delete(lmdb_layout.IDENTITY_KEY, db=env.open_db(b"records", txn=txn))
+        txn.delete(lmdb_layout.IDENTITY_KEY)
     refused(open_store, "E-STORE-DAMAGED", "no identity record")
 
 
 def test_a_store_without_its_format_record_is_damage(open_store: Open, tmp_path: Path) -> None:
     owned(open_store()).close()
     with lmdb.open(str(tmp_path / "store"), max_dbs=2) as env, env.begin(write=True) as txn:
-        txn.delete(lmdb_layout.FORMAT_KEY, db=env.open_db(b"records", txn=txn))
+        txn.delete(lmdb_layout.FORMAT_KEY)
     refused(open_store, "E-STORE-DAMAGED", "no format record")
 
 

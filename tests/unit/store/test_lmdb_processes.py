@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from node.core.clock import SystemClock
-from node.store import port
+from node.store import datafile, port
 from node.store.lmdb import LmdbStore
 
 PRELUDE = """
@@ -63,7 +63,7 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
 
 COUNT_UP = """
 done = 0
-while done < 100:
+while done < 60:
     found, incarnation = store.apply([port.ReadState("site", "x"), port.NextIncarnation("n")])
     revision = found.revision if isinstance(found, port.Record) else 0
     body = b"%d" % (int(found.body) + 1 if revision else 1)
@@ -79,9 +79,9 @@ def test_two_writers_of_one_file_lose_no_update_and_share_no_number(store: LmdbS
     numbers = [int(number) for output in outputs for number in output.split()]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     record, page = store.apply([port.ReadState("site", "x"), port.ReadFacts(limit=1_000)])
-    assert record == port.Record("site", "x", 200, 1, b"200")
+    assert record == port.Record("site", "x", 120, 1, b"120")
     assert isinstance(page, port.FactPage)
-    assert [(fact.offset, int(fact.body)) for fact in page.facts] == [(n, n) for n in range(1, 201)]
+    assert [(fact.offset, int(fact.body)) for fact in page.facts] == [(n, n) for n in range(1, 121)]
 
 
 def test_a_file_that_another_process_has_grown_is_read_on(store: LmdbStore, start: Start) -> None:
@@ -95,10 +95,48 @@ def test_a_file_that_another_process_has_grown_is_read_on(store: LmdbStore, star
     assert written == port.Written(1)
 
 
+def test_a_file_that_another_process_grows_during_the_open_is_no_damage(
+    tmp_path: Path, store: LmdbStore, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.close()
+
+    def grow_meanwhile(*_: object) -> str:
+        child = start("""
+            for n in range(20):
+                store.apply([port.WriteState("site", f"big{n}", 7, 1, 0, bytes(1_000_000))])
+        """)
+        child.communicate()
+        return ""
+
+    monkeypatch.setattr(datafile, "truncation", grow_meanwhile)
+    opened = LmdbStore(tmp_path / "store", SystemClock(), map_bytes=1 << 20)
+    assert opened.apply([port.ReadState("site", "big19")]) == [port.Record("site", "big19", 1, 1, bytes(1_000_000))]
+    opened.close()
+
+
+def test_many_processes_make_one_new_store(start: Start) -> None:
+    children = [start("print(store.apply([port.NextIncarnation('n')])[0].number)") for _ in range(6)]
+    assert sorted(int(child.communicate()[0]) for child in children) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_stopped_writer_does_not_stop_an_open_or_a_read(store: LmdbStore, start: Start) -> None:
+    store.apply([port.WriteState("site", "x", 7, 1, 0, b"b")])
+    holder = start("""
+        txn = store._env.begin(write=True)
+        print("inside", flush=True)
+        sys.stdin.read()
+    """)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "inside\n"
+    holder.send_signal(signal.SIGSTOP)
+    reader = start("print(store.apply([port.ReadState('site', 'x')])[0].body)")
+    assert reader.communicate(timeout=20)[0] == "b'b'\n"
+
+
 def test_a_writer_that_waits_for_a_stopped_process_can_be_seen_waiting(store: LmdbStore, start: Start) -> None:
     child = start("""
         txn = store._env.begin(write=True)
-        txn.put(b"Nn", b"uncommitted", db=store._records)
+        txn.put(b"Nn", b"uncommitted")
         print("inside", flush=True)
         sys.stdin.read()
     """)
@@ -155,12 +193,12 @@ def test_what_was_acknowledged_is_there_after_kill_9(store: LmdbStore, start: St
     store.apply([port.Initialise(port.Identity("c", "n", 256, 32, "x"))])
     child = start(WRITE_FOR_EVER)
     assert child.stdout is not None
-    for _ in range(150):
+    for _ in range(80):
         child.stdout.readline()
     os.kill(child.pid, signal.SIGKILL)
-    acknowledged = int((child.stdout.read().split() or ["150"])[-1])
+    acknowledged = int((child.stdout.read().split() or ["80"])[-1])
     child.wait()
-    assert acknowledged >= 150
+    assert acknowledged >= 80
     record, page = store.apply([port.ReadState("site", "x"), port.ReadFacts(limit=5_000)])
     assert isinstance(record, port.Record)
     assert isinstance(page, port.FactPage)
