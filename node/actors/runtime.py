@@ -32,7 +32,7 @@ class Driven(Protocol):
     def next_wake_ns(self) -> int | None: ...
 
 
-async def outcome_of(start: Callable[[Callable[[Any], object]], None]) -> Any:
+async def outcome_of(start: Callable[[Callable[[Any], None]], None]) -> Any:
     """Awaits what `start` hands to its callback: how the edges, which alone await, ask the machinery."""
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 

@@ -323,6 +323,10 @@ class Engine:
         self.broadcast("/node", NodeDraining(on))
         self._heard_draining(self.me, on)
 
+    def draining_nodes(self) -> frozenset[NodeId]:
+        """Who hands everything over now, as far as this node has heard."""
+        return frozenset(self._draining_heard)
+
     def _heard_draining(self, node: NodeId, on: bool) -> None:
         known = node in self._draining_heard
         if on and self._present(node):

@@ -155,6 +155,11 @@ class Region:
         self._drain_ns = now_ns + self._settings.digest_ms * MS
         return self._to_coordinator(DrainWanted(on))
 
+    @property
+    def version(self) -> int:
+        """The version of the table that this node knows completely; plans are made against it."""
+        return self._version
+
     def homes(self) -> tuple[ShardRow, ...]:
         """The table as this node knows it, by shard."""
         return tuple(self._rows)

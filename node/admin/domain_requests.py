@@ -1,0 +1,270 @@
+"""Requests about what the cluster serves: sites, advertisers, campaigns, creatives, pages, decisions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from node.actors.actor import Failed
+from node.actors.runtime import outcome_of
+from node.admin import domain_views as views
+from node.admin import protocol as p
+from node.admin.outcomes import CONFLICT, FAILED, USAGE, ask, not_found
+from node.ads import messages as m
+from node.ads.classifier import Classification
+from node.ads.entities.advertiser import AdvertiserState
+from node.ads.entities.campaign import CampaignState
+from node.ads.entities.site import SiteState
+from node.ads.explain import ServeDecision
+from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id, split_serve_key
+from node.ads.money import parse_money
+from node.ads.taxonomy import load_taxonomy
+from node.core.clock import MS
+from node.core.errors import BadInput
+from node.core.ids import EntityRef
+from node.core.limits import slot_pixels_max
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+SEARCHES_AT_ONCE = 32
+
+
+class DomainRequests:
+    """Handlers by request type."""
+
+    def __init__(self, server: AdminServer) -> None:
+        self._server = server
+        self._engine = server.engine
+        server.handlers |= {
+            p.CreateSite: self.create_site,
+            p.GetSites: self.sites,
+            p.GetSite: self.site,
+            p.GetPages: self.pages,
+            p.ClassifyText: self.classify,
+            p.CreateAdvertiser: self.create_advertiser,
+            p.GetAdvertisers: self.advertisers,
+            p.GetAdvertiser: self.advertiser,
+            p.CreateCampaign: self.create_campaign,
+            p.GetCampaigns: self.campaigns,
+            p.GetCampaign: self.campaign,
+            p.CreateCreative: self.create_creative,
+            p.GetCreatives: self.creatives,
+            p.GetCreative: self.creative,
+            p.ApproveCreative: self.approve,
+            p.GetExplanation: self.explain,
+        }
+
+    # ---- sites and pages
+
+    async def create_site(self, request: p.CreateSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
+        if not request.slots:
+            raise BadInput("slots", "a site needs at least one slot", hint="--slot top:728x90")
+        slots = tuple(m.SlotSpec(slot_id(s.slot), *_size(s.width, s.height)) for s in request.slots)
+        if len({slot.slot for slot in slots}) != len(slots):
+            raise BadInput("slots", "a slot is named twice")
+        if not request.host.strip():
+            raise BadInput("host", "is empty")
+        message = m.CreateSite(
+            site_id(request.site),
+            request.host.strip().lower(),
+            entity_id(request.publisher, "publisher"),
+            slots,
+            parse_money(request.floor_cpm, "floor_cpm"),
+        )
+        info = await ask(self._engine, EntityRef("site", message.site), message)
+        return views.site(info), call
+
+    async def sites(self, _request: p.GetSites, call: p.Meta) -> tuple[p.SiteList, p.Meta]:
+        now_ms = self._engine.world.clock.wall_ms()
+        states = await self._server.states.all("site", SiteState)
+        return p.SiteList(items=tuple(views.site_of_state(state, now_ms) for state in states)), call
+
+    async def site(self, request: p.GetSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
+        info = await ask(self._engine, EntityRef("site", site_id(request.site)), m.GetSite())
+        return views.site(info), call
+
+    async def pages(self, request: p.GetPages, call: p.Meta) -> tuple[p.PageList, p.Meta]:
+        pages = await ask(self._engine, EntityRef("site", site_id(request.site)), m.GetPages())
+        now_ms = self._engine.world.clock.wall_ms()
+        return p.PageList(items=tuple(views.page(entry, now_ms) for entry in pages.entries)), call
+
+    async def classify(self, request: p.ClassifyText, call: p.Meta) -> tuple[p.ClassificationShow, p.Meta]:
+        text = fold_page_text(request.text)
+        if not text:
+            raise BadInput("text", "the page has no text", hint="give a text file, an HTML file or a URL")
+        clock = self._engine.world.clock
+        begun_ns = clock.mono_ns()
+        classify = self._server.classifier.classify
+        outcome = await outcome_of(lambda done: self._execute(classify, (text, request.hint), done))
+        if not isinstance(outcome, Classification):
+            raise p.AdminRefusal(FAILED, "E-CLASSIFIER", f"the classifier did not answer: {outcome}")
+        return views.classification(outcome, (clock.mono_ns() - begun_ns) / MS), call
+
+    def _execute(self, fn: object, args: tuple[str, str], done: object) -> None:
+        if not self._engine.world.execute("llm", fn, args, done):  # type: ignore[arg-type]
+            raise p.AdminRefusal(FAILED, "E-BUSY", "the classifier's queue is full", hint="try again in a moment")
+
+    # ---- advertisers, campaigns, creatives
+
+    async def create_advertiser(self, request: p.CreateAdvertiser, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
+        message = m.CreateAdvertiser(
+            entity_id(request.advertiser, "advertiser"),
+            request.name,
+            parse_money(request.daily_budget, "daily_budget", allow_zero=False),
+            request.timezone,
+        )
+        info = await ask(self._engine, EntityRef("advertiser", message.advertiser), message)
+        return views.advertiser(info, 0), call
+
+    async def advertisers(self, _request: p.GetAdvertisers, call: p.Meta) -> tuple[p.AdvertiserList, p.Meta]:
+        now_ms = self._engine.world.clock.wall_ms()
+        states = await self._server.states.all("advertiser", AdvertiserState)
+        creatives = await self._creative_counts()
+        items = tuple(views.advertiser_of_state(s, creatives.get(s.advertiser, 0), now_ms) for s in states)
+        return p.AdvertiserList(items=items), call
+
+    async def advertiser(self, request: p.GetAdvertiser, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
+        name = entity_id(request.advertiser, "advertiser")
+        info = await ask(self._engine, EntityRef("advertiser", name), m.GetAdvertiser())
+        creatives = await self._creative_counts()
+        return views.advertiser(info, creatives.get(name, 0)), call
+
+    async def _creative_counts(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for campaign in await self._server.states.all("campaign", CampaignState):
+            counts[campaign.advertiser] = counts.get(campaign.advertiser, 0) + len(campaign.creatives)
+        return counts
+
+    async def create_campaign(self, request: p.CreateCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
+        taxonomy = load_taxonomy()
+        categories = tuple(dict.fromkeys(taxonomy.normalize(c) for c in request.categories))
+        if not categories:
+            raise BadInput("categories", "a campaign targets at least one category", hint="--category 483")
+        for category in categories:
+            if category not in taxonomy:
+                raise BadInput("categories", f"{category!r} is not in the IAB Content Taxonomy 3.0")
+        name = entity_id(request.campaign, "campaign")
+        max_cpm = parse_money(request.max_cpm, "max_cpm", allow_zero=False)
+        budget = parse_money(request.daily_budget, "daily_budget", allow_zero=False)
+        advertiser = EntityRef("advertiser", entity_id(request.advertiser, "advertiser"))
+        owner: m.AdvertiserInfo = await ask(self._engine, advertiser, m.GetAdvertiser())
+        message = m.CreateCampaign(name, owner.advertiser, request.name, max_cpm, budget, categories, owner.timezone)
+        info = await ask(self._engine, EntityRef("campaign", name), message)
+        await ask(self._engine, advertiser, m.AttachCampaign(name))
+        return views.campaign(info), call
+
+    async def campaigns(self, request: p.GetCampaigns, call: p.Meta) -> tuple[p.CampaignList, p.Meta]:
+        now_ms = self._engine.world.clock.wall_ms()
+        states = await self._server.states.all("campaign", CampaignState)
+        items = tuple(
+            views.campaign_of_state(state, now_ms)
+            for state in states
+            if request.advertiser is None or state.advertiser == request.advertiser
+        )
+        return p.CampaignList(items=items), call
+
+    async def campaign(self, request: p.GetCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
+        name = entity_id(request.campaign, "campaign")
+        return views.campaign(await ask(self._engine, EntityRef("campaign", name), m.GetCampaign())), call
+
+    async def create_creative(self, request: p.CreateCreative, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
+        for field, url in (("asset_url", request.asset_url), ("landing_url", request.landing_url)):
+            page_url(url, field)
+        width, height = _size(request.width, request.height)
+        spec = m.CreativeSpec(
+            entity_id(request.creative, "creative"),
+            request.asset_url,
+            request.landing_url,
+            width,
+            height,
+            request.mime,
+        )
+        campaign = EntityRef("campaign", entity_id(request.campaign, "campaign"))
+        for other in await self._server.states.all("campaign", CampaignState):
+            if other.campaign != request.campaign and any(c.creative == spec.creative for c in other.creatives):
+                text = f"creative {spec.creative!r} belongs to campaign {other.campaign!r}"
+                raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, about=spec.creative)
+        accepted: m.Accepted = await ask(self._engine, campaign, m.AddCreative(spec))
+        info: m.CampaignInfo = await ask(self._engine, campaign, m.GetCampaign())
+        return views.creative(spec, info.campaign, info.advertiser, (), changed=accepted.changed), call
+
+    async def creatives(self, request: p.GetCreatives, call: p.Meta) -> tuple[p.CreativeList, p.Meta]:
+        return p.CreativeList(items=tuple(await self._creatives(request.campaign))), call
+
+    async def creative(self, request: p.GetCreative, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
+        for show in await self._creatives(None):
+            if show.creative == request.creative:
+                return show, call
+        raise not_found("creative", request.creative, [c.creative for c in await self._creatives(None)])
+
+    async def _creatives(self, campaign: str | None) -> list[p.CreativeShow]:
+        campaigns = await self._server.states.all("campaign", CampaignState)
+        sites = await self._server.states.all("site", SiteState)
+        return [
+            views.creative(
+                spec,
+                state.campaign,
+                state.advertiser,
+                tuple(site.site for site in sites if spec.creative in site.approved),
+            )
+            for state in campaigns
+            if campaign is None or state.campaign == campaign
+            for spec in state.creatives
+        ]
+
+    async def approve(self, request: p.ApproveCreative, call: p.Meta) -> tuple[p.Approved, p.Meta]:
+        known = await self._creatives(None)
+        if all(show.creative != request.creative for show in known):
+            raise not_found("creative", request.creative, [show.creative for show in known])
+        if request.site:
+            sites = [site_id(request.site)]
+        else:
+            states = await self._server.states.all("site", SiteState)
+            sites = [s.site for s in states if request.creative in s.pending]
+        changed = False
+        for site in sites:
+            accepted = await ask(self._engine, EntityRef("site", site), m.ApproveCreative(request.creative))
+            changed |= accepted.changed
+        return p.Approved(creative=request.creative, sites=tuple(sites), changed=changed), call
+
+    # ---- decisions
+
+    async def explain(self, request: p.GetExplanation, call: p.Meta) -> tuple[p.ServeExplanation, p.Meta]:
+        if not request.request_id and not request.site:
+            hint = "promovolvectl serve explain REQUEST_ID, or --site SITE"
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", "neither a request id nor a site is given", hint=hint)
+        query = m.GetDecision(request.request_id, request.slot, request.page)
+        sites = [site_id(request.site)] if request.site else await self._server.states.ids("site")
+        if request.site and request.site not in await self._server.states.ids("site"):
+            raise not_found("site", request.site, await self._server.states.ids("site"))
+        for begin in range(0, len(sites), SEARCHES_AT_ONCE):
+            found = await asyncio.gather(
+                *(self._decision(site, query) for site in sites[begin : begin + SEARCHES_AT_ONCE])
+            )
+            for decision in found:
+                if isinstance(decision, ServeDecision):
+                    return views.explanation(decision, self._engine.world.clock.wall_ms()), call
+        if request.site and request.slot and not request.request_id:
+            return await self._never_asked(request), call
+        hint = "each site remembers its last 1,000 decisions, since its owner's start"
+        text = "no such decision is remembered"
+        raise p.AdminRefusal(3, "E-NOT-FOUND", text, hint=hint, about=request.request_id or request.site)
+
+    async def _decision(self, site: str, query: m.GetDecision) -> object:
+        outcome = await outcome_of(lambda done: self._engine.ask(EntityRef("adserver", site), query, 2_000, done))
+        return None if isinstance(outcome, Failed) else outcome
+
+    async def _never_asked(self, request: p.GetExplanation) -> p.ServeExplanation:
+        info: m.SiteInfo = await ask(self._engine, EntityRef("site", request.site), m.GetSite())
+        key = serve_key(request.site, slot_id(request.slot))
+        split_serve_key(key)
+        view = self._engine.index.read(key)
+        return views.undecided(info, request.slot, view, self._engine.index.version(key))
+
+
+def _size(width: int, height: int) -> tuple[int, int]:
+    for field, value in (("width", width), ("height", height)):
+        if not 1 <= value <= slot_pixels_max:
+            raise BadInput(field, f"{value} is not between 1 and {slot_pixels_max} pixels")
+    return width, height

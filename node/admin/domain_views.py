@@ -1,0 +1,256 @@
+"""From entities' answers and states to the shapes that an operator reads."""
+
+from __future__ import annotations
+
+from node.admin import protocol as p
+from node.ads import messages as m
+from node.ads.budget import expire
+from node.ads.classifier import Classification
+from node.ads.entities.advertiser import AdvertiserState
+from node.ads.entities.campaign import CampaignState
+from node.ads.entities.site import FRESHNESS_WINDOW_MS, SiteState
+from node.ads.explain import ServeDecision
+from node.ads.money import format_money
+from node.ads.serveindex import PoolVersion
+from node.ads.taxonomy import load_taxonomy
+from node.ads.view import ServeView
+from node.core.clock import rfc3339
+from node.core.hlc import hlc_wall_ms
+
+
+def site(info: m.SiteInfo) -> p.SiteShow:
+    return p.SiteShow(
+        site=info.site,
+        host=info.host,
+        publisher=info.publisher,
+        verified_host=info.host,
+        slots=tuple(p.Slot(slot=s.slot, width=s.width, height=s.height) for s in info.slots),
+        pages_fresh=info.pages_fresh,
+        suspended=info.suspended,
+        floor_cpm=format_money(info.floor_micros),
+        approved=info.approved,
+        pending=info.pending,
+        changed=info.changed,
+    )
+
+
+def site_of_state(state: SiteState, now_ms: int) -> p.SiteShow:
+    fresh = sum(page.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS for page in state.pages.values())
+    return site(
+        m.SiteInfo(
+            state.site,
+            state.host,
+            state.publisher,
+            state.slots,
+            state.floor_micros,
+            state.suspended,
+            fresh,
+            tuple(sorted(state.approved)),
+            tuple(sorted(state.pending)),
+        )
+    )
+
+
+def scores(categories: tuple[tuple[str, float], ...]) -> tuple[p.CategoryScore, ...]:
+    taxonomy = load_taxonomy()
+    return tuple(
+        p.CategoryScore(
+            id=category,
+            name=taxonomy.name(category),
+            confidence=round(confidence, 4),
+            path=" > ".join(taxonomy.path(category)),
+        )
+        for category, confidence in categories
+    )
+
+
+def page(entry: m.PageEntry, now_ms: int) -> p.PageItem:
+    return p.PageItem(
+        url=entry.url,
+        classified_at=rfc3339(entry.classified_at_ms),
+        fresh=entry.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS,
+        categories=scores(entry.categories),
+    )
+
+
+def classification(found: Classification, elapsed_ms: float) -> p.ClassificationShow:
+    return p.ClassificationShow(
+        categories=scores(found.categories),
+        provider=found.provider,
+        elapsed_ms=round(elapsed_ms, 3),
+        fallback=found.fallback,
+    )
+
+
+def advertiser(info: m.AdvertiserInfo, creatives: int) -> p.AdvertiserShow:
+    return p.AdvertiserShow(
+        advertiser=info.advertiser,
+        name=info.name,
+        status=info.status,
+        daily_budget=format_money(info.daily_budget_micros),
+        spent_today=format_money(info.spent_micros),
+        timezone=info.timezone,
+        campaigns=info.campaigns,
+        creatives=creatives,
+        changed=info.changed,
+    )
+
+
+def advertiser_of_state(state: AdvertiserState, creatives: int, now_ms: int) -> p.AdvertiserShow:
+    today = expire(state.budget, now_ms=now_ms)
+    info = m.AdvertiserInfo(
+        state.advertiser,
+        state.name,
+        state.status,
+        today.daily_budget_micros,
+        today.spent_micros,
+        today.timezone,
+        state.campaigns,
+    )
+    return advertiser(info, creatives)
+
+
+def campaign(info: m.CampaignInfo) -> p.CampaignShow:
+    return p.CampaignShow(
+        campaign=info.campaign,
+        advertiser=info.advertiser,
+        name=info.name,
+        status=info.status,
+        max_cpm=format_money(info.max_cpm_micros),
+        daily_budget=format_money(info.daily_budget_micros),
+        spent_today=format_money(info.spent_micros),
+        reserved=format_money(info.reserved_micros),
+        impressions_count=info.impressions,
+        clicks_count=info.clicks,
+        categories=info.categories,
+        creatives=tuple(spec.creative for spec in info.creatives),
+        changed=info.changed,
+    )
+
+
+def campaign_of_state(state: CampaignState, now_ms: int) -> p.CampaignShow:
+    today = expire(state.budget, now_ms=now_ms)
+    info = m.CampaignInfo(
+        state.campaign,
+        state.advertiser,
+        state.name,
+        state.status,
+        state.max_cpm_micros,
+        today.daily_budget_micros,
+        today.spent_micros,
+        today.reserved_micros,
+        state.impressions,
+        state.clicks,
+        state.categories,
+        state.creatives,
+    )
+    return campaign(info)
+
+
+def creative(
+    spec: m.CreativeSpec, campaign_id: str, advertiser_id: str, sites: tuple[str, ...], *, changed: bool = True
+) -> p.CreativeShow:
+    return p.CreativeShow(
+        creative=spec.creative,
+        campaign=campaign_id,
+        advertiser=advertiser_id,
+        asset_url=spec.asset_url,
+        landing_url=spec.landing_url,
+        width=spec.width,
+        height=spec.height,
+        mime=spec.mime,
+        approved_sites=sites,
+        changed=changed,
+    )
+
+
+def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
+    """One decision as it was recorded; nothing is computed again."""
+    auction = decision.auction
+    pool = decision.pool
+    return p.ServeExplanation(
+        site=decision.site_id,
+        slot=decision.slot_id,
+        page=decision.page_url,
+        served=bool(decision.winner),
+        winner=decision.winner or None,
+        price=format_money(decision.price_micros) if decision.winner else None,
+        floor=format_money(decision.floor_micros),
+        runner_up=decision.runner_up or None,
+        candidates=tuple(
+            p.ExplainedCandidate(
+                creative=c.creative_id,
+                campaign=c.campaign_id,
+                cpm=format_money(c.cpm_micros),
+                score=c.score,
+                ctr_mean=c.ctr_mean,
+                fold_mean=c.fold_mean,
+                hops=c.ancestor_hops,
+                outcome=c.outcome,
+                reason=c.reason,
+            )
+            for c in decision.candidates
+        ),
+        auction=p.ExplainedAuction(
+            at=rfc3339(auction.at_ms), trigger=auction.trigger, categories=auction.page_categories
+        )
+        if auction
+        else None,
+        pool=_pool(pool, now_ms) if pool else None,
+        request_id=decision.request_id,
+        at=rfc3339(decision.at_ms),
+        why=_why(decision),
+    )
+
+
+def undecided(info: m.SiteInfo, slot: str, view: ServeView | None, version: PoolVersion | None) -> p.ServeExplanation:
+    """A slot that nobody asked for yet: what stands in its pool and why nothing else does."""
+    why = "no request for this slot is remembered; its pool is below" if view else "the slot has no pool"
+    if view is None and info.pending:
+        why += f"; waiting for approval: {', '.join(info.pending)}"
+    candidates = tuple(
+        p.ExplainedCandidate(
+            creative=c.creative_id,
+            campaign=c.campaign_id,
+            cpm=format_money(c.cpm_micros),
+            score=0.0,
+            ctr_mean=0.0,
+            fold_mean=0.0,
+            hops=c.ancestor_hops,
+            outcome="in_pool",
+            reason="",
+        )
+        for c in (view.candidates if view else ())
+    )
+    return p.ServeExplanation(
+        site=info.site,
+        slot=slot,
+        page="",
+        served=False,
+        winner=None,
+        price=None,
+        floor=format_money(info.floor_micros),
+        runner_up=None,
+        candidates=candidates,
+        auction=None,
+        pool=_pool(version, 0) if version else None,
+        why=why,
+    )
+
+
+def _pool(version: PoolVersion, now_ms: int) -> p.ExplainedPool:
+    written_ms = hlc_wall_ms(version.hlc)
+    return p.ExplainedPool(
+        version=p.EntryVersion(epoch=version.epoch, hlc=version.hlc, origin=version.origin),
+        age_s=max(0, now_ms - written_ms) / 1_000 if now_ms else 0.0,
+        origin=version.origin,
+    )
+
+
+def _why(decision: ServeDecision) -> str:
+    if not decision.winner:
+        return f"nothing was served: {decision.reason.replace('_', ' ')}"
+    price = format_money(decision.price_micros)
+    if decision.runner_up:
+        return f"{decision.winner} drew the best score; {decision.runner_up}, its rival, sets the price {price}"
+    return f"{decision.winner} drew the best score; no rival in its category, so it pays the floor {price}"

@@ -1,0 +1,63 @@
+"""Asking every member for its report, at once, each with its own deadline; who did not answer is named."""
+
+from __future__ import annotations
+
+import asyncio
+
+from node.actors.runtime import outcome_of
+from node.admin.protocol import Missing
+from node.core.clock import rfc3339
+from node.core.ids import ServiceRef
+from node.engine.engine import Engine
+from node.engine.messages import GetNodeReport, GetReplicaEntry, NodeReport, ReplicaEntryReport
+from node.engine.nodeservice import NodeService
+
+NODE_DEADLINE_MS = 2_000
+
+
+class Gatherer:
+    """Gathers from the members that this node knows."""
+
+    def __init__(self, engine: Engine, service: NodeService) -> None:
+        self._engine = engine
+        self._service = service
+
+    async def reports(self, *, coverage: bool = True) -> tuple[dict[str, NodeReport], tuple[Missing, ...]]:
+        """Reports by node, and the members that gave none."""
+        names = sorted(self._engine.view.members)
+        found = await asyncio.gather(*(self._report(name, coverage=coverage) for name in names))
+        reports = {report.node: report for report in found if isinstance(report, NodeReport)}
+        return reports, self._missing(names, found)
+
+    async def entries(self, key: str) -> tuple[dict[str, ReplicaEntryReport], tuple[Missing, ...]]:
+        """A key as each node's replica holds it."""
+        names = sorted(self._engine.view.members)
+        found = await asyncio.gather(*(self._entry(name, key) for name in names))
+        entries = {entry.node: entry for entry in found if isinstance(entry, ReplicaEntryReport)}
+        return entries, self._missing(names, found)
+
+    async def _report(self, name: str, *, coverage: bool) -> object:
+        if name == self._engine.me.name:
+            return self._service.report(coverage=coverage)
+        message = GetNodeReport(coverage)
+        return await outcome_of(
+            lambda done: self._engine.ask(ServiceRef(name, "/node"), message, NODE_DEADLINE_MS, done)
+        )
+
+    async def _entry(self, name: str, key: str) -> object:
+        if name == self._engine.me.name:
+            return self._service.entry(key)
+        message = GetReplicaEntry(key)
+        return await outcome_of(
+            lambda done: self._engine.ask(ServiceRef(name, "/node"), message, NODE_DEADLINE_MS, done)
+        )
+
+    def _missing(self, names: list[str], outcomes: list[object]) -> tuple[Missing, ...]:
+        now = rfc3339(self._engine.world.clock.wall_ms())
+        missing: list[Missing] = []
+        for name, outcome in zip(names, outcomes, strict=True):
+            if isinstance(outcome, (NodeReport, ReplicaEntryReport)):
+                continue
+            reason = getattr(outcome, "failure", None)
+            missing.append(Missing(node=name, reason=reason.value if reason else "no answer", since=now))
+        return tuple(missing)

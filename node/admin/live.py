@@ -1,0 +1,113 @@
+"""Live views: a status push when it changed, and the cluster's events as they come.
+
+One gathering serves all subscribers. Nothing is gathered while nobody watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from node.actors.bus import Gap, Subscription
+from node.admin import protocol as p
+from node.core.clock import rfc3339
+from node.core.errors import OperatingError
+from node.engine.events import EVENTS, NodeEvent
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer, Reply
+
+_log = logging.getLogger(__name__)
+IDLE_REFRESH_MS = 5_000
+# A subscriber says so again within this time, or it is gone: a client that died can't unsubscribe.
+SUBSCRIBER_MS_MAX = 30_000
+
+
+@dataclass(slots=True)
+class _Watcher:
+    number: int
+    interval_ms: int
+    reply: Reply
+    heard_ns: int
+    pushed_ns: int = 0
+
+
+class Live:
+    """Subscribers by connection."""
+
+    def __init__(self, server: AdminServer) -> None:
+        self._server = server
+        self._watchers: dict[Any, _Watcher] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._events: Subscription | None = None
+        self._changed = asyncio.Event()
+
+    def subscribe(self, client: Any, number: int, request: p.Subscribe, reply: Reply) -> None:
+        """Start pushing to a connection, or renew its subscription."""
+        now_ns = self._server.engine.world.clock.mono_ns()
+        known = self._watchers.get(client)
+        if known is not None and known.number == number:
+            known.heard_ns = now_ns
+            return
+        self._watchers[client] = _Watcher(number, max(100, request.min_interval_ms), reply, now_ns)
+        if self._events is None:
+            self._events = self._server.engine.system.bus.subscribe(EVENTS, self._on_events)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="admin-live")
+        self._changed.set()
+
+    def close(self) -> None:
+        self._watchers.clear()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+
+    def _on_events(self, subscription: Subscription) -> None:
+        while True:
+            event = subscription.take()
+            if event is None:
+                break
+            message = _as_event(event)
+            for watcher in self._watchers.values():
+                self._server.push(watcher.number, self._server.meta(), message, watcher.reply)
+        self._changed.set()
+
+    async def _run(self) -> None:
+        clock = self._server.engine.world.clock
+        last: msgspec.Struct | None = None
+        while self._watchers:
+            interval_ms = min(watcher.interval_ms for watcher in self._watchers.values())
+            try:
+                status, meta = await self._server.status(self._server.meta())
+            except OperatingError as error:
+                _log.warning("live status: %s", error.message)
+                await asyncio.sleep(interval_ms / 1_000)
+                continue
+            now_ns = clock.mono_ns()
+            for client in [c for c, w in self._watchers.items() if now_ns - w.heard_ns > SUBSCRIBER_MS_MAX * 1_000_000]:
+                del self._watchers[client]
+            for watcher in list(self._watchers.values()):
+                stale = now_ns - watcher.pushed_ns > IDLE_REFRESH_MS * 1_000_000
+                if status != last or stale:
+                    watcher.pushed_ns = now_ns
+                    self._server.push(watcher.number, meta, p.StatusPush(status=status, meta=meta), watcher.reply)
+            last = status
+            await asyncio.sleep(interval_ms / 1_000)
+        self._task = None
+        self.close()
+
+
+def _as_event(event: msgspec.Struct | Gap) -> p.AdminEvent:
+    if isinstance(event, NodeEvent):
+        return p.AdminEvent(
+            at=rfc3339(event.at_ms), topic=event.topic, object=event.object, text=event.text, node=event.node
+        )
+    lost = event.lost if isinstance(event, Gap) else 0
+    return p.AdminEvent(at="", topic="gap", object="events", text=f"{lost} events were lost", gap=lost)

@@ -1,0 +1,156 @@
+"""The admin protocol's server side: one request in, one answer out, and live pushes to those who subscribe."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from node.admin import protocol as p
+from node.admin import views
+from node.admin.cluster_requests import ClusterRequests
+from node.admin.domain_requests import DomainRequests
+from node.admin.gather import Gatherer
+from node.admin.live import Live
+from node.admin.outcomes import bad_input
+from node.admin.states import States
+from node.ads.classifier import Classifier
+from node.core.clock import rfc3339
+from node.core.errors import BadInput, OperatingError, RemoteProtocolError
+from node.engine.engine import Engine
+from node.engine.nodeservice import NodeService
+from node.wire.codec import CODEC, dumps, loads
+
+_log = logging.getLogger(__name__)
+
+# (request, meta) -> (reply, meta): the meta that a handler gives back may name who did not answer.
+Handler = Callable[[Any, p.Meta], Awaitable[tuple[msgspec.Struct, p.Meta]]]
+Reply = Callable[[bytes], None]
+
+
+class AdminServer:
+    """Dispatches requests by their type. `handlers` is filled by the request modules."""
+
+    def __init__(self, engine: Engine, service: NodeService, classifier: Classifier) -> None:
+        self.engine = engine
+        self.service = service
+        self.classifier = classifier
+        self.gatherer = Gatherer(engine, service)
+        self.states = States(engine)
+        self.handlers: dict[type[msgspec.Struct], Handler] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._requests_before = (0, 0)
+        ClusterRequests(self)
+        DomainRequests(self)
+        self.live = Live(self)
+
+    def on_request(self, who: str, client: Any, data: bytes, reply: Reply) -> None:
+        """One document `[id, timeout_ms, name, version, body]` of an operator; `client` identifies the connection."""
+        try:
+            number, timeout_ms, request = _parse(data)
+        except RemoteProtocolError as error:
+            self.engine.counters[f"admin_{error.reason}"] += 1
+            if error.reason == "unregistered":
+                refused = p.AdminError(
+                    code="E-PROTOCOL", exit=14, message="this node does not know that request; it is another release"
+                )
+                reply(self._document(_number(data), self.meta(), refused))
+            return
+        if isinstance(request, p.Subscribe):
+            self.live.subscribe(client, number, request, reply)
+            reply(self._document(number, self.meta(), p.Subscribed()))
+            return
+        task = asyncio.create_task(self._answer(who, number, timeout_ms, request, reply))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, who: str, number: int, timeout_ms: int, request: msgspec.Struct, reply: Reply) -> None:
+        meta = self.meta()
+        answer: msgspec.Struct
+        try:
+            handler = self.handlers.get(type(request), _no_request)
+            async with asyncio.timeout(max(timeout_ms, 100) / 1_000):
+                answer, meta = await handler(request, meta)
+        except TimeoutError:
+            answer = p.AdminError(code="E-TIMEOUT", exit=9, message="the cluster did not answer in time")
+        except OperatingError as error:
+            answer = _as_error(error)
+        except Exception:
+            _log.exception("an admin request failed: %s by %s", type(request).__name__, who)
+            answer = p.AdminError(code="E-BUG", exit=1, message=f"a fault in {self.engine.me.name}; see its log")
+        reply(self._document(number, meta, answer))
+
+    def meta(self) -> p.Meta:
+        return p.Meta(
+            cluster_name=self.engine.config.cluster.name,
+            cluster_id=self.engine.config.cluster.id,
+            observed_at=rfc3339(self.engine.world.clock.wall_ms()),
+            observed_by=self.engine.me.name,
+        )
+
+    def with_missing(self, meta: p.Meta, missing: tuple[p.Missing, ...]) -> p.Meta:
+        return msgspec.structs.replace(meta, missing=missing)
+
+    async def status(self, meta: p.Meta) -> tuple[p.ClusterStatus, p.Meta]:
+        """The cluster's status, gathered now."""
+        reports, missing = await self.gatherer.reports()
+        known_sites = len(await self.states.ids("site"))
+        total = sum(report.requests_count for report in reports.values())
+        now_ns = self.engine.world.clock.mono_ns()
+        before, at_ns = self._requests_before
+        rate = (total - before) * 1e9 / (now_ns - at_ns) if at_ns and total >= before and now_ns > at_ns else 0.0
+        self._requests_before = (total, now_ns)
+        rows = self.engine.sharding.region.homes()
+        status = views.cluster_status(self.engine.view, rows, reports, known_sites, round(rate, 1))
+        return status, self.with_missing(meta, missing)
+
+    def push(self, number: int, meta: p.Meta, message: msgspec.Struct, reply: Reply) -> None:
+        """A document under a subscription's id."""
+        reply(self._document(number, meta, message))
+
+    async def close(self) -> None:
+        """Stop pushing; let running answers end."""
+        self.live.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=2)
+
+    def _document(self, number: int, meta: p.Meta, answer: msgspec.Struct) -> bytes:
+        _, _, meta_body = CODEC.body_of(meta)
+        return dumps([number, meta_body, *CODEC.body_of(answer)])
+
+
+async def _no_request(request: msgspec.Struct, _meta: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
+    raise p.AdminRefusal(14, "E-PROTOCOL", f"{type(request).__name__} is not a request")
+
+
+def _parse(data: bytes) -> tuple[int, int, msgspec.Struct]:
+    document = loads(data)
+    if not isinstance(document, list) or len(document) != 5:
+        raise RemoteProtocolError("malformed", "not [id, timeout_ms, name, version, body]")
+    number, timeout_ms, name, version, body = document
+    if not isinstance(number, int) or not isinstance(timeout_ms, int):
+        raise RemoteProtocolError("malformed", "id or timeout is not a number")
+    return number, timeout_ms, CODEC.message_of(name, version, body)
+
+
+def _number(data: bytes) -> int:
+    document = loads(data)
+    return document[0] if isinstance(document, list) and document and isinstance(document[0], int) else 0
+
+
+def _as_error(error: OperatingError) -> p.AdminError:
+    refusal = error if isinstance(error, p.AdminRefusal) else None
+    if refusal is None and isinstance(error, BadInput):
+        refusal = bad_input(error)
+    if refusal is None:
+        return p.AdminError(code=error.code, exit=15, message=error.message, hint=error.hint)
+    return p.AdminError(
+        code=refusal.code,
+        exit=refusal.exit_status,
+        message=refusal.message,
+        hint=refusal.hint,
+        object=refusal.about,
+    )

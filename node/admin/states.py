@@ -1,0 +1,50 @@
+"""Lists read from the state store: what exists, whether or not it is awake somewhere."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from node.actors.runtime import outcome_of
+from node.admin.outcomes import FAILED
+from node.admin.protocol import AdminRefusal
+from node.engine.engine import Engine
+from node.store.port import ListStates, StatePage
+from node.wire.codec import CODEC
+
+S = TypeVar("S", bound=msgspec.Struct)
+PAGE = 500
+
+
+class States:
+    """Durable states by kind."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def ids(self, kind: str) -> list[str]:
+        """All ids of a kind, in order."""
+        return [record.id for record in await self._records(kind, bodies=False)]
+
+    async def all(self, kind: str, shape: type[S]) -> list[S]:
+        """All states of a kind, in order of their ids."""
+        found: list[S] = []
+        for record in await self._records(kind, bodies=True):
+            state = CODEC.decode(record.body)
+            if isinstance(state, shape):
+                found.append(state)
+        return found
+
+    async def _records(self, kind: str, *, bodies: bool) -> list[Any]:
+        records: list[Any] = []
+        after: tuple[str, str] | None = None
+        while True:
+            request = ListStates((kind,), after=after, limit=PAGE, bodies=bodies)
+            answer = await outcome_of(lambda done: self._engine.world.submit(request, done))  # noqa: B023
+            if not isinstance(answer, StatePage):
+                raise AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
+            records.extend(answer.records)
+            if not answer.more or not answer.records:
+                return records
+            after = (answer.records[-1].kind, answer.records[-1].id)

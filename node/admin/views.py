@@ -1,0 +1,222 @@
+"""From nodes' reports to what an operator reads: pure functions, one per shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from node.admin import protocol as p
+from node.core.clock import rfc3339
+from node.core.hashing import MAP_COUNT
+from node.engine import topology
+from node.engine.messages import NodeReport
+from node.gossip.member import COUNTED, Member, Status
+from node.gossip.view import ClusterView
+from node.store.port import ShardRow, ShardState
+
+Reports = Mapping[str, NodeReport]
+
+
+def node_rows(view: ClusterView, reports: Reports) -> tuple[p.NodeRow, ...]:
+    """All members, those that did not answer too, by name."""
+    return tuple(_node_row(view, member, reports.get(name)) for name, member in sorted(view.members.items()))
+
+
+def _node_row(view: ClusterView, member: Member, report: NodeReport | None) -> p.NodeRow:
+    if report is not None and report.incarnation != member.incarnation:
+        report = None
+    return p.NodeRow(
+        name=member.node,
+        incarnation=member.incarnation,
+        status=member.status.word,
+        reachable=view.reachable(member.node),
+        roles=member.roles,
+        address=member.control,
+        http=f"http://{member.http}" if member.http and member.status is Status.UP else None,
+        admin=member.admin,
+        version=member.app_version,
+        pid=report.pid if report else 0,
+        uptime_s=report.uptime_ms / 1_000 if report else 0.0,
+        shards=len(report.running) if report else 0,
+        entities=sum(report.entities_by_kind.values()) if report else 0,
+        ready=report.ready if report else False,
+        why_not_ready=report.why_not_ready if report else ("no answer",),
+        max_lag_ms=max(report.lag_ms.values(), default=0) if report else 0,
+        rss_bytes=report.rss_bytes if report else 0,
+        cpu_ratio=report.cpu_ms / report.uptime_ms if report and report.uptime_ms else 0.0,
+    )
+
+
+def shard_items(view: ClusterView, rows: Sequence[ShardRow], reports: Reports) -> tuple[p.ShardItem, ...]:
+    """Every shard with its owner, or why it has none."""
+    entities = {
+        (report.node, shard): count for report in reports.values() for shard, _epoch, count in report.running
+    }
+    found: list[p.ShardItem] = []
+    for row in rows:
+        why = _why_unallocated(view, row)
+        state = "unallocated" if why else row.state.value
+        found.append(
+            p.ShardItem(
+                shard=row.shard,
+                node=row.node or None,
+                epoch=row.epoch,
+                state=state,
+                entities=entities.get((row.node, row.shard), 0),
+                pinned=row.pinned,
+                why=why,
+            )
+        )
+    return tuple(found)
+
+
+def _why_unallocated(view: ClusterView, row: ShardRow) -> str:
+    if row.state is ShardState.UNALLOCATED or not row.node:
+        return "never placed: no coordinator has seen an entity node yet"
+    owner = view.member(row.node)
+    if owner is None or owner.incarnation != row.incarnation:
+        return f"its owner {row.node}@{row.incarnation} is gone; the coordinator has not placed it again yet"
+    return ""
+
+
+def shard_totals(items: Sequence[p.ShardItem]) -> p.ShardTotals:
+    states = [item.state for item in items]
+    return p.ShardTotals(
+        total=len(items),
+        allocated=states.count("running"),
+        moving=states.count("moving"),
+        unallocated=states.count("unallocated"),
+    )
+
+
+def maps(reports: Reports) -> tuple[p.MapItem, ...]:
+    """The 32 maps with every replica's digest; they agree when all digests are equal."""
+    found: list[p.MapItem] = []
+    for number in range(MAP_COUNT):
+        replicas = tuple(
+            p.MapReplica(
+                node=name,
+                digest=report.maps[number].digest,
+                keys=report.maps[number].keys,
+                lag_ms=max(report.lag_ms.values(), default=0),
+            )
+            for name, report in sorted(reports.items())
+        )
+        largest = max((report.maps[number] for report in reports.values()), key=lambda m: m.keys, default=None)
+        found.append(
+            p.MapItem(
+                map=f"serve-{number:02d}",
+                keys=largest.keys if largest else 0,
+                bytes=largest.bytes if largest else 0,
+                tombstones=largest.tombstones if largest else 0,
+                agree=len({replica.digest for replica in replicas}) <= 1,
+                replicas=replicas,
+            )
+        )
+    return tuple(found)
+
+
+def coverage(reports: Reports, sites: Sequence[str] = ()) -> p.Coverage:
+    """Of the slots that should have a pool, those that have one; `sites` empty means all."""
+    rows = {
+        site.site: p.SiteCoverage(
+            site=site.site,
+            expected=site.expected,
+            present=site.present,
+            ratio=_ratio(site.present, site.expected),
+            missing=tuple(p.EmptySlot(slot=slot, reason=reason) for slot, reason in site.missing),
+        )
+        for report in reports.values()
+        for site in report.sites
+        if not sites or site.site in sites
+    }
+    expected = sum(row.expected for row in rows.values())
+    present = sum(row.present for row in rows.values())
+    return p.Coverage(
+        expected=expected, present=present, ratio=_ratio(present, expected), sites=tuple(rows[s] for s in sorted(rows))
+    )
+
+
+def _ratio(present: int, expected: int) -> float:
+    return present / expected if expected else 1.0
+
+
+def cluster_status(
+    view: ClusterView, rows: Sequence[ShardRow], reports: Reports, known_sites: int, rate: float
+) -> p.ClusterStatus:
+    """The cluster on one page. `known_sites`: how many the store holds; until all of them answer, coverage is 0."""
+    nodes = node_rows(view, reports)
+    items = shard_items(view, rows, reports)
+    index = maps(reports)
+    covered = coverage(reports)
+    active = next((r for r in reports.values() if r.coordinator_active), None)
+    digests = {report.view_digest for report in reports.values()}
+    required, available = topology.entity_majority(view)
+    complete = len(covered.sites) >= known_sites
+    return p.ClusterStatus(
+        converged=view.converged and len(digests) == 1 and all(n.reachable for n in nodes if n.status == "up"),
+        leader=view.leader or None,
+        coordinator=active.node if active else None,
+        term=active.coordinator_term if active else 0,
+        nodes=nodes,
+        shards=shard_totals(items),
+        serveindex=p.ServeIndexTotals(
+            maps=len(index),
+            keys=sum(item.keys for item in index),
+            agree=all(item.agree for item in index) and len(reports) == len(view.members),
+            max_lag_ms=max((n.max_lag_ms for n in nodes), default=0),
+            tombstones=sum(item.tombstones for item in index),
+            pending_removals=0,
+        ),
+        coverage=p.CoverageTotals(
+            expected=covered.expected, present=covered.present, ratio=covered.ratio if complete else 0.0
+        ),
+        faults=faults(reports),
+        requests_per_s=rate,
+        served_count=sum(report.served_count for report in reports.values()),
+        members_up=sum(member.status in COUNTED for member in view.members.values()),
+        required=required,
+        available=available,
+    )
+
+
+def faults(reports: Reports) -> tuple[p.FaultRow, ...]:
+    """Each fault once, since its first sight."""
+    first: dict[tuple[str, str], p.FaultRow] = {}
+    for report in reports.values():
+        for fault in report.faults:
+            row = p.FaultRow(
+                code=fault.code, object=fault.object, message=fault.message, since=rfc3339(fault.since_ms)
+            )
+            known = first.get((fault.code, fault.object))
+            if known is None or row.since < known.since:
+                first[(fault.code, fault.object)] = row
+    return tuple(first[key] for key in sorted(first))
+
+
+def health(status: p.ClusterStatus) -> p.Health:
+    """Unhealthy: something is not served. Degraded: something is not as it should be. Reasons for both."""
+    bad: list[p.HealthReason] = []
+    worse: list[p.HealthReason] = []
+    for node in status.nodes:
+        if not node.reachable:
+            worse.append(_reason("E-NODE-UNREACHABLE", f"node/{node.name}", "nobody here hears it"))
+        elif not node.ready:
+            bad.append(_reason("E-NODE-NOT-READY", f"node/{node.name}", "; ".join(node.why_not_ready)))
+    if status.shards.unallocated:
+        worse.append(_reason("E-SHARDS-UNALLOCATED", "shards", f"{status.shards.unallocated} have no live owner"))
+    if status.coordinator is None:
+        worse.append(_reason("E-NO-COORDINATOR", "cluster", "no node coordinates the shards"))
+    if status.available < status.required:
+        text = f"{status.available} of {status.required} required entity nodes can be reached"
+        worse.append(_reason("E-NO-MAJORITY", "cluster", text))
+    if not status.converged:
+        bad.append(_reason("E-NOT-CONVERGED", "cluster", "the members do not hold the same view yet"))
+    if not status.serveindex.agree:
+        bad.append(_reason("E-REPLICAS-DIFFER", "serveindex", "replicas differ, or one did not answer"))
+    bad.extend(_reason(fault.code, fault.object, fault.message) for fault in status.faults)
+    state = "unhealthy" if worse else "degraded" if bad else "healthy"
+    return p.Health(state=state, reasons=(*worse, *bad))
+
+
+def _reason(code: str, about: str, text: str) -> p.HealthReason:
+    return p.HealthReason(code=code, object=about, text=text)
