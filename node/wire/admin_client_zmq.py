@@ -6,44 +6,16 @@ A CURVE DEALER on the asyncio loop of the tool. What the bytes mean is the admin
 from __future__ import annotations
 
 import asyncio
-import enum
-import struct
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Final
 
 import zmq
 
 from node.core import limits
 from node.core.errors import LocalProtocolError, OperatingError
+from node.wire.link_zmq import LinkState, LinkWatch
 from node.wire.roster import KeyPair
 from node.wire.zmq_sockets import Use, check_pair, connect, endpoint, new_context, new_socket, use_curve
-
-_EVENTS: Final = (
-    zmq.EVENT_HANDSHAKE_SUCCEEDED
-    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-    | zmq.EVENT_DISCONNECTED
-)
-
-
-class LinkState(enum.Enum):
-    """How a connection to a node stands."""
-
-    CONNECTING = "connecting"
-    UP = "up"
-    DENIED = "denied"  # the node doesn't know our key
-    REFUSED = "refused"  # the node's key is not the one expected, or that is no admin port
-    LOST = "lost"  # it was up; requests without an answer may have been carried out
-    CLOSED = "closed"
-
-
-_STATE_OF_EVENT: Final = {
-    int(zmq.EVENT_HANDSHAKE_SUCCEEDED): LinkState.UP,
-    int(zmq.EVENT_HANDSHAKE_FAILED_AUTH): LinkState.DENIED,
-    int(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL): LinkState.REFUSED,
-}
 
 
 class AdminConnection:
@@ -67,17 +39,14 @@ class AdminConnection:
         self.state = LinkState.CONNECTING
         self._on_state = on_state
         self._loop = asyncio.get_running_loop()
-        self._hung_up = 0  # handshakes in a row that the other side broke off
         self._inbox: deque[bytes] = deque()
         self._changed = asyncio.Event()  # something arrived, or the state changed
         self._context = new_context()
         self._socket = new_socket(self._context, Use.ADMIN_CLIENT)
         use_curve(self._socket, pair, server_key)
-        self._monitor = self._socket.get_monitor_socket(_EVENTS)
-        self._loop.add_reader(self._monitor.fileno(), self._on_monitor)
+        self._watch = LinkWatch(self._socket, self._set)
         self._loop.add_reader(self._socket.fileno(), self._drain)
         connect(self._socket, address)
-        self._loop.call_soon(self._on_monitor)
 
     async def connected(self, timeout_s: float) -> None:
         """Waits until the connection is up. Raises OperatingError: `E-ADMIN-DENIED` when the node doesn't know our
@@ -126,9 +95,7 @@ class AdminConnection:
         if self.state is LinkState.CLOSED:
             return
         self._loop.remove_reader(self._socket.fileno())
-        self._loop.remove_reader(self._monitor.fileno())
-        self._socket.disable_monitor()
-        self._monitor.close()
+        self._watch.close()
         self._socket.close()
         self._set(LinkState.CLOSED)
         self._context.destroy(limits.linger_ms)  # unlike term it can't wait for a socket that was left open
@@ -161,29 +128,7 @@ class AdminConnection:
             self._inbox.append(parts[-1])
             self._changed.set()
 
-    def _on_monitor(self) -> None:
-        while self.state is not LinkState.CLOSED:
-            try:
-                event = self._monitor.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return
-            (number, _) = struct.unpack("=HI", event[0])
-            if number == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-                # A node hangs up without a word when its key isn't the expected one, but also while it stops.
-                self._hung_up += 1
-                if self._hung_up >= limits.handshakes_failed_max:
-                    self._set(LinkState.REFUSED)
-                continue
-            if number == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                self._hung_up = 0
-            if number in _STATE_OF_EVENT:
-                self._set(_STATE_OF_EVENT[number])
-            elif self.state is LinkState.UP:
-                self._set(LinkState.LOST)
-
     def _set(self, state: LinkState) -> None:
-        if state is self.state:
-            return
         self.state = state
         self._changed.set()
         if self._on_state is not None:

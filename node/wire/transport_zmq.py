@@ -24,6 +24,7 @@ from node.wire import frames
 from node.wire.codec import Codec
 from node.wire.envelope import Envelope
 from node.wire.lane_zmq import SendLane
+from node.wire.link_zmq import LinkState, LinkWatch
 from node.wire.port import PeerAddress, Receive, SendOutcome
 from node.wire.registry import Lane
 from node.wire.roster import KeyPair, Roster
@@ -59,13 +60,15 @@ class _Peer:
     address: PeerAddress
     key: str
     lanes: dict[Lane, SendLane]
+    watch: LinkWatch  # of the control lane; the data lane has the same keys on both ends
 
 
 class ZmqTransport:
     """Implements `node.wire.port.Transport`.
 
     `counters[peer][reason]` counts envelopes `sent`, `received`, and what was dropped by reason; frames that could
-    not be read count once. `insecure` leaves out keys altogether and is refused for addresses that aren't loopback.
+    not be read count once. `links[peer]` is how the way to a connected peer stands. `insecure` leaves out keys
+    altogether and is refused for addresses that aren't loopback.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class ZmqTransport:
         self._dirty: dict[SendLane, None] = {}
         self._closed = False
         self.counters: dict[str, dict[str, int]] = {}
+        self.links: dict[str, LinkState] = {}
 
     # --- listening
 
@@ -196,10 +200,9 @@ class ZmqTransport:
         self._gate.close()
         self._context.destroy(limits.linger_ms)  # unlike term it can't wait for a socket that was left open
 
-    # --- inside
-
     def _open(self, name: str, address: PeerAddress) -> None:
-        key = self._key_for(name)
+        entry = self._roster.node(name)
+        key = entry.public_key if entry else None
         peer = self._peers.get(name)
         if peer is not None:
             if (peer.address, peer.key) == (address, key):
@@ -208,19 +211,25 @@ class ZmqTransport:
         if key is None:
             self._count(name, "not_in_roster")
             return
-        lanes = {}
+        dealers = {lane: new_socket(self._context, _OUT[lane]) for lane in Lane}
+        lanes = {lane: SendLane(dealers[lane], partial(self._count, name, "sent")) for lane in Lane}
+        self.links[name] = LinkState.CONNECTING
+        watch = LinkWatch(dealers[Lane.CONTROL], partial(self._on_link, name))
+        self._peers[name] = _Peer(address, key, lanes, watch)
         for lane, where in ((Lane.CONTROL, address.control), (Lane.DATA, address.data)):
-            dealer = new_socket(self._context, _OUT[lane])
             if self._secret is not None:
-                use_curve(dealer, self._secret, key)
-            lanes[lane] = SendLane(dealer, lambda count: self._count(name, "sent", count))
-            connect(dealer, where, loopback_only=self._secret is None)
-        self._peers[name] = _Peer(address, key, lanes)
+                use_curve(dealers[lane], self._secret, key)
+            connect(dealers[lane], where, loopback_only=self._secret is None)
+
+    def _on_link(self, name: str, state: LinkState) -> None:
+        self.links[name] = state
 
     def _shut(self, name: str) -> None:
         peer = self._peers.pop(name, None)
         if peer is None:
             return
+        del self.links[name]
+        peer.watch.close()
         for lane in peer.lanes.values():
             self._dirty.pop(lane, None)
             dropped = lane.close()
@@ -269,18 +278,9 @@ class ZmqTransport:
             raise RemoteProtocolError("wrong_lane", f"{type(envelope.message).__name__} on the {lane.name} lane")
         return envelope
 
-    def _key_for(self, name: str) -> str | None:
-        """The key to open a way to a peer with; the empty key on an insecure transport."""
-        entry = self._roster.node(name)
-        if entry is None:
-            return None
-        return entry.public_key if self._secret is not None else ""
-
     def _peer_of(self, frame: zmq.Frame) -> str | None:
         """The node whose key the frame's connection proved, as the roster is now; None on a plain connection."""
-        key = key_of(frame)
-        entry = self._roster.node_of_key(key) if key else None
-        return entry.name if entry else None
+        return self._user_of_key(key_of(frame) or "")
 
     def _user_of_key(self, key: str) -> str | None:
         entry = self._roster.node_of_key(key)

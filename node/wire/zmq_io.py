@@ -138,18 +138,16 @@ class Gate:
                 request = self._socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return
-            self._socket.send_multipart(self._answer(request), zmq.NOBLOCK)
-
-    def _answer(self, request: list[bytes]) -> list[bytes]:
-        version, sequence, domain, address, _, mechanism, *credentials = request
-        key, user = "", None
-        if domain == self._domain and mechanism == b"CURVE" and len(credentials) == 1:
-            key = z85.encode(credentials[0]).decode()
-            user = self._lookup(key)
-        if user is None:
-            self._on_denied(address.decode(errors="replace"), key)
-            return [version, sequence, b"400", b"unknown key", b"", b""]
-        return [version, sequence, b"200", b"OK", user.encode(), _metadata(_ZAP_KEY, key)]
+            version, sequence, domain, address, _, mechanism, *credentials = request
+            curve = domain == self._domain and mechanism == b"CURVE" and len(credentials) == 1
+            key = z85.encode(credentials[0]).decode() if curve else ""
+            user = self._lookup(key) if key else None
+            if user is None:
+                answer = [version, sequence, b"400", b"unknown key", b"", b""]
+                self._loop.call_soon(self._on_denied, address.decode(errors="replace"), key)
+            else:
+                answer = [version, sequence, b"200", b"OK", user.encode(), _metadata(_ZAP_KEY, key)]
+            self._socket.send_multipart(answer, zmq.NOBLOCK)
 
 
 def _metadata(name: str, value: str) -> bytes:

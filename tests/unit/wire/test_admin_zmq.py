@@ -12,8 +12,9 @@ from wire_support import until
 from node.core import limits
 from node.core.clock import SystemClock
 from node.core.errors import BadInput, LocalProtocolError, OperatingError
-from node.wire.admin_client_zmq import AdminConnection, LinkState
+from node.wire.admin_client_zmq import AdminConnection
 from node.wire.admin_zmq import AdminClient, AdminListener
+from node.wire.link_zmq import LinkState
 from node.wire.port import SendOutcome
 from node.wire.roster import KeyPair, NodeEntry, OperatorEntry, OperatorRole, Roster
 from node.wire.zmq_sockets import new_key_pair
