@@ -128,18 +128,19 @@ class Dispatcher:
         if mail.adapter is not None:
             return mail.adapter(message)
         if mail.origin is Origin.TIMER:
-            return self._of_timer(cell, message)
+            return self._of_timer(cell, mail, message)
         if mail.origin is Origin.NOTICE:
             return self._of_notice(cell, mail, message)
         return message
 
-    def _of_timer(self, cell: Cell, timer: CellTimer) -> Any:
+    def _of_timer(self, cell: Cell, mail: Mail, timer: CellTimer) -> Any:
         timer.queued = False
         if not timer.live:
             return _SKIP  # cancelled or replaced after it fired
         if not timer.period_ns and cell.extras is not None:
             timer.live = False
             cell.extras.timers.pop(timer.key, None)
+        mail.message = timer.message  # what an operator sees if it fails
         return timer.message
 
     def _of_notice(self, cell: Cell, mail: Mail, subscription: Subscription) -> Any:

@@ -19,32 +19,18 @@ from typing import Any
 from node.actors.actor import EntityType, Failed, Failure
 from node.actors.cell import Cell, Phase, Shard
 from node.actors.context import CellContext
+from node.actors.idle import IdleCheck
 from node.actors.kernel import Kernel
 from node.actors.mailbox import Mail, Origin
 from node.actors.persist import Persistence
 from node.actors.supervision import Failures, Fault, backoff_ns, describe
 from node.actors.timers import Call
 from node.core import limits
-from node.core.clock import MS
 from node.core.errors import RemoteProtocolError
 from node.core.ids import EntityRef
 from node.store.port import Absent, Answer, Fenced, ReadState, Record
 
 _log = logging.getLogger(__name__)
-
-
-class IdleCheck:
-    """Looks at a cell when it may have been idle long enough; one per cell, moved when it was used meanwhile."""
-
-    __slots__ = ("_cell", "_lifecycle", "live")
-
-    def __init__(self, lifecycle: Lifecycle, cell: Cell) -> None:
-        self.live = True
-        self._lifecycle = lifecycle
-        self._cell = cell
-
-    def fire(self, now_ns: int) -> None:
-        self._lifecycle.idle_check(self._cell, self, now_ns)
 
 
 class Lifecycle:
@@ -137,7 +123,8 @@ class Lifecycle:
         cell.used_ns = now_ns
         if cell.phase is Phase.LOADING:
             cell.phase = Phase.RUNNING
-            self._watch_idle(cell, now_ns)
+            if cell.type.idle_ms and cell.idle is None:
+                cell.idle = IdleCheck(kernel, cell, self.settle)
         kernel.schedule(cell)
         self.settle(cell)
 
@@ -293,19 +280,3 @@ class Lifecycle:
         for mail in kept:
             if mail is not but:
                 kernel.fail(mail, Failed(Failure.FAILED, "the entity stopped before it answered"))
-
-    def _watch_idle(self, cell: Cell, now_ns: int) -> None:
-        if cell.type.idle_ms and cell.idle is None:
-            cell.idle = IdleCheck(self, cell)
-            self._kernel.timers.add(now_ns + cell.type.idle_ms * MS, cell.idle)
-
-    def idle_check(self, cell: Cell, check: IdleCheck, now_ns: int) -> None:
-        """Passivate, or look again when it could be idle at the earliest."""
-        idle_ns = cell.type.idle_ms * MS
-        due_ns = cell.used_ns + idle_ns
-        if cell.phase is Phase.RUNNING and cell.quiet and due_ns <= now_ns:
-            cell.idle = None
-            cell.leaving = True
-            self.settle(cell)
-        else:
-            self._kernel.timers.add(due_ns if due_ns > now_ns else now_ns + idle_ns, check)

@@ -110,7 +110,8 @@ class Runtime:
             self._timer = None
         if wake_ns is not None:
             self._timer_ns = wake_ns
-            delay_s = max(0, wake_ns - self._clock.mono_ns()) / 1e9
+            # Rounded up: uvloop counts in milliseconds, and a timer that comes early would spin until it is due.
+            delay_s = max(0, -(-(wake_ns - self._clock.mono_ns()) // MS)) / 1_000
             self._timer = self._loop.call_later(delay_s, self._timer_due)
 
     def _timer_due(self) -> None:
