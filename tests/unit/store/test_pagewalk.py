@@ -12,6 +12,7 @@ import lmdb
 import pytest
 
 from node.core.clock import ManualClock
+from node.core.errors import OperatingError
 from node.store import port
 from node.store.datafile import is_short
 from node.store.lmdb import LmdbStore, header, keep_length
@@ -37,12 +38,12 @@ def batch(puts: range, drops: range) -> ReplicaBatch:
     return ReplicaBatch(tuple(made), tuple(f"s{n}|a" for n in drops), {}, 1, {})
 
 
-def churn_until_short(env: lmdb.Environment, path: Path) -> None:
+def churn_until_short(env: lmdb.Environment, path: Path, db: bytes | None) -> None:
     """Adds and removes scratch records until one transaction has given back the last pages that it took: these are
     counted in the header and never written."""
-    random, keys, meta = Random(3), set[bytes](), env.open_db(b"meta")
+    random, keys, place = Random(3), set[bytes](), env.open_db(db)
     for _ in range(400):
-        with env.begin(write=True, db=meta) as txn:
+        with env.begin(write=True, db=place) as txn:
             for _ in range(random.choice((10, 1_000))):
                 key = b"scratch%d" % random.randrange(100_000)
                 txn.put(key, bytes(random.choice((200, 3_000))))
@@ -61,7 +62,7 @@ def short(tmp_path: Path) -> Path:
     path = tmp_path / "replica"
     replica, _ = open_replica(path, ManualClock(), cluster_id="c", node="n", tenure=1, map_bytes_max=1 << 27)
     replica.commit(batch(range(500), range(0)))
-    churn_until_short(replica._env, path)
+    churn_until_short(replica._env, path, b"meta")
     replica.close()
     return path
 
@@ -85,17 +86,35 @@ def test_what_follows_a_commit_lengthens_the_file(short: Path) -> None:
     env.close()
 
 
-def test_an_entity_written_often_in_one_batch_leaves_no_short_file(tmp_path: Path) -> None:
+def test_each_commit_of_a_replica_sees_to_its_length(tmp_path: Path) -> None:
+    replica, _ = open_replica(tmp_path, ManualClock(), cluster_id="c", node="n", tenure=1, map_bytes_max=1 << 27)
+    churn_until_short(replica._env, tmp_path, b"meta")
+    replica.commit(batch(range(1), range(0)))
+    assert not is_short(tmp_path, header(replica._env))
+    replica.close()
+
+
+def test_each_commit_of_a_state_store_sees_to_its_length(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, ManualClock())
-    row = port.ShardRow(0, "n1", 1, 1, port.ShardState.RUNNING)
-    store.apply([port.AcquireLease("c", "n", 1_000), port.WritePlacement("c", "n", 1, 0, (row,))])
-    sizes = [900_000, 100, 800_000, 50, 700_000, 10]
-    store.apply([port.WriteState("site", "x", 0, 1, n, bytes(size)) for n, size in enumerate(sizes)])
-    assert (tmp_path / "data.mdb").stat().st_size >= (header(store._env).last_page + 1) * PAGE
+    churn_until_short(store._env, tmp_path, None)
+    store.apply([port.NextIncarnation("n")])
+    assert not is_short(tmp_path, header(store._env))
+    store.close()
+
+
+def test_a_short_state_store_is_opened_and_a_cut_one_refused(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path, ManualClock())
+    store.apply([port.NextIncarnation("n")])
+    churn_until_short(store._env, tmp_path, None)
     store.close()
     reopened = LmdbStore(tmp_path, ManualClock())
-    assert reopened.apply([port.ReadState("site", "x")]) == [port.Record("site", "x", 6, 1, bytes(10))]
+    assert reopened.apply([port.NextIncarnation("n")]) == [port.Incarnation(2)]
     reopened.close()
+    with (tmp_path / "data.mdb").open("r+b") as handle:
+        handle.truncate(3 * PAGE)
+    with pytest.raises(OperatingError, match="the file has 3") as caught:
+        LmdbStore(tmp_path, ManualClock())
+    assert caught.value.code == "E-STORE-DAMAGED"
 
 
 def survives_reading(path: Path, pages: int, scratch: Path) -> bool:
