@@ -39,6 +39,7 @@ class Lifecycle:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._tokens = 0
+        self._settle = self.settle  # bound once: every idle check holds it
         self.persistence = Persistence(kernel, self._write_lost, self.settle)
 
     def next_token(self) -> int:
@@ -124,7 +125,7 @@ class Lifecycle:
         if cell.phase is Phase.LOADING:
             cell.phase = Phase.RUNNING
             if cell.type.idle_ms and cell.idle is None:
-                cell.idle = IdleCheck(kernel, cell, self.settle)
+                cell.idle = IdleCheck(kernel, cell, self._settle)
         kernel.schedule(cell)
         self.settle(cell)
 
