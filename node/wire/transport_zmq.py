@@ -151,7 +151,7 @@ class ZmqTransport:
 
         Raises BadInput for an address that is malformed, or leaves the host although the transport is insecure.
         """
-        for address in (peer.control, peer.data):
+        for address in _lanes_of(peer).values():
             endpoint(address, loopback_only=self._secret is None)
         self._wanted[peer.node] = peer
         self._open(peer.node, peer)
@@ -172,7 +172,10 @@ class ZmqTransport:
         if peer is None:
             self._count(node if node in self._wanted else STRANGER, "no_route")
             return SendOutcome.NO_ROUTE
-        lane = peer.lanes[lane_of]
+        lane = peer.lanes.get(lane_of)
+        if lane is None:
+            self._count(node, "no_route")
+            return SendOutcome.NO_ROUTE
         if not lane.offer(data):
             self._count(node, "busy")
             return SendOutcome.PEER_BUSY
@@ -184,7 +187,7 @@ class ZmqTransport:
     def waiting(self, node: str, lane: Lane) -> int:
         """Envelopes queued for a peer's lane that ZeroMQ has not taken; 0 for a peer that isn't connected."""
         peer = self._peers.get(node)
-        return peer.lanes[lane].waiting if peer else 0
+        return peer.lanes[lane].waiting if peer and lane in peer.lanes else 0
 
     def close(self) -> None:
         """Hands over what is queued and closes everything. Blocks for up to `linger_ms` for the last frames."""
@@ -211,12 +214,13 @@ class ZmqTransport:
         if key is None:
             self._count(name, "not_in_roster")
             return
-        dealers = {lane: new_socket(self._context, _OUT[lane]) for lane in Lane}
-        lanes = {lane: SendLane(dealers[lane], partial(self._count, name, "sent")) for lane in Lane}
+        addresses = _lanes_of(address)
+        dealers = {lane: new_socket(self._context, _OUT[lane]) for lane in addresses}
+        lanes = {lane: SendLane(dealers[lane], partial(self._count, name, "sent")) for lane in addresses}
         self.links[name] = LinkState.CONNECTING
         watch = LinkWatch(dealers[Lane.CONTROL], partial(self._on_link, name))
         self._peers[name] = _Peer(address, key, lanes, watch)
-        for lane, where in ((Lane.CONTROL, address.control), (Lane.DATA, address.data)):
+        for lane, where in addresses.items():
             if self._secret is not None:
                 use_curve(dealers[lane], self._secret, key)
             connect(dealers[lane], where, loopback_only=self._secret is None)
@@ -297,3 +301,11 @@ class ZmqTransport:
     def _count(self, peer: str, reason: str, count: int = 1) -> None:
         row = self.counters.setdefault(peer, {})
         row[reason] = row.get(reason, 0) + count
+
+
+def _lanes_of(peer: PeerAddress) -> dict[Lane, str]:
+    """Where each lane goes. Of a seed only the control lane is known before it has answered."""
+    addresses = {Lane.CONTROL: peer.control}
+    if peer.data:
+        addresses[Lane.DATA] = peer.data
+    return addresses

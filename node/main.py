@@ -1,0 +1,321 @@
+"""The composition root: reads the settings, opens the adapters, wires them to the engine by role, and ends in order.
+
+Exit status: 0 stopped or drained, 16 unusable configuration, key or data, 17 local file trouble, 21 removed by the
+cluster (another incarnation took the name, or a split-brain decision went against this side).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import random
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+import setproctitle
+
+from node.actors.actor import Failed
+from node.actors.runtime import Runtime, StoreDriver, outcome_of
+from node.admin.server import AdminServer
+from node.core import limits
+from node.core.clock import MS, SystemClock
+from node.core.errors import OperatingError
+from node.core.hashing import HASH_VERSION, MAP_COUNT, SHARD_COUNT
+from node.core.ids import NodeId
+from node.core.settings import NodeSettings, load_settings
+from node.crawler.providers.local import LocalClassifier
+from node.engine.config import CommitReplica, Exit, NodeConfig, World
+from node.engine.engine import Engine
+from node.engine.nodeservice import NodeService
+from node.gossip.join import Seed
+from node.gossip.member import Member
+from node.gossip.settings import PROFILES, identity
+from node.http.app import App
+from node.http.cluster import ClusterGate
+from node.http.server import HttpServer, bind
+from node.sharding.nodes import ShardingSettings
+from node.store.lmdb import LmdbStore
+from node.store.port import Identity, Incarnation, Initialise, NextIncarnation, Request, StoreFailed
+from node.store.replica_lmdb import open_replica
+from node.store.replica_port import ReplicaBatch, ReplicaStore
+from node.wire.admin_zmq import AdminClient, AdminListener
+from node.wire.codec import CODEC
+from node.wire.keys import read_key_pair
+from node.wire.registry import REGISTRY
+from node.wire.roster import Roster, parse_roster
+from node.wire.transport_zmq import ZmqTransport
+
+VERSION = "0.1.0"
+EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED = 16, 17, 21
+TOMBSTONE_MIN_AGE_MS = 3_600_000
+EXECUTORS = {"llm": 1, "disk": 1}
+FAST_LEASE_MS = 3_000
+FIRST_TENURE = 1
+
+_log = logging.getLogger("node")
+
+
+def run(argv: list[str]) -> int:
+    """One node process, from its settings file to its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m node", description="One node of a promovolve cluster.")
+    parser.add_argument("--config", required=True, type=Path, help="the node's settings (TOML)")
+    arguments = parser.parse_args(argv)
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    try:
+        settings = load_settings(arguments.config)
+        setproctitle.setproctitle(f"promovolve-node {settings.node.name} ({settings.cluster.name})")
+        with contextlib.suppress(ImportError):
+            import uvloop
+
+            return uvloop.run(_main(settings))
+        return asyncio.run(_main(settings))
+    except OperatingError as error:
+        hint = f"\nhint: {error.hint}" if error.hint else ""
+        sys.stderr.write(f"{error.code}: {error.message}{hint}\n")
+        return EXIT_LOCAL if error.code.startswith("E-STORE") else EXIT_CONFIG
+
+
+async def _main(settings: NodeSettings) -> int:
+    node = _Node(settings)
+    try:
+        await node.start()
+        return await node.until_exit()
+    finally:
+        await node.close()
+
+
+class _Node:
+    """The adapters of one process, in the order in which they were opened."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self._open = contextlib.AsyncExitStack()
+        self._terms = 0
+
+    async def start(self) -> None:
+        """Open everything and join; returns when the public API, if this node has one, takes requests."""
+        settings, clock = self._settings, self._clock
+        secret = read_key_pair(settings.wire.key_file)
+        roster = _read_roster(settings.wire.roster_file)
+        driver = StoreDriver(LmdbStore(settings.store.path, clock), clock)
+        self._open.push_async_callback(driver.close)
+        cluster_id, existed = await _cluster_id(driver, settings)
+        me = await _incarnation(driver, settings.node.name)
+        runtime = Runtime(clock, EXECUTORS)
+        self._open.push_async_callback(runtime.close)
+        transport = ZmqTransport(
+            me, secret, roster, CODEC, clock, lambda envelope: engine.on_envelope(envelope), _malformed
+        )
+        self._open.callback(transport.close)
+        transport.bind(settings.wire.control, settings.wire.data)
+        admin = AdminListener(
+            secret, roster, clock, lambda client, data: _on_admin(server, admin, client, data), _malformed
+        )
+        self._open.callback(admin.close)
+        admin.bind(settings.wire.admin)
+        api = "api" in settings.node.roles
+        listener = bind(settings.wire.http) if api else None
+        replica, opening = open_replica(
+            settings.node.data / "replica", clock, cluster_id=cluster_id, node=me.name, tenure=FIRST_TENURE
+        )
+        self._open.callback(replica.close)
+        _log.info("replica %s", opening)
+        member = Member(
+            me.name,
+            me.incarnation,
+            transport.control_address,
+            transport.data_address,
+            admin.address,
+            settings.wire.http if api else "",
+            settings.node.roles,
+            VERSION,
+            settings.node.capacity,
+        )
+        classifier = LocalClassifier()
+        world = World(
+            clock,
+            random.SystemRandom(),
+            transport,
+            driver.submit,
+            runtime.execute,
+            replica,
+            _commits(runtime, replica),
+            runtime.wake,
+            self._exit,
+        )
+        engine = Engine(_config(settings, member, cluster_id, existed=existed), world, classifier)
+        service = NodeService(engine)
+        server = AdminServer(engine, service, classifier)
+        self._open.push_async_callback(server.close)
+        self._watch_signals(engine, service, transport, admin)
+        engine.start()
+        runtime.drive(engine)
+        self._watch_store(engine, driver)
+        if listener is not None:
+            http = HttpServer(App(ClusterGate(engine), service, f"http://{settings.wire.http}"), listener)
+            await http.start()
+            self._open.push_async_callback(http.stop)
+        _log.info("node %s of cluster %s (%s): started", me, settings.cluster.name, cluster_id)
+
+    async def until_exit(self) -> int:
+        ended = await self._ended
+        _log.info("ends: %s", ended.reason)
+        if ended.removed:
+            sys.stderr.write(f"E-REMOVED: the cluster removed this node: {ended.reason}\n")
+            return EXIT_REMOVED
+        return 0
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+    def _exit(self, reason: Exit) -> None:
+        if not self._ended.done():
+            self._ended.set_result(reason)
+
+    def _watch_signals(
+        self, engine: Engine, service: NodeService, transport: ZmqTransport, admin: AdminListener
+    ) -> None:
+        def stop() -> None:
+            self._terms += 1
+            if self._terms == 1:
+                service.stop(drain=True)
+            else:
+                engine.drain.hurry()
+
+        def reload_roster() -> None:
+            try:
+                roster = _read_roster(self._settings.wire.roster_file)
+            except OperatingError as error:
+                _log.warning("the roster stays as it was: %s", error.message)
+                return
+            transport.set_roster(roster)
+            admin.set_roster(roster)
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(signal.SIGHUP, reload_roster)
+
+    def _watch_store(self, engine: Engine, driver: StoreDriver) -> None:
+        async def watch() -> None:
+            while True:
+                blocked_ns = driver.blocked_since_ns
+                waited_ms = (self._clock.mono_ns() - blocked_ns) // MS if blocked_ns else 0
+                text = f"the state store has not answered for {waited_ms // 1000} s; another process blocks it"
+                engine.faults.put("E-STORE-BLOCKED", "store", text if blocked_ns else "")
+                await asyncio.sleep(limits.store_wait_ms_max / 2_000)
+
+        task = asyncio.create_task(watch(), name="store-watch")
+        self._open.callback(task.cancel)
+
+
+def _config(settings: NodeSettings, member: Member, cluster_id: str, *, existed: bool) -> NodeConfig:
+    profile = PROFILES[settings.cluster.profile]
+    cluster = identity(
+        settings.cluster.name,
+        cluster_id,
+        profile,
+        registry_fingerprint=REGISTRY.fingerprint(),
+        tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS,
+    )
+    sharding = ShardingSettings(min_entity_nodes=settings.cluster.min_entity_nodes)
+    if settings.cluster.profile == "fast":
+        sharding = replace(sharding, lease_ms=FAST_LEASE_MS)
+    return NodeConfig(
+        member,
+        cluster,
+        tuple(_seed(text) for text in settings.wire.seeds),
+        profile,
+        sharding,
+        bootstrap=settings.wire.bootstrap,
+        existed=existed,
+        drain_deadline_ms=settings.node.drain_deadline_s * 1_000,
+        shown=settings.shown(),
+    )
+
+
+def _seed(text: str) -> Seed:
+    name, at, address = text.partition("@")
+    if not at or ":" not in address:
+        raise OperatingError("E-CONFIG", f"wire.seeds: {text!r} is not name@host:port")
+    return Seed(name, address)
+
+
+def _read_roster(path: Path) -> Roster:
+    try:
+        return parse_roster(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OperatingError("E-CONFIG", f"wire.roster_file {path}: {error.strerror}") from None
+
+
+async def _ask_store(driver: StoreDriver, request: Request) -> object:
+    answer = await outcome_of(lambda done: driver.submit(request, done))
+    if isinstance(answer, StoreFailed):
+        raise OperatingError("E-STORE", answer.message)
+    return answer
+
+
+async def _cluster_id(driver: StoreDriver, settings: NodeSettings) -> tuple[str, bool]:
+    """The cluster's id, and whether the store knew it before this start."""
+    proposed = f"c-{random.SystemRandom().getrandbits(48):012x}"
+    wanted = Identity(proposed, settings.cluster.name, SHARD_COUNT, MAP_COUNT, HASH_VERSION)
+    found = await _ask_store(driver, Initialise(wanted))
+    if not isinstance(found, Identity):
+        _refuse_store(f"the state store answered {found!r}")
+    for key, ours, theirs in (
+        ("cluster.name", wanted.cluster_name, found.cluster_name),
+        ("shard count", wanted.shard_count, found.shard_count),
+        ("map count", wanted.map_count, found.map_count),
+        ("hash version", wanted.hash_version, found.hash_version),
+    ):
+        if ours != theirs:
+            raise OperatingError(
+                "E-OTHER-CLUSTER",
+                f"{settings.store.path} was made for another cluster: {key} is {theirs!r} there and {ours!r} here",
+                hint="give this cluster a folder of its own",
+            )
+    return found.cluster_id, found.cluster_id != proposed
+
+
+async def _incarnation(driver: StoreDriver, name: str) -> NodeId:
+    answer = await _ask_store(driver, NextIncarnation(name))
+    if not isinstance(answer, Incarnation):
+        _refuse_store(f"the state store answered {answer!r}")
+    return NodeId(name, answer.number)
+
+
+def _refuse_store(message: str) -> NoReturn:
+    raise OperatingError("E-STORE", message)
+
+
+def _commits(runtime: Runtime, replica: ReplicaStore) -> CommitReplica:
+    def commit(batch: ReplicaBatch, ended: Callable[[bool, str], None]) -> None:
+        def done(outcome: object) -> None:
+            ended(not isinstance(outcome, Failed), outcome.detail if isinstance(outcome, Failed) else "")
+
+        if not runtime.execute("disk", replica.commit, (batch,), done):
+            asyncio.get_running_loop().call_soon(ended, False, "the disk executor is saturated")
+
+    return commit
+
+
+def _on_admin(server: AdminServer, listener: AdminListener, client: AdminClient, data: bytes) -> None:
+    server.on_request(client.operator, client, data, lambda reply: _send_admin(listener, client, reply))
+
+
+def _send_admin(listener: AdminListener, client: AdminClient, reply: bytes) -> None:
+    listener.send(client, reply)
+
+
+def _malformed(peer: str, reason: str, detail: str) -> None:
+    _log.warning("refused from %s: %s %s", peer, reason, detail)
