@@ -100,8 +100,11 @@ class World:
     ) -> Process:
         incarnation = self.incarnations[name] = self.incarnations.get(name, 0) + 1
         options.setdefault("may_bootstrap", True)
+        me = member(name, incarnation, roles)
+        if port := options.pop("port", 0):
+            me = msgspec.structs.replace(me, control=f"127.0.0.1:{port}")
         machine = Membership(
-            member(name, incarnation, roles),
+            me,
             self.settings,
             options.pop("seeds", self.seeds),
             cluster or ident(self.settings),

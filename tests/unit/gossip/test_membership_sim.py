@@ -164,6 +164,18 @@ def test_a_quick_restart_replaces_the_old_incarnation_at_once() -> None:
     assert not world.decided
 
 
+def test_a_restart_at_another_address_is_reached_there() -> None:
+    world = five(4)
+    world.run(3)
+    world.crash("n4")
+    world.start("n4", port=9999)
+    assert world.run(5, lambda: world.one_cluster(*FIVE))
+    world.run(10)
+    assert world.one_cluster(*FIVE)
+    assert not any(view(world, n).indirect for n in FIVE)
+    assert not world.decided
+
+
 def test_a_node_killed_while_it_joins_does_not_stay_joining() -> None:
     world = five(1)
     world.start("n6")
@@ -456,6 +468,21 @@ def test_twelve_nodes_under_loss() -> None:
     world.crash("n4", "n9", "n12")
     rest = [n for n in names if n not in ("n4", "n9", "n12")]
     assert world.run(15, lambda: world.one_cluster(*rest))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_twelve_nodes_agree_three_times_within_a_few_rounds(seed: int) -> None:
+    """Leaving takes three agreements; with gossip each second, digests that differ must be exchanged faster."""
+    world = World(seed, settings=DEFAULT)
+    world.start_all(12)
+    names = [f"n{i}" for i in range(1, 13)]
+    assert world.run(40, lambda: world.one_cluster(*names))
+    world.run(3)
+    at = world.seconds
+    world.leave("n5")
+    names.remove("n5")
+    assert world.run(10, lambda: world.one_cluster(*names))
+    assert world.seconds - at < 4.5
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:
