@@ -6,6 +6,7 @@ text is that of the page's main part without navigation, forms, scripts and othe
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import Counter
 
@@ -32,6 +33,8 @@ _FLAT_TAGS = frozenset(
     }
 )
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)")
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_.:-]{1,40})", re.IGNORECASE)
+_DECLARATION_BYTES = 1_024
 _LOOKS_LIKE_HTML = re.compile(r"<\s*(?:!doctype|html|head|body|article|main|div|p|h1|title|meta)\b", re.IGNORECASE)
 
 
@@ -50,7 +53,8 @@ def extract(html: str | bytes) -> PageText:
     size = len(html)
     if size > html_bytes_max:
         raise BadInput("page", f"an HTML page has at most {html_bytes_max} bytes, this one has {size}")
-    tree = LexborHTMLParser(_cut_where_too_deep(html))
+    markup = html if isinstance(html, str) else _decode(html)
+    tree = LexborHTMLParser(_cut_where_too_deep(markup))
     title_node = tree.css_first("title")
     title = " ".join(title_node.text().split())[:300] if title_node is not None else ""
     for node in tree.css(_FURNITURE):
@@ -63,13 +67,29 @@ def looks_like_html(text: str) -> bool:
     return _LOOKS_LIKE_HTML.search(text[:2_000]) is not None
 
 
-def _cut_where_too_deep(html: str | bytes) -> str | bytes:
+def _decode(page: bytes) -> str:
+    """Decode by byte order mark, else by the declared charset, else as UTF-8; what can't be read is replaced."""
+    if page.startswith(codecs.BOM_UTF8):
+        return page.decode("utf-8-sig", "replace")
+    if page.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return page.decode("utf-16", "replace")
+    declared = _CHARSET.search(page[:_DECLARATION_BYTES])
+    if declared is not None:
+        name = declared[1].decode("ascii").lower()
+        # What the web calls latin-1 and ascii is windows-1252; names of codecs that aren't text are not trusted.
+        name = "cp1252" if name in ("iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii") else name
+        try:
+            return page.decode(name, "replace")
+        except (LookupError, UnicodeError):
+            return page.decode("utf-8", "replace")
+    return page.decode("utf-8", "replace")
+
+
+def _cut_where_too_deep(html: str) -> str:
     """Cut before the tag that nests deeper than a real page does: the parser's time grows with the depth squared."""
-    # latin-1 keeps one character per byte, so that an index in it is an index in the bytes.
-    scanned = html if isinstance(html, str) else html.decode("latin-1")
     open_tags: Counter[str] = Counter()
     depth = 0
-    for tag in _TAG.finditer(scanned):
+    for tag in _TAG.finditer(html):
         name = tag[2].lower()
         if name in _FLAT_TAGS:
             continue

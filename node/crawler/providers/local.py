@@ -24,7 +24,7 @@ PROVIDER = "local"
 # A term counts for at most this many single mentions, however often it is written.
 _REPEAT_CAP = 2.5
 # A branch needs this much evidence, from this many different terms, before anything is said at all …
-_EVIDENCE_MIN = 3.5
+_EVIDENCE_MIN = 2.2
 _TERMS_MIN = 3
 # … and more in a long text, where chance hits add up.
 _EVIDENCE_PER_WORD = 0.008
