@@ -140,7 +140,7 @@ class Engine:
     def _arrived(self, envelope: Envelope) -> None:
         message = envelope.message
         match envelope.to:
-            case EntityRef():
+            case EntityRef(_, entity_id) if entity_id != SINGLETON_ID:
                 self.sharding.relayed(envelope, 0)
             case SingletonRef():
                 self._to_singleton(envelope, forward=False)
@@ -176,7 +176,7 @@ class Engine:
         except RemoteProtocolError as error:
             self.counters[f"dropped_{error.reason}"] += 1
             return
-        if isinstance(inner.to, EntityRef):
+        if isinstance(inner.to, EntityRef) and inner.to.id != SINGLETON_ID:
             self.sharding.relayed(inner, message.hops)
 
     def route(self, envelope: Envelope) -> None:

@@ -136,10 +136,11 @@ class Sharding:
                 assert_never(effect)
 
     def _forward(self, node: str, envelope: Envelope, hops: int) -> None:
-        if envelope.sender == self._engine.me:
+        if hops == 0 and envelope.sender == self._engine.me:
             self._engine.send(node, envelope)
             return
-        # The receiver must see the true sender, which is not the node that these bytes come from.
+        # The receiver must see the true sender, which is not always the node that these bytes come from, and how often
+        # it was passed on.
         relayed = Relayed(encode(envelope, CODEC, self._now_ns()), hops)
         self._engine.send_message(node, "/region", relayed)
 
