@@ -40,7 +40,8 @@ class Choice:
 
 @dataclass(slots=True)
 class SlotDecision:
-    """A slot's pool after the draw. `refused` grows while reservations fail; `chosen` is what is offered now."""
+    """A slot's pool after the draw. `refused` grows while reservations fail, `taken` holds creatives passed over because
+    another slot of the batch has them or their campaign; `chosen` is what is offered now."""
 
     request: SlotRequest
     view: ServeView | None
@@ -50,6 +51,7 @@ class SlotDecision:
     floor_micros: int
     bid_weight: float
     refused: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
     chosen: Choice | None = None
     request_id: str = ""
 
@@ -57,9 +59,10 @@ class SlotDecision:
         """The best candidate whose campaign and creative are not used in this batch and that was not refused."""
         for position, draw in enumerate(self.order):
             candidate = self.pool[draw.index]
-            if candidate.campaign_id in used_campaigns or candidate.creative_id in used_creatives:
-                continue
             if candidate.creative_id in self.refused:
+                continue
+            if candidate.campaign_id in used_campaigns or candidate.creative_id in used_creatives:
+                self.taken.add(candidate.creative_id)
                 continue
             rival = runner_up(self.order, position, self.pool)
             price = clearing_micros(
@@ -109,6 +112,8 @@ def outcomes(decision: SlotDecision, stats_of: Callable[[str], CreativeStats]) -
             outcome, reason = explain.WON, ""
         elif candidate.creative_id in decision.refused:
             outcome, reason = explain.REFUSED, decision.refused[candidate.creative_id]
+        elif candidate.creative_id in decision.taken:
+            outcome, reason = explain.FILTERED, explain.SHOWN_IN_BATCH
         rows.append(
             CandidateOutcome(
                 candidate.creative_id,

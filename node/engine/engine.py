@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -185,7 +184,7 @@ class Engine:
             case EntityRef(_, entity_id) if entity_id != SINGLETON_ID:
                 self.sharding.route(envelope)
             case EntityRef(kind, _):
-                self._to_singleton(replace(envelope, to=SingletonRef(kind)), forward=True)
+                self._to_singleton(msgspec.structs.replace(envelope, to=SingletonRef(kind)), forward=True)
             case SingletonRef():
                 self._to_singleton(envelope, forward=True)
             case ServiceRef(node, _) if node == self.me.name:
@@ -358,7 +357,7 @@ class Engine:
         name = envelope.to.name if isinstance(envelope.to, SingletonRef) else ""
         home = topology.singleton_home(self.view, self._draining_heard)
         if home == self.me and SINGLETON_SHARD in self.system.owned():
-            self.system.deliver(replace(envelope, to=EntityRef(name, SINGLETON_ID)))
+            self.system.deliver(msgspec.structs.replace(envelope, to=EntityRef(name, SINGLETON_ID)))
         elif home is not None and home != self.me and forward:
             self.send(home.name, envelope)
         else:

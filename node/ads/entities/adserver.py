@@ -329,7 +329,7 @@ class AdServer:
             return "no_pool"
         if not decision.pool:
             return "no_eligible_candidate"
-        return "all_refused"
+        return "all_refused" if decision.refused else "candidates_in_other_slots"
 
     def _record(self, decision: SlotDecision, url: str, now_ms: int) -> ServeDecision:
         choice = decision.chosen
