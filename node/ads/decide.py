@@ -40,7 +40,7 @@ class Choice:
 
 @dataclass(slots=True)
 class SlotDecision:
-    """A slot's pool after the draw. `refused` grows while reservations fail, `taken` holds creatives passed over because
+    """A slot's pool after the draw. `refused` grows while reservations fail, `taken` holds creatives passed over since
     another slot of the batch has them or their campaign; `chosen` is what is offered now."""
 
     request: SlotRequest

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from node.core.clock import SECOND
 from node.core.ids import SINGLETON_SHARD, EntityRef
+from node.engine import topology
 from node.engine.config import Exit
 from node.engine.drain import ALL, FLUSH_ONLY, WITHOUT_MOVES, Drain, Facts, Step
 from node.flows.messages import BeginDrain, DrainProgress
@@ -105,13 +106,19 @@ class NodeDrain:
         return Facts(
             executing=engine.executing,
             singletons=int(SINGLETON_SHARD in owned and len(engine.view.up("singleton")) > 1),
-            shards=engine.sharding.region.held(),
+            shards=engine.sharding.region.held() if self._somebody_takes_shards() else 0,
             buffered=engine.sharding.region.waiting(),
             asks=stats["asks_open"],
             unacknowledged=engine.replication.unacknowledged(now_ns),
             writes=engine.writing,
             uncommitted=engine.replication.unwritten(),
         )
+
+    def _somebody_takes_shards(self) -> bool:
+        """False when every other entity node drains too: waiting for them would be waiting for nothing."""
+        engine = self._engine
+        nodes = topology.entity_nodes(engine.view, engine.draining_nodes()).nodes
+        return any(node.takes_shards for node in nodes if node.node != engine.me)
 
     def _report(self, now_ns: int) -> None:
         if self._operation and self._drain is not None:
