@@ -1,0 +1,1 @@
+"""Demonstration data: sites, pages, advertisers, campaigns, creatives."""
