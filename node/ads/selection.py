@@ -26,7 +26,7 @@ CPM_MIN = 0.001
 FOLD_WEIGHT = 2.0
 COLD_FOLD_PRIOR = (1.0, 3.0)
 # Measured: numpy's vector call costs about as much as this many scalar draws of both Betas.
-SCALAR_POOL_MAX = 8
+SCALAR_POOL_MAX = 16
 
 
 class CreativeStats(msgspec.Struct, frozen=True, gc=False):
