@@ -146,6 +146,15 @@ def test_limits_are_exact() -> None:
         loads(b"\x83\x01\x02\x03", items_max=3)
 
 
+@pytest.mark.parametrize("small_below", [1 << 30, 0], ids=["quick", "scan"])
+@pytest.mark.parametrize(
+    "bits", ["f97bff", "f9fbff", "fa7f7fffff", "faff000000", "fb7fefffffffffffff", "fbffe0000000000000"]
+)
+def test_the_largest_finite_floats_of_each_width_are_accepted(bits: str, small_below: int) -> None:
+    data = bytes.fromhex(bits)
+    assert outcome(data, small_below) == ("value", cbor2.loads(data))
+
+
 scalars = (
     st.none() | st.booleans() | st.integers(-(1 << 64), (1 << 64) - 1) | st.text(max_size=40)
     | st.floats(allow_nan=False, allow_infinity=False) | st.binary(max_size=40)

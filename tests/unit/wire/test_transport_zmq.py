@@ -271,6 +271,40 @@ def test_sends_flow_again_after_a_peer_restarts(run: Run) -> None:
     run(body)
 
 
+@pytest.mark.parametrize("woken_by", ["signal", "timer"])
+def test_a_queue_leaves_once_the_peer_is_there(run: Run, monkeypatch: pytest.MonkeyPatch, woken_by: str) -> None:
+    if woken_by == "signal":
+        monkeypatch.setattr(limits, "lane_retry_ms", 3_600_000)
+
+    async def body() -> None:
+        alpha, address = Node("alpha"), PeerAddress("beta", free_address(), free_address())
+        alpha.transport.connect(address)
+        if woken_by == "timer":
+            for lane in alpha.transport._peers["beta"].lanes.values():
+                asyncio.get_running_loop().remove_reader(lane._socket.fileno())
+        for number in range(3_000):
+            alpha.transport.send("beta", tell(Chunk(number, b"x" * 1_000)))
+        beta = Node("beta").bind(address.control, address.data)
+        await until(lambda: beta.numbers() == list(range(3_000)), "all arrive in order")
+
+    run(body)
+
+
+def test_bytes_that_have_left_count_no_more(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "lane_queue_bytes_max", 30_000)
+
+    async def body() -> None:
+        alpha, beta = Node("alpha").bind(), Node("beta").bind()
+        alpha.transport.connect(beta.address)
+        for turn in range(1, 6):
+            for _ in range(2):
+                assert alpha.transport.send("beta", tell(Chunk(1, b"x" * 14_000))) is SendOutcome.SENT
+            assert alpha.transport.send("beta", tell(Chunk(1, b"x" * 14_000))) is SendOutcome.PEER_BUSY
+            await until(lambda turn=turn: len(beta.received) == 2 * turn, "the two arrive")
+
+    run(body)
+
+
 def test_a_peer_that_is_not_there_makes_the_lane_busy_and_memory_stays_bounded(run: Run) -> None:
     async def body() -> None:
         alpha = Node("alpha")
