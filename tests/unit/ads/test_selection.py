@@ -60,6 +60,11 @@ def test_t1_t6_clearing(engagement: float, bid: float, loser: float, weight: flo
     assert micros == round(expected * UNIT)
 
 
+@pytest.mark.parametrize(("bid", "rival", "floor"), [(0.4, 0.9, 0.1), (0.4, 0.5, 0.9), (2.0, 1.0, 3.0)])
+def test_nobody_pays_more_than_they_bid(bid: float, rival: float, floor: float) -> None:
+    assert pricing.clearing_cpm(1.0, bid, rival, bid_weight=0.5, floor=floor) == bid
+
+
 def test_t7_t9_means_and_the_price_between_them() -> None:
     winner = s.mean_engagement(s.CreativeStats(1000, 100, 100), 0.5)
     loser = s.mean_score(s.CreativeStats(1000, 60, 60), 0.5, 4 * UNIT, 0.5)
