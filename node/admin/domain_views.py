@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from node.admin import protocol as p
 from node.ads import messages as m
-from node.ads.budget import expire
+from node.ads.budget import roll_over
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
@@ -97,7 +97,7 @@ def advertiser(info: m.AdvertiserInfo, creatives: int) -> p.AdvertiserShow:
 
 
 def advertiser_of_state(state: AdvertiserState, creatives: int, now_ms: int) -> p.AdvertiserShow:
-    today = expire(state.budget, now_ms=now_ms)
+    today = roll_over(state.budget, now_ms=now_ms)
     info = m.AdvertiserInfo(
         state.advertiser,
         state.name,
@@ -129,7 +129,7 @@ def campaign(info: m.CampaignInfo) -> p.CampaignShow:
 
 
 def campaign_of_state(state: CampaignState, now_ms: int) -> p.CampaignShow:
-    today = expire(state.budget, now_ms=now_ms)
+    today = roll_over(state.budget, now_ms=now_ms)
     info = m.CampaignInfo(
         state.campaign,
         state.advertiser,
@@ -138,7 +138,7 @@ def campaign_of_state(state: CampaignState, now_ms: int) -> p.CampaignShow:
         state.max_cpm_micros,
         today.daily_budget_micros,
         today.spent_micros,
-        today.reserved_micros,
+        today.escrow_micros,
         state.impressions,
         state.clicks,
         state.categories,

@@ -420,7 +420,7 @@ class Reserve(msgspec.Struct, frozen=True):
 
 @wire_type("ads.reserved")
 class Reserved(msgspec.Struct, frozen=True):
-    """`outcome` is a `budget.ReserveOutcome` value; only reserved and repeated mean yes."""
+    """`outcome` is an `account.ReserveOutcome` value; only reserved and repeated mean yes."""
 
     outcome: str
 
@@ -432,11 +432,12 @@ class Release(msgspec.Struct, frozen=True):
 
 @wire_type("ads.confirm")
 class Confirm(msgspec.Struct, frozen=True):
-    """An impression was seen: its reservation becomes spend."""
+    """An impression was seen: its reservation becomes spend. `amount_micros` is what its signed beacon says."""
 
     request_id: str
     site: str
     creative: str
+    amount_micros: int
 
 
 @wire_type("ads.confirmed")

@@ -43,6 +43,11 @@ def stripe_of(site_id: str) -> int:
     return _hash64(site_id) % STRIPE_COUNT
 
 
+def digest8(text: str) -> bytes:
+    """Eight bytes that stand for a text among a few thousand others."""
+    return xxhash.xxh64_digest(text.encode("utf-8"), 0)
+
+
 def spread_ms(name: str, period_ms: int) -> int:
     """A phase in [0, period) for a periodic timer, so that many timers of one kind don't fire at once."""
     return _hash64(name) % max(period_ms, 1)

@@ -378,7 +378,7 @@ class AdServer:
         reply_to = ctx.reply_later()
         campaign, advertiser = EntityRef("campaign", track.campaign), EntityRef("advertiser", track.advertiser)
         if track.event == "imp":
-            confirm = m.Confirm(track.request_id, self._site, track.creative)
+            confirm = m.Confirm(track.request_id, self._site, track.creative, beacon.amount_micros)
             ctx.ask(advertiser, confirm, CONFIRM_TIMEOUT_MS, _Settled)
             ctx.ask(campaign, confirm, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
         else:

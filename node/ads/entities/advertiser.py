@@ -8,8 +8,9 @@ import msgspec
 
 from node.actors.actor import Context
 from node.ads import messages as m
-from node.ads.budget import BudgetState, open_budget
-from node.ads.entities.account import Account
+from node.ads.account import Account
+from node.ads.budget import BudgetState, open_budget, roll_over
+from node.ads.entities.money import handle
 from node.core.errors import BadInput
 from node.wire.registry import wire_type
 
@@ -29,15 +30,17 @@ class Advertiser:
     def __init__(self, advertiser: str) -> None:
         self._advertiser = advertiser
         self._state: AdvertiserState | None = None
+        self._account: Account | None = None
 
     def start(self, ctx: Context, state: AdvertiserState | None) -> None:
         self._state = state
+        self._account = Account(state.budget, ctx.wall_ms()) if state else None
 
     def receive(self, ctx: Context, message: Any) -> None:
         if isinstance(message, m.CreateAdvertiser):
             self._create(ctx, message)
             return
-        if self._state is None:
+        if self._state is None or self._account is None:
             ctx.reject(f"there is no advertiser {self._advertiser!r}")
             return
         match message:
@@ -46,7 +49,7 @@ class Advertiser:
             case m.AttachCampaign(campaign):
                 self._attach(ctx, self._state, campaign)
             case m.Reserve() | m.Confirm() | m.Release():
-                self._money(ctx, self._state, message)
+                self._money(ctx, self._state, self._account, message)
             case _:
                 ctx.reject(f"an advertiser does not understand {type(message).__name__}")
 
@@ -59,6 +62,7 @@ class Advertiser:
         known = self._state
         if known is None:
             self._state = AdvertiserState(self._advertiser, message.name, budget)
+            self._account = Account(budget, ctx.wall_ms())
             ctx.persist(self._state, reply=self._info(ctx, self._state))
         elif (known.name, known.budget.daily_budget_micros, known.budget.timezone) == (
             message.name,
@@ -76,16 +80,18 @@ class Advertiser:
         self._state = msgspec.structs.replace(state, campaigns=(*state.campaigns, campaign))
         ctx.persist(self._state, reply=m.Accepted())
 
-    def _money(self, ctx: Context, state: AdvertiserState, message: m.Reserve | m.Confirm | m.Release) -> None:
-        change = Account(state.budget).apply(message, ctx.wall_ms())
-        if change.budget is state.budget:
-            ctx.reply(change.reply)
+    def _money(
+        self, ctx: Context, state: AdvertiserState, account: Account, message: m.Reserve | m.Confirm | m.Release
+    ) -> None:
+        reply = handle(account, message, ctx.wall_ms())
+        if account.budget is state.budget:
+            ctx.reply(reply)
             return
-        self._state = msgspec.structs.replace(state, budget=change.budget)
-        ctx.persist(self._state, reply=change.reply)
+        self._state = msgspec.structs.replace(state, budget=account.budget)
+        ctx.persist(self._state, reply=reply)
 
     def _info(self, ctx: Context, state: AdvertiserState) -> m.AdvertiserInfo:
-        today = Account(state.budget).today(ctx.wall_ms())
+        today = roll_over(state.budget, now_ms=ctx.wall_ms())
         return m.AdvertiserInfo(
             state.advertiser,
             state.name,

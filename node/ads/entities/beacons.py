@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from node.ads import messages as m
-from node.ads.money import format_money
+from node.ads.money import format_money, impression_cost_micros, parse_money
 from node.ads.tracking import TrackedEvent, Verdict, bucket_of, sign, verify
 from node.ads.view import CandidateView
 
@@ -27,10 +27,11 @@ class Beacon(msgspec.Struct, frozen=True):
 
 
 class JudgedBeacon(msgspec.Struct, frozen=True):
-    """A beacon whose signature holds."""
+    """A beacon whose signature holds; `amount_micros` is what one impression at its price costs."""
 
     event: str
     creative: str
+    amount_micros: int
 
 
 def impression_query(beacon: Beacon, secret: bytes) -> str:
@@ -61,7 +62,9 @@ def judge(site: str, track: m.Track, secret: bytes, now_ms: int) -> tuple[str, J
     verdict = verify(event, track.token, secret, now_ms=now_ms)
     if verdict is not Verdict.VALID:
         return verdict.value, None
-    return verdict.value, JudgedBeacon(track.event, track.creative)
+    return verdict.value, JudgedBeacon(
+        track.event, track.creative, impression_cost_micros(parse_money(track.cpm, "cpm"))
+    )
 
 
 def _query(beacon: Beacon, name: str, secret: bytes) -> str:

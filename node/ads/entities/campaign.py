@@ -13,13 +13,13 @@ import msgspec
 
 from node.actors.actor import Context, Failed
 from node.ads import messages as m
-from node.ads.budget import BudgetState, open_budget
-from node.ads.entities.account import Account
+from node.ads.account import Account, SettledIds
+from node.ads.budget import BudgetState, SettledMinute, open_budget, roll_over
+from node.ads.entities.money import handle
 from node.ads.facts import Click, Impression
 from node.core.errors import BadInput
 from node.core.hashing import STRIPE_COUNT, spread_ms
 from node.core.ids import EntityRef, SingletonRef
-from node.core.limits import clicks_remembered_max
 from node.wire.registry import wire_type
 
 DIRECTORY = SingletonRef("campaign-directory")
@@ -29,7 +29,7 @@ REGISTER_TIMEOUT_MS = 2_000
 
 @wire_type("state.campaign")
 class CampaignState(msgspec.Struct, frozen=True):
-    """`clicked` holds the request ids whose click was counted, oldest first, bounded."""
+    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions."""
 
     campaign: str
     advertiser: str
@@ -41,7 +41,7 @@ class CampaignState(msgspec.Struct, frozen=True):
     status: str = "active"
     impressions: int = 0
     clicks: int = 0
-    clicked: tuple[str, ...] = ()
+    clicked: tuple[SettledMinute, ...] = ()
 
 
 class _Announce(msgspec.Struct, frozen=True):
@@ -60,14 +60,18 @@ class Campaign:
     def __init__(self, campaign: str) -> None:
         self._campaign = campaign
         self._state: CampaignState | None = None
+        self._account: Account | None = None
+        self._clicked = SettledIds()
         self._attempt = 0
 
     def start(self, ctx: Context, state: CampaignState | None) -> None:
         self._state = state
         if state is not None:
-            self._live(ctx)
+            self._live(ctx, state)
 
-    def _live(self, ctx: Context) -> None:
+    def _live(self, ctx: Context, state: CampaignState) -> None:
+        self._account = Account(state.budget, ctx.wall_ms())
+        self._clicked = SettledIds(state.clicked)
         ctx.subscribe(m.DIRECTORY_STARTED)
         ctx.every("quote", QUOTE_PERIOD_MS, _Announce(False), first_ms=spread_ms(self._campaign, QUOTE_PERIOD_MS))
         ctx.after("announce", 0, _Announce(True))
@@ -76,8 +80,8 @@ class Campaign:
         if isinstance(message, m.CreateCampaign):
             self._create(ctx, message)
             return
-        state = self._state
-        if state is None:
+        state, account = self._state, self._account
+        if state is None or account is None:
             ctx.reject(f"there is no campaign {self._campaign!r}")
             return
         match message:
@@ -88,7 +92,7 @@ class Campaign:
             case m.AddCreative(spec):
                 self._add_creative(ctx, state, spec)
             case m.Reserve() | m.Confirm() | m.Release():
-                self._money(ctx, state, message)
+                self._money(ctx, state, account, message)
             case m.RecordClick():
                 self._click(ctx, state, message)
             case _Announce(changed):
@@ -125,7 +129,7 @@ class Campaign:
             self._campaign, message.advertiser, message.name, message.max_cpm_micros, message.categories, budget
         )
         ctx.persist(self._state, reply=self._info(ctx, self._state))
-        self._live(ctx)
+        self._live(ctx, self._state)
 
     def _add_creative(self, ctx: Context, state: CampaignState, spec: m.CreativeSpec) -> None:
         known = next((c for c in state.creatives if c.creative == spec.creative), None)
@@ -139,27 +143,28 @@ class Campaign:
 
     # ---- money
 
-    def _money(self, ctx: Context, state: CampaignState, message: m.Reserve | m.Confirm | m.Release) -> None:
-        change = Account(state.budget).apply(message, ctx.wall_ms())
-        if change.budget is state.budget:
-            ctx.reply(change.reply)
+    def _money(
+        self, ctx: Context, state: CampaignState, account: Account, message: m.Reserve | m.Confirm | m.Release
+    ) -> None:
+        spent_before = account.budget.spent_micros
+        reply = handle(account, message, ctx.wall_ms())
+        if account.budget is state.budget:
+            ctx.reply(reply)
             return
+        self._state = msgspec.structs.replace(state, budget=account.budget)
         facts: tuple[msgspec.Struct, ...] = ()
-        impressions = state.impressions
-        if isinstance(message, m.Confirm) and change.counted:
-            impressions += 1
-            facts = (
-                Impression(message.request_id, message.site, self._campaign, message.creative, change.spent_micros),
-            )
-        self._state = msgspec.structs.replace(state, budget=change.budget, impressions=impressions)
-        ctx.persist(self._state, facts=facts, reply=change.reply)
+        if isinstance(message, m.Confirm) and isinstance(reply, m.Confirmed) and reply.counted:
+            self._state = msgspec.structs.replace(self._state, impressions=state.impressions + 1)
+            price = account.budget.spent_micros - spent_before
+            facts = (Impression(message.request_id, message.site, self._campaign, message.creative, price),)
+        ctx.persist(self._state, facts=facts, reply=reply)
 
     def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
-        if message.request_id in state.clicked:
+        if message.request_id in self._clicked:
             ctx.reply(m.Confirmed(False))
             return
-        clicked = (*state.clicked, message.request_id)[-clicks_remembered_max:]
-        self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=clicked)
+        self._clicked.add(message.request_id, ctx.wall_ms())
+        self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=self._clicked.minutes())
         fact = Click(message.request_id, message.site, self._campaign, message.creative)
         ctx.persist(self._state, facts=(fact,), reply=m.Confirmed(True))
 
@@ -204,7 +209,9 @@ class Campaign:
         )  # fmt: skip
 
     def _info(self, ctx: Context, state: CampaignState) -> m.CampaignInfo:
-        today = Account(state.budget).today(ctx.wall_ms())
+        if self._account is not None:
+            self._account.pass_time(ctx.wall_ms())
+        today = roll_over(state.budget, now_ms=ctx.wall_ms())
         return m.CampaignInfo(
             state.campaign,
             state.advertiser,
@@ -213,7 +220,7 @@ class Campaign:
             state.max_cpm_micros,
             today.daily_budget_micros,
             today.spent_micros,
-            today.reserved_micros,
+            self._account.promised_micros if self._account else 0,
             state.impressions,
             state.clicks,
             state.categories,

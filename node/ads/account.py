@@ -1,0 +1,144 @@
+"""An account as its entity holds it: the open reservations of one budget, over the part of it that is durable.
+
+Reserving answers whether the durable escrow has to be raised first; a reply that promises money leaves only then.
+Everything is idempotent by request id: a reservation is open until its impression confirms it or its time is over,
+and what was settled is remembered for longer than any beacon's token lives.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+
+import msgspec
+
+from node.ads.budget import BudgetState, SettledMinute, raise_escrow, roll_over, spend
+from node.core.hashing import digest8
+from node.core.limits import (
+    reservation_ms_max,
+    reservations_open_max,
+    reserve_request_age_ms_max,
+    settled_minutes_kept,
+)
+
+MINUTE_MS = 60_000
+_ID_BYTES = 8
+# What was promised before a crash, as one reservation: its parts are unknown.
+_BEFORE = ""
+
+
+class ReserveOutcome(enum.Enum):
+    RESERVED = "reserved"
+    REPEATED = "repeated"
+    INSUFFICIENT_BUDGET = "insufficient_budget"
+    TOO_MANY_OPEN = "too_many_open"
+    STALE_REQUEST = "stale_request"
+
+
+class Account:
+    """One budget's side of reservations. `budget` is what to make durable; it is replaced, never changed in place."""
+
+    def __init__(self, budget: BudgetState, now_ms: int) -> None:
+        self.budget = budget
+        self._open: dict[str, tuple[int, int]] = {}  # amount, end; in the order of their ends
+        self._promised = 0
+        self._settled = SettledIds(budget.settled)
+        if budget.escrow_micros:
+            self._promise(_BEFORE, budget.escrow_micros, now_ms)
+
+    @property
+    def promised_micros(self) -> int:
+        return self._promised
+
+    @property
+    def available_micros(self) -> int:
+        """What may still be promised today."""
+        return max(self.budget.daily_budget_micros - self.budget.spent_micros - self._promised, 0)
+
+    def pass_time(self, now_ms: int) -> None:
+        """Start the day if a new one has begun, and give back promises whose time is over."""
+        self.budget = roll_over(self.budget, now_ms=now_ms)
+        while self._open:
+            request_id, (amount, end_ms) = next(iter(self._open.items()))
+            if end_ms > now_ms:
+                break
+            del self._open[request_id]
+            self._promised -= amount
+
+    def reserve(self, request_id: str, amount_micros: int, *, requested_at_ms: int, now_ms: int) -> ReserveOutcome:
+        """Promise money to a serve. When `budget` changed by it, the promise holds once that is durable."""
+        self.pass_time(now_ms)
+        if request_id in self._open or request_id in self._settled:
+            return ReserveOutcome.REPEATED
+        if now_ms - requested_at_ms > reserve_request_age_ms_max:
+            return ReserveOutcome.STALE_REQUEST
+        if len(self._open) >= reservations_open_max:
+            return ReserveOutcome.TOO_MANY_OPEN
+        if not 0 <= amount_micros <= self.available_micros:
+            return ReserveOutcome.INSUFFICIENT_BUDGET
+        self._promise(request_id, amount_micros, now_ms)
+        self.budget = raise_escrow(self.budget, self._promised)
+        return ReserveOutcome.RESERVED
+
+    def release(self, request_id: str, *, now_ms: int) -> None:
+        """Give a promise back: the serve did not happen. Unknown ids change nothing."""
+        self.pass_time(now_ms)
+        amount, _ = self._open.pop(request_id, (0, 0))
+        self._promised -= amount
+
+    def confirm(self, request_id: str, amount_micros: int, *, now_ms: int) -> bool:
+        """Turn a promise into spend when its impression arrives; False for a repeat.
+
+        `amount_micros` comes from the signed beacon: a promise that was forgotten in a crash is paid all the same,
+        out of what was set aside for such.
+        """
+        self.pass_time(now_ms)
+        if request_id in self._settled:
+            return False
+        amount, _ = self._open.pop(request_id, (0, 0))
+        self._promised -= amount
+        if not amount:
+            amount = amount_micros
+            self._take_from_before(amount)
+        self._settled.add(request_id, now_ms)
+        paid = spend(self.budget, amount, self._promised)
+        self.budget = msgspec.structs.replace(paid, settled=self._settled.minutes())
+        return True
+
+    def _promise(self, request_id: str, amount: int, now_ms: int) -> None:
+        self._open[request_id] = (amount, now_ms + reservation_ms_max)
+        self._promised += amount
+
+    def _take_from_before(self, amount: int) -> None:
+        before, end_ms = self._open.get(_BEFORE, (0, 0))
+        taken = min(before, amount)
+        if taken:
+            self._open[_BEFORE] = (before - taken, end_ms)
+            self._promised -= taken
+
+
+class SettledIds:
+    """Request ids that were settled lately, in minutes, so that old ones go in one piece."""
+
+    def __init__(self, minutes: tuple[SettledMinute, ...] = ()) -> None:
+        self._minutes: deque[tuple[int, bytearray]] = deque((m.minute, bytearray(m.ids)) for m in minutes)
+        self._known = {bytes(ids[i : i + _ID_BYTES]) for _, ids in self._minutes for i in range(0, len(ids), _ID_BYTES)}
+
+    def __contains__(self, request_id: str) -> bool:
+        return digest8(request_id) in self._known
+
+    def add(self, request_id: str, now_ms: int) -> None:
+        """Remember an id, and forget minutes that are too old to be asked about."""
+        minute = now_ms // MINUTE_MS
+        if not self._minutes or self._minutes[-1][0] < minute:
+            self._minutes.append((minute, bytearray()))
+        key = digest8(request_id)
+        self._minutes[-1][1].extend(key)
+        self._known.add(key)
+        while self._minutes[0][0] <= minute - settled_minutes_kept:
+            _, old = self._minutes.popleft()
+            self._known.difference_update(bytes(old[i : i + _ID_BYTES]) for i in range(0, len(old), _ID_BYTES))
+
+    def minutes(self) -> tuple[SettledMinute, ...]:
+        """What to make durable."""
+        return tuple(SettledMinute(minute, bytes(ids)) for minute, ids in self._minutes)
