@@ -15,6 +15,7 @@ from node.engine import topology
 from node.engine.events import of_sharding
 from node.flows.messages import MoveOutcome
 from node.gossip import replica_io
+from node.gossip.lag import PeerLag
 from node.gossip.replica_messages import ReplicaMessage
 from node.gossip.replicator import Replicator
 from node.sharding import effects as sharding
@@ -225,11 +226,17 @@ class Replication:
         self._step(replica_io.Committed(token, ok, error))
 
     def unacknowledged(self, now_ns: int) -> int:
-        """Entries that some peer has not acknowledged yet: the furthest one behind counts."""
-        return max((lag.entries for lag in self.machine.lag(now_ns).values()), default=0)
+        """Entries that some reachable peer has not acknowledged yet: the furthest one behind counts."""
+        return max((lag.entries for lag in self._reachable_lag(now_ns).values()), default=0)
 
     def lag_ms(self, now_ns: int) -> dict[str, int]:
-        return {peer: lag.ms for peer, lag in self.machine.lag(now_ns).items()}
+        """For how long each reachable peer has had something unacknowledged; one that is away catches up by
+        comparison when it is back."""
+        return {peer: lag.ms for peer, lag in self._reachable_lag(now_ns).items()}
+
+    def _reachable_lag(self, now_ns: int) -> dict[str, PeerLag]:
+        reachable = topology.peers(self._engine.view)
+        return {peer: lag for peer, lag in self.machine.lag(now_ns).items() if peer in reachable}
 
     def unwritten(self) -> int:
         """Changes that are not on disk yet."""
