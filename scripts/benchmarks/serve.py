@@ -109,8 +109,8 @@ async def _clients(host: str, port: int, path: str, bodies: list[bytes]) -> dict
 
 
 def _request(host: str, path: str, body: bytes) -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    lines = (f"POST {path} HTTP/1.1", f"Host: {host}", f"Content-Length: {len(body)}", "", "")
+    return "\r\n".join(lines).encode() + body
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> bytes:
