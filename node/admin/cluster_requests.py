@@ -19,6 +19,7 @@ from node.engine import topology
 from node.engine.messages import Freeze, ReplicaEntryReport, StopNode
 from node.flows import messages as f
 from node.gossip.member import Status
+from node.sharding.allocation import drained
 from node.wire.codec import CODEC
 
 if TYPE_CHECKING:
@@ -166,10 +167,13 @@ class ClusterRequests:
             violations.append(text)
         reports, _ = await self._server.gatherer.reports(coverage=False)
         entities = {s: n for s, _, n in reports[request.node].running} if request.node in reports else {}
+        nodes = topology.entity_nodes(engine.view, engine.draining_nodes()).nodes
+        targets = [n for n in nodes if n.takes_shards and n.node.name != request.node]
         moves = tuple(
-            p.PlanMove(shard=row.shard, from_node=row.node, entities=entities.get(row.shard, 0), why="drain")
-            for row in engine.sharding.region.homes()
-            if row.node == request.node and others
+            p.PlanMove(
+                shard=shard, from_node=request.node, to=to.name, entities=entities.get(shard, 0), why="drain"
+            )
+            for shard, to in drained(engine.sharding.region.homes(), request.node, targets).items()
         )
         leaving = member.status is not Status.UP or member.id in engine.draining_nodes()
         start = f.StartOperation("drain", request.node, member.incarnation)
@@ -185,7 +189,8 @@ class ClusterRequests:
         violations: tuple[str, ...] = (),
     ) -> p.Plan:
         rows = self._engine.sharding.region.homes()
-        owners = sorted({row.node for row in rows if row.node})
+        owners = sorted({row.node for row in rows if row.node} | {move.to for move in moves})
+        moved = {move.shard: move.to for move in moves}
         plan = p.Plan(
             id=f"p-{self._engine.world.rng.getrandbits(40):010x}",
             verb=verb,
@@ -194,6 +199,9 @@ class ClusterRequests:
             moves=moves,
             violations=violations,
             before=tuple(p.Counter(name=n, count=sum(row.node == n for row in rows)) for n in owners),
+            after=tuple(
+                p.Counter(name=n, count=sum(moved.get(row.shard, row.node) == n for row in rows)) for n in owners
+            ),
             changed=start is not None,
         )
         self._plans[plan.id] = (plan, start)

@@ -14,6 +14,7 @@ import msgspec
 
 from node.actors.bus import Gap, Subscription
 from node.admin import protocol as p
+from node.admin import views
 from node.core.clock import rfc3339
 from node.core.errors import OperatingError
 from node.engine.events import EVENTS, NodeEvent
@@ -97,7 +98,8 @@ class Live:
                 stale = now_ns - watcher.pushed_ns > IDLE_REFRESH_MS * 1_000_000
                 if status != last or stale:
                     watcher.pushed_ns = now_ns
-                    self._server.push(watcher.number, meta, p.StatusPush(status=status, meta=meta), watcher.reply)
+                    push = p.StatusPush(status=status, meta=meta, health=views.health(status))
+                    self._server.push(watcher.number, meta, push, watcher.reply)
             last = status
             await asyncio.sleep(interval_ms / 1_000)
         self._task = None

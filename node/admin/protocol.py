@@ -777,8 +777,11 @@ class AdminEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.status_push")
 class StatusPush(msgspec.Struct, frozen=True, kw_only=True):
+    """`health` is judged by the node that pushes, from this very status; null when it is of an older release."""
+
     status: ClusterStatus
     meta: Meta
+    health: Health | None = None
 
 
 REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {

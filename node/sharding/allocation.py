@@ -69,6 +69,23 @@ def successor(counts: Mapping[NodeId, int], targets: Sequence[EntityNode]) -> No
     ).node
 
 
+def drained(rows: Sequence[ShardRow], node: str, targets: Sequence[EntityNode]) -> dict[int, NodeId]:
+    """Where each shard of a drained node would go if the drain began now: `successor`, one after the other."""
+    counts: dict[NodeId, int] = {}
+    for row in rows:
+        at = NodeId(row.node, row.incarnation)
+        counts[at] = counts.get(at, 0) + 1
+    found: dict[int, NodeId] = {}
+    for row in rows:
+        if row.node != node:
+            continue
+        target = successor(counts, targets)
+        if target is not None:
+            counts[target] = counts.get(target, 0) + 1
+            found[row.shard] = target
+    return found
+
+
 def rebalance(rows: Sequence[ShardRow], targets: Sequence[EntityNode], moves_max: int) -> list[tuple[int, NodeId]]:
     """Up to `moves_max` moves (shard, to) that even the load out; pinned shards and those on no target stay."""
     if len(targets) < 2:
