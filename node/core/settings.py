@@ -127,7 +127,7 @@ def load_settings(path: Path) -> NodeSettings:
 def _words(error: Any) -> str:
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] != "extra_forbidden":
-        return f"{place}: {error['msg']}"
+        return f"{place}: {error['msg'].removeprefix('Value error, ')}"
     section, _, key = place.rpartition(".")
     fields = NodeSettings.model_fields
     owner: Any = fields[section].annotation if section in fields else NodeSettings
