@@ -1,0 +1,131 @@
+"""What is said to campaigns and advertisers: money, standing data. Amounts are account micros."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.wire.registry import wire_type
+
+# ---- money: the same questions to a campaign and to its advertiser
+
+
+@wire_type("ads.reserve")
+class Reserve(msgspec.Struct, frozen=True):
+    request_id: str
+    amount_micros: int
+    requested_at_ms: int
+
+
+@wire_type("ads.reserved")
+class Reserved(msgspec.Struct, frozen=True):
+    """`outcome` is an `account.ReserveOutcome` value; only reserved and repeated mean yes."""
+
+    outcome: str
+
+
+@wire_type("ads.release")
+class Release(msgspec.Struct, frozen=True):
+    request_id: str
+
+
+@wire_type("ads.confirm")
+class Confirm(msgspec.Struct, frozen=True):
+    """An impression was seen: its reservation becomes spend. `amount_micros` is what its signed beacon says."""
+
+    request_id: str
+    site: str
+    creative: str
+    amount_micros: int
+
+
+@wire_type("ads.confirmed")
+class Confirmed(msgspec.Struct, frozen=True):
+    counted: bool
+
+
+@wire_type("ads.record_click")
+class RecordClick(msgspec.Struct, frozen=True):
+    request_id: str
+    site: str
+    creative: str
+
+
+# ---- campaign, advertiser
+
+
+@wire_type("ads.creative_spec")
+class CreativeSpec(msgspec.Struct, frozen=True):
+    creative: str
+    asset_url: str
+    landing_url: str
+    width: int
+    height: int
+    mime: str
+
+
+@wire_type("ads.create_campaign")
+class CreateCampaign(msgspec.Struct, frozen=True):
+    campaign: str
+    advertiser: str
+    name: str
+    max_cpm_micros: int
+    daily_budget_micros: int
+    categories: tuple[str, ...]
+    timezone: str
+
+
+@wire_type("ads.add_creative")
+class AddCreative(msgspec.Struct, frozen=True):
+    spec: CreativeSpec
+
+
+@wire_type("ads.get_campaign")
+class GetCampaign(msgspec.Struct, frozen=True):
+    pass
+
+
+@wire_type("ads.campaign_info")
+class CampaignInfo(msgspec.Struct, frozen=True):
+    campaign: str
+    advertiser: str
+    name: str
+    status: str
+    max_cpm_micros: int
+    daily_budget_micros: int
+    spent_micros: int
+    reserved_micros: int
+    impressions: int
+    clicks: int
+    categories: tuple[str, ...]
+    creatives: tuple[CreativeSpec, ...]
+    changed: bool = True
+
+
+@wire_type("ads.create_advertiser")
+class CreateAdvertiser(msgspec.Struct, frozen=True):
+    advertiser: str
+    name: str
+    daily_budget_micros: int
+    timezone: str
+
+
+@wire_type("ads.attach_campaign")
+class AttachCampaign(msgspec.Struct, frozen=True):
+    campaign: str
+
+
+@wire_type("ads.get_advertiser")
+class GetAdvertiser(msgspec.Struct, frozen=True):
+    pass
+
+
+@wire_type("ads.advertiser_info")
+class AdvertiserInfo(msgspec.Struct, frozen=True):
+    advertiser: str
+    name: str
+    status: str
+    daily_budget_micros: int
+    spent_micros: int
+    timezone: str
+    campaigns: tuple[str, ...]
+    changed: bool = True

@@ -1,0 +1,121 @@
+"""What is said to auctioneers, category bidders and the campaign directory. Prices are CPM micros."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.ads.auction import Offer
+from node.ads.messages.shared import PageEntry, SlotSpec
+from node.wire.registry import wire_type
+
+# ---- auctioneer
+
+
+@wire_type("ads.restore_classifications")
+class RestoreClassifications(msgspec.Struct, frozen=True):
+    """The site's fresh pages. A page already held with the same or a newer time is ignored unless `force`."""
+
+    entries: tuple[PageEntry, ...]
+    slots: tuple[SlotSpec, ...]
+    floor_micros: int
+    trigger: str
+    force: bool = False
+
+
+@wire_type("ads.restored")
+class Restored(msgspec.Struct, frozen=True):
+    replayed: int
+    ignored: int
+
+
+@wire_type("ads.reevaluate")
+class Reevaluate(msgspec.Struct, frozen=True):
+    """Auction pages again; no urls: all of them."""
+
+    urls: tuple[str, ...]
+    trigger: str
+
+
+# ---- category bidder, campaign directory
+
+
+@wire_type("ads.quoted_creative")
+class QuotedCreative(msgspec.Struct, frozen=True):
+    creative: str
+    asset_url: str
+    landing_url: str
+    landing_domain: str
+    mime: str
+    width: int
+    height: int
+
+
+@wire_type("ads.quote")
+class Quote(msgspec.Struct, frozen=True):
+    """A campaign's standing bid: state, so that an auction never waits for the campaign. `active` false withdraws it.
+
+    `as_of_ms` orders quotes of one campaign: an older one never replaces a newer."""
+
+    campaign: str
+    advertiser: str
+    active: bool
+    max_cpm_micros: int
+    categories: tuple[str, ...]
+    creatives: tuple[QuotedCreative, ...]
+    as_of_ms: int
+
+
+@wire_type("ads.get_quote")
+class GetQuote(msgspec.Struct, frozen=True):
+    pass
+
+
+@wire_type("ads.category_bid_request")
+class CategoryBidRequest(msgspec.Struct, frozen=True):
+    site: str
+    sizes: tuple[tuple[int, int], ...]
+    floor_micros: int
+
+
+@wire_type("ads.category_bid_response")
+class CategoryBidResponse(msgspec.Struct, frozen=True):
+    """`complete` false: quotes of registered campaigns are still missing, so absence says nothing yet."""
+
+    category: str
+    offers: tuple[Offer, ...]
+    rejected_by_floor: int
+    complete: bool
+    missing: tuple[str, ...] = ()
+
+
+@wire_type("ads.campaign_ready")
+class CampaignReady(msgspec.Struct, frozen=True):
+    """A campaign's registration with the directory; no categories: it bids no more. Answered by Accepted."""
+
+    campaign: str
+    categories: tuple[str, ...]
+
+
+@wire_type("ads.get_campaigns_for")
+class GetCampaignsFor(msgspec.Struct, frozen=True):
+    category: str
+
+
+@wire_type("ads.campaigns_for")
+class CampaignsFor(msgspec.Struct, frozen=True):
+    """`settled` false: the directory has just started and campaigns may still be registering."""
+
+    category: str
+    campaigns: tuple[str, ...]
+    settled: bool
+
+
+@wire_type("ads.directory_started_event")
+class DirectoryStarted(msgspec.Struct, frozen=True):
+    node: str
+
+
+@wire_type("ads.campaign_changed_event")
+class CampaignChanged(msgspec.Struct, frozen=True):
+    campaign: str
+    categories: tuple[str, ...]

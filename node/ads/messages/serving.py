@@ -1,0 +1,136 @@
+"""What is said to ad servers: pools, page views, beacons, questions about decisions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.ads.messages.shared import PageEntry, SlotSpec
+from node.ads.view import AuctionInfo, CandidateView
+from node.wire.registry import wire_type
+
+# ---- ad server
+
+
+@wire_type("ads.site_settings")
+class SiteSettings(msgspec.Struct, frozen=True):
+    """Everything an ad server needs from its site; sent when it starts and whenever something in it changes."""
+
+    site: str
+    host: str
+    publisher: str
+    slots: tuple[SlotSpec, ...]
+    floor_micros: int
+    bid_weight: float
+    suspended: bool
+    approved: tuple[str, ...]
+    secret: bytes
+    window_ms: int
+    pages: tuple[PageEntry, ...]
+
+
+@wire_type("ads.page_marked")
+class PageMarked(msgspec.Struct, frozen=True):
+    entry: PageEntry
+
+
+@wire_type("ads.slot_pool")
+class SlotPool(msgspec.Struct, frozen=True):
+    slot: str
+    candidates: tuple[CandidateView, ...]
+
+
+@wire_type("ads.candidates_collected")
+class CandidatesCollected(msgspec.Struct, frozen=True):
+    """One page's auction: a pool for each of its slots. `absent` campaigns said that they have nothing to offer."""
+
+    url: str
+    classified_at_ms: int
+    auction: AuctionInfo
+    pools: tuple[SlotPool, ...]
+    absent: tuple[str, ...]
+
+
+@wire_type("ads.slot_request")
+class SlotRequest(msgspec.Struct, frozen=True):
+    slot: str
+    width: int
+    height: int
+
+
+@wire_type("ads.batch_select")
+class BatchSelect(msgspec.Struct, frozen=True):
+    url: str
+    host: str
+    slots: tuple[SlotRequest, ...]
+
+
+@wire_type("ads.winner")
+class Winner(msgspec.Struct, frozen=True):
+    creative: str
+    campaign: str
+    advertiser: str
+    asset_url: str
+    landing_url: str
+    mime: str
+    width: int
+    height: int
+    category: str
+    price_micros: int
+    request_id: str
+    impression_query: str
+    click_query: str
+
+
+@wire_type("ads.slot_outcome")
+class SlotOutcome(msgspec.Struct, frozen=True):
+    slot: str
+    winner: Winner | None
+    reason: str = ""
+
+
+@wire_type("ads.batch_selected")
+class BatchSelected(msgspec.Struct, frozen=True):
+    """`state`: served, suspended, host_refused or unknown_site. `reclassify_in_ms` <= 0 asks for the page's text."""
+
+    state: str
+    outcomes: tuple[SlotOutcome, ...] = ()
+    reclassify_in_ms: int = 0
+
+
+@wire_type("ads.track")
+class Track(msgspec.Struct, frozen=True):
+    """A beacon, unverified: the query's fields as they came."""
+
+    event: str
+    url: str
+    slot: str
+    creative: str
+    version: str
+    bucket: str
+    token: str
+    campaign: str
+    advertiser: str
+    cpm: str
+    request_id: str
+
+
+@wire_type("ads.tracked")
+class Tracked(msgspec.Struct, frozen=True):
+    """`verdict`: counted, repeated, expired, bad_signature, malformed or unknown_site."""
+
+    verdict: str
+    landing_url: str = ""
+
+
+@wire_type("ads.get_decision")
+class GetDecision(msgspec.Struct, frozen=True):
+    """By request id, or the newest of a slot or page (empty: any)."""
+
+    request_id: str = ""
+    slot: str = ""
+    page: str = ""
+
+
+@wire_type("ads.get_stats")
+class GetServeStats(msgspec.Struct, frozen=True):
+    pass
