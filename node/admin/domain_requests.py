@@ -23,6 +23,7 @@ from node.core.clock import MS
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.core.limits import slot_pixels_max
+from node.crawler.html_text import extract, looks_like_html
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -90,7 +91,7 @@ class DomainRequests:
         return p.PageList(items=tuple(views.page(entry, now_ms) for entry in pages.entries)), call
 
     async def classify(self, request: p.ClassifyText, call: p.Meta) -> tuple[p.ClassificationShow, p.Meta]:
-        text = fold_page_text(request.text)
+        text = fold_page_text(extract(request.text).text if looks_like_html(request.text) else request.text)
         if not text:
             raise BadInput("text", "the page has no text", hint="give a text file, an HTML file or a URL")
         clock = self._engine.world.clock
