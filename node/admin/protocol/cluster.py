@@ -1,0 +1,139 @@
+"""The cluster and its nodes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.wire.registry import wire_type
+
+
+@wire_type("admin.cluster_status_get")
+class GetClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.node_row")
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node as the cluster sees it. `http`: base URL when it has the api role and serves, else null."""
+
+    name: str
+    incarnation: int
+    status: str
+    reachable: bool
+    roles: tuple[str, ...]
+    address: str
+    http: str | None = None
+    admin: str = ""
+    version: str = ""
+    pid: int = 0
+    uptime_s: float = 0.0
+    shards: int = 0
+    entities: int = 0
+    ready: bool = False
+    why_not_ready: tuple[str, ...] = ()
+    max_lag_ms: int = 0
+    rss_bytes: int = 0
+    cpu_ratio: float = 0.0
+
+
+@wire_type("admin.shard_totals")
+class ShardTotals(msgspec.Struct, frozen=True, kw_only=True):
+    total: int
+    allocated: int
+    moving: int
+    unallocated: int
+
+
+@wire_type("admin.serveindex_totals")
+class ServeIndexTotals(msgspec.Struct, frozen=True, kw_only=True):
+    maps: int
+    keys: int
+    agree: bool
+    max_lag_ms: int
+    tombstones: int
+    pending_removals: int
+
+
+@wire_type("admin.coverage_totals")
+class CoverageTotals(msgspec.Struct, frozen=True, kw_only=True):
+    expected: int
+    present: int
+    ratio: float
+
+
+@wire_type("admin.fault")
+class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
+    code: str
+    object: str
+    message: str
+    since: str
+
+
+@wire_type("admin.cluster_status")
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
+    converged: bool
+    leader: str | None
+    coordinator: str | None
+    term: int
+    nodes: tuple[NodeRow, ...]
+    shards: ShardTotals
+    serveindex: ServeIndexTotals
+    coverage: CoverageTotals
+    faults: tuple[FaultRow, ...] = ()
+    requests_per_s: float = 0.0
+    served_count: int = 0
+    members_up: int = 0
+    required: int = 0
+    available: int = 0
+
+
+@wire_type("admin.cluster_health_get")
+class GetClusterHealth(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.health_reason")
+class HealthReason(msgspec.Struct, frozen=True, kw_only=True):
+    code: str
+    object: str
+    text: str
+
+
+@wire_type("admin.cluster_health")
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    state: str
+    reasons: tuple[HealthReason, ...]
+
+
+@wire_type("admin.node_list_get")
+class GetNodes(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.node_list")
+class NodeList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[NodeRow, ...]
+
+
+@wire_type("admin.node_show_get")
+class GetNode(msgspec.Struct, frozen=True, kw_only=True):
+    node: str
+
+
+@wire_type("admin.counter")
+class Counter(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    count: int
+
+
+@wire_type("admin.node_show")
+class NodeShow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node in depth: its row, its peers' lag, its counters of what was not handled (I9)."""
+
+    node: NodeRow
+    observers_against: tuple[str, ...] = ()
+    why_not_joined: tuple[str, ...] = ()
+    phases: tuple[str, ...] = ()
+    counters: tuple[Counter, ...] = ()
+    entities_by_kind: tuple[Counter, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()

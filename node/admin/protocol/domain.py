@@ -1,0 +1,228 @@
+"""What the cluster serves: publishers' sites, pages, advertisers, campaigns, creatives."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.wire.registry import wire_type
+
+
+@wire_type("admin.slot")
+class Slot(msgspec.Struct, frozen=True, kw_only=True):
+    slot: str
+    width: int
+    height: int
+
+
+@wire_type("admin.site_create")
+class CreateSite(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+    host: str
+    publisher: str
+    slots: tuple[Slot, ...]
+    floor_cpm: str = "0.50"
+
+
+@wire_type("admin.site_list_get")
+class GetSites(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.site_get")
+class GetSite(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+
+
+@wire_type("admin.site")
+class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+    host: str
+    publisher: str
+    verified_host: str | None
+    slots: tuple[Slot, ...]
+    pages_fresh: int
+    suspended: bool
+    floor_cpm: str = "0"
+    approved: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    changed: bool = True
+
+
+@wire_type("admin.site_list")
+class SiteList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[SiteShow, ...]
+
+
+@wire_type("admin.page_list_get")
+class GetPages(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+
+
+@wire_type("admin.category")
+class CategoryScore(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    confidence: float
+    path: str = ""
+
+
+@wire_type("admin.page")
+class PageItem(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    classified_at: str
+    fresh: bool
+    categories: tuple[CategoryScore, ...]
+
+
+@wire_type("admin.page_list")
+class PageList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[PageItem, ...]
+
+
+@wire_type("admin.page_classify")
+class ClassifyText(msgspec.Struct, frozen=True, kw_only=True):
+    """Classify a text without storing anything."""
+
+    text: str
+    hint: str = ""
+
+
+@wire_type("admin.classification")
+class ClassificationShow(msgspec.Struct, frozen=True, kw_only=True):
+    categories: tuple[CategoryScore, ...]
+    provider: str
+    elapsed_ms: float
+    fallback: bool = False
+
+
+@wire_type("admin.advertiser_create")
+class CreateAdvertiser(msgspec.Struct, frozen=True, kw_only=True):
+    advertiser: str
+    name: str
+    daily_budget: str
+    timezone: str = "UTC"
+
+
+@wire_type("admin.advertiser_list_get")
+class GetAdvertisers(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.advertiser_get")
+class GetAdvertiser(msgspec.Struct, frozen=True, kw_only=True):
+    advertiser: str
+
+
+@wire_type("admin.advertiser")
+class AdvertiserShow(msgspec.Struct, frozen=True, kw_only=True):
+    advertiser: str
+    name: str
+    status: str
+    daily_budget: str
+    spent_today: str
+    timezone: str
+    campaigns: tuple[str, ...]
+    creatives: int
+    changed: bool = True
+
+
+@wire_type("admin.advertiser_list")
+class AdvertiserList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[AdvertiserShow, ...]
+
+
+@wire_type("admin.campaign_create")
+class CreateCampaign(msgspec.Struct, frozen=True, kw_only=True):
+    campaign: str
+    advertiser: str
+    name: str
+    max_cpm: str
+    daily_budget: str
+    categories: tuple[str, ...]
+
+
+@wire_type("admin.campaign_list_get")
+class GetCampaigns(msgspec.Struct, frozen=True, kw_only=True):
+    advertiser: str | None = None
+
+
+@wire_type("admin.campaign_get")
+class GetCampaign(msgspec.Struct, frozen=True, kw_only=True):
+    campaign: str
+
+
+@wire_type("admin.campaign")
+class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
+    campaign: str
+    advertiser: str
+    name: str
+    status: str
+    max_cpm: str
+    daily_budget: str
+    spent_today: str
+    reserved: str
+    impressions_count: int
+    clicks_count: int
+    categories: tuple[str, ...]
+    creatives: tuple[str, ...]
+    changed: bool = True
+
+
+@wire_type("admin.campaign_list")
+class CampaignList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[CampaignShow, ...]
+
+
+@wire_type("admin.creative_create")
+class CreateCreative(msgspec.Struct, frozen=True, kw_only=True):
+    creative: str
+    campaign: str
+    asset_url: str
+    landing_url: str
+    width: int
+    height: int
+    mime: str = "image/png"
+
+
+@wire_type("admin.creative_list_get")
+class GetCreatives(msgspec.Struct, frozen=True, kw_only=True):
+    campaign: str | None = None
+
+
+@wire_type("admin.creative_get")
+class GetCreative(msgspec.Struct, frozen=True, kw_only=True):
+    creative: str
+
+
+@wire_type("admin.creative")
+class CreativeShow(msgspec.Struct, frozen=True, kw_only=True):
+    creative: str
+    campaign: str
+    advertiser: str
+    asset_url: str
+    landing_url: str
+    width: int
+    height: int
+    mime: str
+    approved_sites: tuple[str, ...] = ()
+    changed: bool = True
+
+
+@wire_type("admin.creative_list")
+class CreativeList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[CreativeShow, ...]
+
+
+@wire_type("admin.creative_approve")
+class ApproveCreative(msgspec.Struct, frozen=True, kw_only=True):
+    """`site` empty: every site where it waits."""
+
+    creative: str
+    site: str = ""
+
+
+@wire_type("admin.approved")
+class Approved(msgspec.Struct, frozen=True, kw_only=True):
+    creative: str
+    sites: tuple[str, ...]
+    changed: bool
