@@ -14,7 +14,7 @@ import msgspec
 
 from node.admin.protocol import CommitPlan, Meta, Operation, Plan
 from promovolvectl.cli.follow import follow_operation
-from promovolvectl.cli.render import Answer, answer_of, plan_text
+from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
@@ -67,7 +67,7 @@ async def plan_then_commit(
     if given["dry_run"] or not plan.changed:
         return answer_of("Plan", plan, meta)
     refuse_violations(plan, again)
-    confirm(run, plan_text(msgspec.to_builtins(plan), run.err_terminal), again, f"plan/{plan.id}")
+    confirm(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{plan.id}")
     return await commit(run, plan, wait=wait, reason=given["reason"], request_id=given["request_id"])
 
 

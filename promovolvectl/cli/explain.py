@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 import typer
 
 from promovolvectl.cli.codes import CODES
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.render import Answer
+from promovolvectl.cli.render import Answer, plain
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import did_you_mean
 from promovolvectl.client.errors import CommandFailed
@@ -33,7 +32,7 @@ def explain(
 ) -> Answer:
     if not code:
         listed = ErrorCodeList(items=tuple(sorted(CODES.values(), key=lambda item: item.code)))
-        return Answer("ErrorCodeList", msgspec.to_builtins(listed), run.local_meta())
+        return Answer("ErrorCodeList", plain(listed), run.local_meta())
     found = CODES.get(code.upper())
     if found is None:
         raise CommandFailed(
@@ -42,4 +41,4 @@ def explain(
             f"there is no error code {code!r}.{did_you_mean(code.upper(), CODES)}",
             hint="promovolvectl explain",
         )
-    return Answer("ErrorCode", msgspec.to_builtins(found), run.local_meta())
+    return Answer("ErrorCode", plain(found), run.local_meta())

@@ -61,14 +61,16 @@ async def _followed(
     last_word = time.monotonic()
     while True:
         lines = lines_of(state)
-        fresh = [line for line in lines if line not in said]
+        over = state.state != _RUNNING
+        # What was over when we came needs no story; the answer tells it.
+        fresh = [line for line in lines if line not in said] if said or not over else []
         if not fresh and time.monotonic() - last_word >= HEARTBEAT_S:
             fresh = [f"{command}: {state.state}, {state.elapsed_s:.0f} s"]
         for line in fresh:
             run.say(line)
         if fresh:
             said, last_word = lines, time.monotonic()
-        if state.state != _RUNNING:
+        if over:
             run.going_on = ()
             return state, meta
         if time.monotonic() >= until:

@@ -16,7 +16,7 @@ from promovolvectl.cli.select import Selection, pick_columns, query, select
 from promovolvectl.cli.shapes import SHAPES, Shape, Under
 from promovolvectl.cli.tables import Column, fields, layout
 from promovolvectl.cli.terminal import Terminal
-from promovolvectl.cli.text import cell, scalar
+from promovolvectl.cli.text import cell, json_safe, scalar
 from promovolvectl.client.exit_codes import ExitStatus
 
 API_VERSION: Final = "promovolvectl/v1"
@@ -48,7 +48,12 @@ class View:
 
 def answer_of(kind: str, reply: msgspec.Struct, meta: Meta, status: ExitStatus = ExitStatus.OK) -> Answer:
     """A node's reply as an answer."""
-    return Answer(kind, msgspec.to_builtins(reply), meta, status)
+    return Answer(kind, plain(reply), meta, status)
+
+
+def plain(value: Any) -> Any:
+    """Dicts, lists and scalars, as a reader of the JSON gets them: a query must find lists, not tuples."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def envelope(answer: Answer) -> dict[str, Any]:
@@ -63,8 +68,8 @@ def envelope(answer: Answer) -> dict[str, Any]:
         "observed_at": meta.observed_at,
         "observed_by": meta.observed_by,
         "complete": not meta.missing,
-        "missing": msgspec.to_builtins(meta.missing),
-        "warnings": msgspec.to_builtins(meta.warnings),
+        "missing": plain(meta.missing),
+        "warnings": plain(meta.warnings),
     }
     return {**around, **{key: value for key, value in answer.payload.items() if key not in around}}
 
@@ -172,7 +177,7 @@ def _plain_result(found: Any, view: View, terminal: Terminal) -> str:
 
 
 def _json(document: Any, terminal: Terminal, indent: int | None = 2) -> str:
-    return json.dumps(document, indent=indent, ensure_ascii=not terminal.unicode)
+    return json_safe(json.dumps(document, indent=indent, ensure_ascii=not terminal.unicode))
 
 
 def _yaml(document: Any) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import msgspec
 import typer
 
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.render import Answer
+from promovolvectl.cli.render import Answer, plain
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.schemas import names, schema_of
 from promovolvectl.cli.select import did_you_mean
@@ -36,7 +35,7 @@ def schema(
     known = names()
     if not kind:
         listed = SchemaList(items=tuple(SchemaName(kind=name) for name in known))
-        return Answer("SchemaList", msgspec.to_builtins(listed), run.local_meta())
+        return Answer("SchemaList", plain(listed), run.local_meta())
     if kind not in known:
         raise CommandFailed(
             ExitStatus.NOT_FOUND,

@@ -30,7 +30,9 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in NOUNS:
             return None
-        command = typer.main.get_command(app_of(cmd_name))
+        app = app_of(cmd_name)
+        # A noun with one verb is a group all the same.
+        command = typer.main.get_group(app) if NOUNS[cmd_name].verbs else typer.main.get_command(app)
         command.name = cmd_name
         return command
 

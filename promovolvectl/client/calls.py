@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from node.admin import protocol
-from node.admin.protocol import AdminError, AdminEvent, Meta, StatusPush, Subscribe
+from node.admin.protocol import AdminError, AdminEvent, GetShardOf, Meta, StatusPush, Subscribe
 from promovolvectl.client import documents
 from promovolvectl.client.connect import Link, NoLink, Open, connect
 from promovolvectl.client.errors import CommandFailed
@@ -23,6 +23,7 @@ from promovolvectl.client.profiles import Endpoint, Profile
 
 ATTEMPT_MS: Final = 4_000  # a node that fans out waits 2 s for its peers; twice that is silence
 PUSHES_MAX: Final = 1_000
+RENEW_MS: Final = 5_000  # a node forgets a subscriber that it has not heard of for 30 s
 _READS: Final = ("Get", "ClassifyText")
 _HEALTH: Final = "promovolvectl cluster health"
 
@@ -38,6 +39,7 @@ class AdminClient:
         self._open_link = open_link
         self._bind = bind
         self._link: Link | None = None
+        self._recognised: Link | None = None  # the link whose node has named its cluster
         self._reader: asyncio.Task[None] | None = None
         self._ids = itertools.count(1)
         self._calls: dict[int, asyncio.Future[documents.Incoming]] = {}
@@ -56,6 +58,8 @@ class AdminClient:
         while True:
             link, endpoint = await self._linked(silent)
             left_ms = max(1, int((deadline - time.monotonic()) * 1000))
+            if not reads:
+                await self._recognise(link, endpoint, left_ms)
             others = reads and {other.admin for other in self.profile.endpoints} - silent - {endpoint.admin}
             try:
                 return self._checked(
@@ -77,8 +81,8 @@ class AdminClient:
         return message, meta
 
     async def subscribe(self, min_interval_ms: int = 500) -> AsyncIterator[StatusPush | AdminEvent]:
-        """Pushes until the connection breaks (CommandFailed 8). A reader that is too slow loses the oldest pushes and
-        gets an event with `gap` set, so that it knows."""
+        """Pushes until the connection breaks (CommandFailed 8) or the node falls silent (9). A reader that is too slow
+        loses the oldest pushes and gets an event with `gap` set, so that it knows."""
         link, endpoint = await self._linked(frozenset())
         number = next(self._ids)
         queue: asyncio.Queue[documents.Incoming | Exception] = asyncio.Queue()
@@ -86,18 +90,41 @@ class AdminClient:
         request = Subscribe(min_interval_ms=min_interval_ms)
         try:
             self._checked(request, endpoint, await self._exchange(link, request, ATTEMPT_MS, number))
-            while True:
-                item = await queue.get()
-                if isinstance(item, Exception):
-                    raise item
-                if isinstance(item.message, AdminError):
-                    raise documents.failure(item.message)
-                if isinstance(item.message, (StatusPush, AdminEvent)):
-                    yield item.message
+            async for message in self._renewed(link, number, request, queue):
+                yield message
         except (TimeoutError, NoLink) as error:
+            self._drop(link, "was given up")
             raise _unanswered(request, endpoint, error, ATTEMPT_MS, reads=True) from error
         finally:
             self._pushes.pop(number, None)
+
+    async def _renewed(
+        self, link: Link, number: int, request: Subscribe, queue: asyncio.Queue[documents.Incoming | Exception]
+    ) -> AsyncIterator[StatusPush | AdminEvent]:
+        """What is pushed under a number, subscribing again under it in time. Each renewal is answered, so a node from
+        which nothing came for an attempt after one is silent: TimeoutError."""
+        clock = asyncio.get_running_loop().time
+        heard = clock()
+        renew_at = heard + RENEW_MS / 1000
+        while True:
+            if clock() >= renew_at:
+                link.send(documents.request(number, ATTEMPT_MS, request))
+                renew_at = clock() + RENEW_MS / 1000
+            silent_at = heard + (RENEW_MS + ATTEMPT_MS) / 1000
+            try:
+                async with asyncio.timeout_at(min(renew_at, silent_at)):
+                    item = await queue.get()
+            except TimeoutError:
+                if clock() >= silent_at:
+                    raise
+                continue
+            heard = clock()
+            if isinstance(item, Exception):
+                raise item
+            if isinstance(item.message, AdminError):
+                raise documents.failure(item.message)
+            if isinstance(item.message, (StatusPush, AdminEvent)):
+                yield item.message
 
     def close(self) -> None:
         """Drops the connection; calls in flight fail. The next call connects anew."""
@@ -115,6 +142,20 @@ class AdminClient:
                 self._link = link
                 self._reader = asyncio.create_task(self._read(link))
             return self._link, self.endpoint
+
+    async def _recognise(self, link: Link, endpoint: Endpoint, wait_ms: int) -> None:
+        """Before the first change over a link: one harmless question, since a change that reaches the wrong cluster
+        can't be taken back when its answer names another id."""
+        if link is self._recognised:
+            return
+        question = GetShardOf(kind="site", id=self.profile.cluster or "-")
+        try:
+            incoming = await self._exchange(link, question, min(wait_ms, ATTEMPT_MS))
+        except (TimeoutError, NoLink) as error:
+            self._drop(link, "was given up")
+            raise _unanswered(question, endpoint, error, min(wait_ms, ATTEMPT_MS), reads=True) from error
+        self._check_cluster(incoming.meta, endpoint)
+        self._recognised = link
 
     def _drop(self, link: Link, why: str) -> None:
         """Forgets a link and fails what waits for it; nothing happens when another link has taken its place."""
@@ -145,6 +186,7 @@ class AdminClient:
         self, params: msgspec.Struct, endpoint: Endpoint, incoming: documents.Incoming
     ) -> tuple[msgspec.Struct, Meta]:
         self._check_cluster(incoming.meta, endpoint)
+        self._recognised = self._link
         if isinstance(incoming.message, AdminError):
             raise documents.failure(incoming.message)
         expected = protocol.REPLIES.get(type(params))
@@ -186,9 +228,9 @@ class AdminClient:
 
     def _deliver(self, incoming: documents.Incoming) -> None:
         call = self._calls.get(incoming.id)
-        if call is not None:
-            if not call.done():
-                call.set_result(incoming)
+        pushed = incoming.id in self._pushes and isinstance(incoming.message, (StatusPush, AdminEvent))
+        if call is not None and not call.done() and not pushed:  # a push may overtake `Subscribed`
+            call.set_result(incoming)
             return
         queue = self._pushes.get(incoming.id)
         if queue is None:

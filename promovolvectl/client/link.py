@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from node.core.errors import LocalProtocolError, OperatingError
-from node.wire.admin_client_zmq import AdminConnection, LinkState
+from node.wire.admin_client_zmq import AdminConnection
+from node.wire.link_zmq import LinkState
 from node.wire.roster import KeyPair
 from promovolvectl.client.connect import CONNECT_MS, Link, NoLink
 from promovolvectl.client.exit_codes import ExitStatus

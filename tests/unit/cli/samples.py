@@ -1,0 +1,259 @@
+"""One answer of every kind, with values that break careless renderers: controls, quotes, wide letters, nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from node.admin import protocol as p
+from promovolvectl.cli.render import plain
+from promovolvectl.cli.schemas import schema_of
+from promovolvectl.client import kinds as k
+
+NASTY = 'é"x,\x1b[31m\ty\u202e日本\n'
+
+
+def node(name: str = "node-1", **fields: Any) -> p.NodeRow:
+    values: dict[str, Any] = {
+        "incarnation": 7,
+        "status": "up",
+        "reachable": True,
+        "roles": ("entity", "crawler"),
+        "address": "127.0.0.1:7400",
+        "http": "http://127.0.0.1:8080",
+        "admin": "127.0.0.1:7401",
+        "version": "0.1.0",
+        "pid": 4123,
+        "uptime_s": 93.5,
+        "shards": 94,
+        "entities": 38112,
+        "ready": True,
+        "max_lag_ms": 3,
+        "rss_bytes": 880 << 20,
+        "cpu_ratio": 0.41,
+    }
+    return p.NodeRow(name=name, **{**values, **fields})
+
+
+def status(**fields: Any) -> p.ClusterStatus:
+    values: dict[str, Any] = {
+        "converged": True,
+        "leader": "node-1",
+        "coordinator": "node-1",
+        "term": 12,
+        "nodes": (node("node-1"), node("node-2", status="down", reachable=False, http=None), node("node-10")),
+        "shards": p.ShardTotals(total=256, allocated=256, moving=0, unallocated=0),
+        "serveindex": p.ServeIndexTotals(maps=32, keys=12, agree=True, max_lag_ms=4, tombstones=0, pending_removals=0),
+        "coverage": p.CoverageTotals(expected=12, present=12, ratio=1.0),
+        "faults": (p.FaultRow(code="E-X", object="node/node-2", message=NASTY, since="2026-11-29T14:00:00.000Z"),),
+    }
+    return p.ClusterStatus(**{**values, **fields})
+
+
+def plan(**fields: Any) -> p.Plan:
+    values: dict[str, Any] = {
+        "id": "p-1",
+        "verb": "drain",
+        "target": "node-2",
+        "base_version": 8812,
+        "moves": (p.PlanMove(shard=3, from_node="node-2", to="node-1", entities=4, why="drain"),),
+        "before": (p.Counter(name="node-1", count=2),),
+        "after": (p.Counter(name="node-1", count=3),),
+    }
+    return p.Plan(**{**values, **fields})
+
+
+def operation(state: str = "done", **fields: Any) -> p.Operation:
+    values: dict[str, Any] = {
+        "id": "op-1",
+        "verb": "drain",
+        "target": "node-2",
+        "phases": (
+            p.OperationPhase(name="readiness", state="done", elapsed_s=0.1),
+            p.OperationPhase(name="shards", state=state, elapsed_s=1.5, detail="1/1 moved", blockers=("campaign:42",)),
+        ),
+        "elapsed_s": 1.6,
+        "result": {"shards_moved": 1, "messages_lost": 0} if state == "done" else {},
+    }
+    return p.Operation(state=state, **{**values, **fields})
+
+
+_VERSION = p.EntryVersion(epoch=47, hlc=123456, origin="node-1")
+_CATEGORY = p.CategoryScore(id="653", name="Travel", confidence=0.91, path=f"Travel > {NASTY}")
+_SITE = p.SiteShow(
+    site="example.com",
+    host="example.com",
+    publisher=NASTY,
+    verified_host=None,
+    slots=(p.Slot(slot="top", width=728, height=90),),
+    pages_fresh=3,
+    suspended=False,
+)
+_ADVERTISER = p.AdvertiserShow(
+    advertiser="acme",
+    name=NASTY,
+    status="active",
+    daily_budget="100.00",
+    spent_today="0.25",
+    timezone="UTC",
+    campaigns=("rail",),
+    creatives=2,
+)
+_CAMPAIGN = p.CampaignShow(
+    campaign="rail",
+    advertiser="acme",
+    name=NASTY,
+    status="active",
+    max_cpm="4.00",
+    daily_budget="50.00",
+    spent_today="0.01",
+    reserved="0",
+    impressions_count=3,
+    clicks_count=0,
+    categories=("653",),
+    creatives=("cr-1",),
+)
+_CREATIVE = p.CreativeShow(
+    creative="cr-1",
+    campaign="rail",
+    advertiser="acme",
+    asset_url="https://cdn.example/a.png",
+    landing_url="https://rail.example/",
+    width=728,
+    height=90,
+    mime="image/png",
+)
+SAMPLES: dict[str, msgspec.Struct] = {
+    "AdvertiserList": p.AdvertiserList(items=(_ADVERTISER,)),
+    "AdvertiserShow": _ADVERTISER,
+    "Approved": p.Approved(creative="cr-1", sites=("example.com",), changed=True),
+    "CampaignList": p.CampaignList(items=(_CAMPAIGN,)),
+    "CampaignShow": _CAMPAIGN,
+    "Classification": p.ClassificationShow(categories=(_CATEGORY,), provider="local", elapsed_ms=1.25),
+    "ClusterStatus": status(),
+    "Completion": k.Completion(shell="bash", script="complete\n"),
+    "Coverage": p.Coverage(
+        expected=2,
+        present=1,
+        ratio=0.5,
+        sites=(
+            p.SiteCoverage(
+                site="example.com",
+                expected=2,
+                present=1,
+                ratio=0.5,
+                missing=(p.EmptySlot(slot="side", reason=NASTY),),
+            ),
+        ),
+    ),
+    "CreativeList": p.CreativeList(items=(_CREATIVE,)),
+    "CreativeShow": _CREATIVE,
+    "Down": k.Down(data="/data", stopped=("node-1",), changed=True),
+    "ErrorCode": k.ErrorCode(code="E-X", exit=3, meaning=NASTY),
+    "ErrorCodeList": k.ErrorCodeList(items=(k.ErrorCode(code="E-X", exit=3, meaning=NASTY),)),
+    "Health": p.Health(state="unhealthy", reasons=(p.HealthReason(code="E-X", object="node/node-2", text=NASTY),)),
+    "NodeList": p.NodeList(items=(node("node-10"), node("node-9"))),
+    "NodeShow": p.NodeShow(node=node(), counters=(p.Counter(name="dead_letters", count=2),)),
+    "NodeStart": k.NodeStart(node="node-1", changed=True, pid=12, log="/data/log"),
+    "NodeStop": k.NodeStop(node="node-1", changed=True),
+    "Operation": operation(),
+    "PageList": p.PageList(
+        items=(
+            p.PageItem(
+                url="https://example.com/a?b=1,2",
+                classified_at="2026-11-29T14:00:00.000Z",
+                fresh=True,
+                categories=(_CATEGORY,),
+            ),
+        )
+    ),
+    "Plan": plan(),
+    "Replay": p.Replay(
+        id="r-1",
+        state="done",
+        scope="all",
+        pages=p.ReplayPages(total=12, replayed=12, ignored=0, failed=0),
+        coverage_before=0.5,
+        coverage_after=1.0,
+        elapsed_s=2.5,
+    ),
+    "SchemaList": k.SchemaList(items=(k.SchemaName(kind="Health"),)),
+    "ServeExplanation": p.ServeExplanation(
+        site="example.com",
+        slot="top",
+        page="https://example.com/a",
+        served=True,
+        winner="cr-1",
+        price="2.31",
+        floor="0.50",
+        runner_up=None,
+        candidates=(
+            p.ExplainedCandidate(
+                creative="cr-1",
+                campaign="rail",
+                cpm="4.00",
+                score=0.4,
+                ctr_mean=0.01,
+                fold_mean=0.5,
+                hops=0,
+                outcome="winner",
+                reason=NASTY,
+            ),
+        ),
+        auction=p.ExplainedAuction(at="2026-11-29T14:00:00.000Z", trigger="classified", categories=("653",)),
+        pool=p.ExplainedPool(version=_VERSION, age_s=61.0, origin="node-1"),
+    ),
+    "ServeIndexEntry": p.ServeIndexEntry(
+        key="example.com|top",
+        map="serve-17",
+        shard=3,
+        owner=None,
+        replicas=(
+            p.EntryReplica(
+                node="node-1",
+                present=True,
+                version=_VERSION,
+                expires_at="2026-11-29T15:00:00.000Z",
+                candidates=(
+                    p.EntryCandidate(creative="cr-1", campaign="rail", advertiser="acme", category="653", cpm="4.00"),
+                ),
+            ),
+            p.EntryReplica(node="node-2", present=False, version=None, expires_at=None, candidates=()),
+        ),
+    ),
+    "ServeIndexMaps": p.ServeIndexMaps(
+        items=(
+            p.MapItem(
+                map="serve-00",
+                keys=3,
+                bytes=2048,
+                tombstones=0,
+                agree=True,
+                replicas=(p.MapReplica(node="node-1", digest="9c1e", keys=3, lag_ms=2),),
+            ),
+        )
+    ),
+    "ShardList": p.ShardList(
+        items=(
+            p.ShardItem(shard=10, node="node-1", epoch=4, state="running", entities=2, pinned=False),
+            p.ShardItem(shard=9, node=None, epoch=3, state="unallocated", entities=0, pinned=False, why=NASTY),
+        )
+    ),
+    "ShardPlace": p.ShardPlace(shard=10, node="node-1", epoch=4),
+    "SiteList": p.SiteList(items=(_SITE,)),
+    "SiteShow": _SITE,
+    "Up": k.Up(
+        data="/data",
+        http="http://127.0.0.1:8080",
+        nodes=(k.UpNode(name="node-1", roles=("api",), admin="127.0.0.1:7401", pid=3),),
+        demo=True,
+    ),
+    "Version": k.Version(version="0.1.0", protocol="promovolvectl/v1", python="3.11.7"),
+    "Wait": k.Wait(conditions=(k.Condition(condition="converged", holds=True, found="converged"),), elapsed_s=0.1),
+}
+
+
+def payload(kind: str) -> dict[str, Any]:
+    """The fields of one kind's sample; a schema is its own document."""
+    return schema_of("Health") if kind == "Schema" else plain(SAMPLES[kind])

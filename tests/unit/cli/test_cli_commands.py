@@ -1,0 +1,342 @@
+"""Commands as a person or a script gives them, against a node of real sockets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import Invoke
+from fake_server import META, FakeNode
+from samples import SAMPLES, operation, plan, status
+
+from node.admin import protocol as p
+from promovolvectl.cli.nouns import NOUNS, app_of
+from promovolvectl.cli.render import FORMATS
+from promovolvectl.client.profiles import load_file
+
+Handlers = dict[type, Callable[[Any], Any]]
+
+READS: list[tuple[str, type, str]] = [
+    ("cluster status", p.GetClusterStatus, "ClusterStatus"),
+    ("node list", p.GetNodes, "NodeList"),
+    ("node show node-1", p.GetNode, "NodeShow"),
+    ("shard list --node node-1", p.GetShards, "ShardList"),
+    ("shard where site example.com", p.GetShardOf, "ShardPlace"),
+    ("serveindex maps", p.GetMaps, "ServeIndexMaps"),
+    ("serveindex get example.com|top", p.GetEntry, "ServeIndexEntry"),
+    ("replay show r-1", p.GetReplay, "Replay"),
+    ("replay coverage --site example.com", p.GetCoverage, "Coverage"),
+    ("op show op-1", p.GetOperation, "Operation"),
+    ("site list", p.GetSites, "SiteList"),
+    ("site show example.com", p.GetSite, "SiteShow"),
+    ("advertiser list", p.GetAdvertisers, "AdvertiserList"),
+    ("advertiser show acme", p.GetAdvertiser, "AdvertiserShow"),
+    ("campaign list --advertiser acme", p.GetCampaigns, "CampaignList"),
+    ("campaign show rail", p.GetCampaign, "CampaignShow"),
+    ("creative list", p.GetCreatives, "CreativeList"),
+    ("creative show cr-1", p.GetCreative, "CreativeShow"),
+    ("page list example.com", p.GetPages, "PageList"),
+    ("serve explain example.com|top", p.GetExplanation, "ServeExplanation"),
+    ("replay start --all --wait", p.StartReplay, "Replay"),
+    ("creative approve cr-1 --site example.com", p.ApproveCreative, "Approved"),
+    ("site create example.com --publisher ann --slot top:728x90 --yes", p.CreateSite, "SiteShow"),
+    ("advertiser create acme --daily-budget 100", p.CreateAdvertiser, "AdvertiserShow"),
+    (
+        "campaign create rail --advertiser acme --max-cpm 4.00 --daily-budget 50 --category 653 --category 653",
+        p.CreateCampaign,
+        "CampaignShow",
+    ),
+    (
+        "creative create cr-1 --campaign rail --asset-url https://c.example/a.png --landing-url https://r.example "
+        "--size 728x90",
+        p.CreateCreative,
+        "CreativeShow",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "request_type", "kind"), READS)
+def test_a_command_asks_its_question_and_prints_the_answer_in_every_format(
+    line: str, request_type: type, kind: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    with FakeNode({request_type: lambda _: SAMPLES[kind]}) as node:
+        node.write(tmp_path)
+        for form in FORMATS:
+            code, out, err = invoke(*line.split(), "-o", form)
+            assert (code, err) == (0, ""), err
+            assert out
+            if form == "json":
+                document = json.loads(out)
+                assert document["kind"] == kind
+                assert document["cluster"] == {"name": "local", "id": "c-0001"}
+                assert document["observed_by"] == "node-1"
+                assert document["complete"] is True
+    assert {type(message) for message in node.seen} == {request_type}
+
+
+@pytest.mark.parametrize(
+    ("line", "sent"),
+    [
+        (
+            "site create x --publisher ann --slot a:1x2 --slot b:3x4 --floor-cpm 0",
+            p.CreateSite(
+                site="x",
+                host="x",
+                publisher="ann",
+                slots=(p.Slot(slot="a", width=1, height=2), p.Slot(slot="b", width=3, height=4)),
+                floor_cpm="0",
+            ),
+        ),
+        ("shard list --node node-2", p.GetShards(node="node-2")),
+        ("serve explain x|top --page u", p.GetExplanation(site="x", slot="top", page="u")),
+        ("replay coverage --site a --site b", p.GetCoverage(sites=("a", "b"))),
+        (
+            "replay start --site a --reason why --request-id r",
+            p.StartReplay(sites=("a",), reason="why", request_id="r"),
+        ),
+    ],
+)
+def test_what_is_typed_is_what_is_sent(line: str, sent: msgspec.Struct, tmp_path: Path, invoke: Invoke) -> None:
+    replies = {
+        p.CreateSite: "SiteShow",
+        p.GetShards: "ShardList",
+        p.GetExplanation: "ServeExplanation",
+        p.GetCoverage: "Coverage",
+        p.StartReplay: "Replay",
+    }
+    with FakeNode({type(sent): lambda _: SAMPLES[replies[type(sent)]]}) as node:
+        node.write(tmp_path)
+        assert invoke(*line.split())[0] == 0
+    assert node.seen == [sent]
+
+
+def test_health_ends_with_ten_unless_it_is_healthy(tmp_path: Path, invoke: Invoke) -> None:
+    for state, expected in (("healthy", 0), ("degraded", 10), ("unhealthy", 10), ("unknown", 10)):
+        reply = p.Health(state=state, reasons=())
+        with FakeNode({p.GetClusterHealth: lambda _, reply=reply: reply}) as node:
+            node.write(tmp_path)
+            code, out, _ = invoke("cluster", "health", "-o", "json")
+        assert (code, json.loads(out)["state"]) == (expected, state)
+
+
+def test_a_partial_answer_ends_with_twelve_and_names_who_is_missing(tmp_path: Path, invoke: Invoke) -> None:
+    missing = (p.Missing(node="node-3", reason="no answer in 2 s", since="2026-11-29T13:58:40.001Z"),)
+    meta = msgspec.structs.replace(META, missing=missing)
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"]}, meta) as node:
+        node.write(tmp_path)
+        code, out, err = invoke("node", "list")
+        assert code == 12
+        assert "node-3" not in out
+        assert "missing: node-3" in err
+        code, out, err = invoke("node", "list", "-o", "json")
+        assert (code, err) == (12, "")
+        assert json.loads(out)["missing"][0]["node"] == "node-3"
+
+
+# --- plan, then commit
+
+
+def drain_node(final: str = "done", violations: tuple[str, ...] = (), changed: bool = True) -> Handlers:
+    looks = iter([operation("running"), operation("running"), operation(final)])
+    last = operation(final)
+    return {
+        p.StageDrain: lambda _: plan(violations=violations, changed=changed),
+        p.CommitPlan: lambda _: operation("running"),
+        p.GetOperation: lambda _: next(looks, last),
+    }
+
+
+def drain(invoke: Invoke, tmp_path: Path, handlers: Handlers, *flags: str) -> tuple[int, str, str, list[str]]:
+    with FakeNode(handlers) as node:
+        node.write(tmp_path)
+        code, out, err = invoke("node", "drain", "node-2", *flags)
+    return code, out, err, [type(message).__name__ for message in node.seen]
+
+
+def test_yes_commits_what_was_shown_and_follows_to_the_end(tmp_path: Path, invoke: Invoke) -> None:
+    code, out, err, seen = drain(invoke, tmp_path, drain_node(), "--yes", "-o", "json")
+    assert code == 0
+    assert seen[:2] == ["StageDrain", "CommitPlan"]
+    assert json.loads(out)["result"] == {"shards_moved": 1, "messages_lost": 0}
+    assert "shards: running" in err
+    _, _, err, _ = drain(invoke, tmp_path, drain_node(), "--yes")
+    assert "PLAN p-1  drain node-2 (placement 8812)" in err
+
+
+def test_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path, invoke: Invoke) -> None:
+    code, out, _, seen = drain(invoke, tmp_path, drain_node(), "--dry-run", "--yes", "-o", "json")
+    assert (code, seen) == (0, ["StageDrain"])
+    assert json.loads(out)["moves"] == [{"shard": 3, "from": "node-2", "to": "node-1", "entities": 4, "why": "drain"}]
+
+
+def test_without_a_terminal_and_without_yes_nothing_happens(tmp_path: Path, invoke: Invoke) -> None:
+    code, out, err, seen = drain(invoke, tmp_path, drain_node())
+    assert (code, out, seen) == (6, "", ["StageDrain"])
+    assert "PLAN p-1" in err
+    assert "hint: promovolvectl node drain node-2 --yes" in err
+
+
+def test_a_plan_that_breaks_a_rule_is_refused_with_yes_too(tmp_path: Path, invoke: Invoke) -> None:
+    code, _, err, seen = drain(invoke, tmp_path, drain_node(violations=("last entity node",)), "--yes")
+    assert (code, seen) == (5, ["StageDrain"])
+    assert "last entity node" in err
+
+
+def test_what_already_holds_is_success_and_says_so(tmp_path: Path, invoke: Invoke) -> None:
+    code, out, _, seen = drain(invoke, tmp_path, drain_node(changed=False), "-o", "json")
+    assert (code, seen) == (0, ["StageDrain"])
+    assert json.loads(out)["changed"] is False
+
+
+def test_detach_returns_the_operation_at_once(tmp_path: Path, invoke: Invoke) -> None:
+    code, out, _, seen = drain(invoke, tmp_path, drain_node(), "--yes", "--detach", "-o", "name")
+    assert (code, out, seen) == (0, "op/op-1\n", ["StageDrain", "CommitPlan"])
+
+
+def test_an_operation_that_failed_ends_with_fifteen(tmp_path: Path, invoke: Invoke) -> None:
+    code, out, _, _ = drain(invoke, tmp_path, drain_node("failed"), "--yes", "-o", "json")
+    assert (code, json.loads(out)["state"]) == (15, "failed")
+
+
+def test_a_timeout_bounds_the_waiting_and_names_the_operation(tmp_path: Path, invoke: Invoke) -> None:
+    code, _, err, _ = drain(invoke, tmp_path, drain_node("running"), "--yes", "-t", "300ms", "-o", "json")
+    document = json.loads(err.splitlines()[-1])
+    assert (code, document["exit"], document["operation"]) == (9, 9, "op-1")
+    assert document["hint"] == "promovolvectl op show op-1"
+
+
+def test_stop_shows_the_drain_and_refuses_what_the_drain_would(tmp_path: Path, invoke: Invoke) -> None:
+    done = {p.StopNode: lambda _: p.Done(changed=True, message="stopped"), p.GetNode: lambda _: SAMPLES["NodeShow"]}
+    with FakeNode({**drain_node(), **done}) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("node", "stop", "node-2", "--yes", "-o", "json")
+        assert (code, json.loads(out)["changed"]) == (0, True)
+        assert node.seen[-1] == p.StopNode(node="node-2", drain=True)
+        assert invoke("node", "stop", "node-2", "--no-drain", "-y")[0] == 0
+        assert node.seen[-1] == p.StopNode(node="node-2", drain=False)
+        assert invoke("node", "stop", "node-2")[0] == 6
+    with FakeNode({**drain_node(violations=("last",)), **done}) as node:
+        node.write(tmp_path)
+        assert invoke("node", "stop", "node-2", "--yes")[0] == 5
+
+
+# --- waiting and watching
+
+
+def test_wait_returns_when_all_hold_and_names_what_does_not(tmp_path: Path, invoke: Invoke) -> None:
+    answers = iter([status(converged=False), status()])
+    with FakeNode({p.GetClusterStatus: lambda _: next(answers, status())}) as node:
+        node.write(tmp_path)
+        wanted = ("--for", "converged", "--for", "nodes=2", "--for", "coverage=1.0", "--for", "replicas=agree")
+        code, out, _ = invoke("cluster", "wait", *wanted, "--for", "shards=allocated", "-o", "json")
+        assert code == 0
+        assert all(item["holds"] for item in json.loads(out)["conditions"])
+        assert len(node.seen) == 2
+        code, _, err = invoke("cluster", "wait", *wanted, "--for", "nodes=9", "-t", "300ms")
+        assert code == 9
+        assert "nodes=9: 2 up and reachable of 3" in err
+        assert "converged" not in err
+
+
+def test_waiting_for_a_cluster_that_is_not_there_times_out(tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({}) as node:
+        node.write(tmp_path)
+    code, _, err = invoke("cluster", "wait", "--for", "converged", "-t", "300ms")
+    assert code == 9
+    assert "no node could be reached" in err
+
+
+@pytest.mark.parametrize("condition", ["conveged", "nodes=x", "coverage=2", "shards=moving", "converged=1", "nan"])
+def test_a_condition_that_does_not_exist_is_a_usage_error(condition: str, invoke: Invoke) -> None:
+    code, _, err = invoke("cluster", "wait", "--for", condition)
+    assert code == 2
+    assert condition in err
+
+
+def test_watch_writes_a_line_a_push_and_ends_at_its_limit(tmp_path: Path, invoke: Invoke) -> None:
+    event = p.AdminEvent(at="x", topic="shard.moved", object="shard/3", text="to node-1")
+    pushes = [p.Subscribed(), p.StatusPush(status=status(), meta=META), event]
+    with FakeNode({p.Subscribe: lambda _: pushes}) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("cluster", "watch", "-o", "jsonl", "--limit", "2")
+        first, second = map(json.loads, out.splitlines())
+        assert (code, first["type"], second["type"]) == (0, "snapshot", "event")
+        assert first["object"]["status"]["converged"] is True
+        assert invoke("cluster", "watch", "--limit", "2")[1].splitlines()[1] == "x  shard.moved  shard/3  to node-1"
+
+
+# --- profiles, endpoints
+
+
+def test_the_first_contact_binds_the_profile_and_another_cluster_is_refused(tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"]}) as node:
+        config = node.write(tmp_path)
+        assert invoke("node", "list")[0] == 0
+        assert load_file(config).profiles["local"].cluster_id == "c-0001"
+        node.meta = msgspec.structs.replace(META, cluster_id="c-9999")
+        code, out, err = invoke("node", "list")
+    assert (code, out) == (14, "")
+    assert "c-0001" in err
+    assert "c-9999" in err
+
+
+def test_endpoint_asks_that_node_and_no_other(tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"]}) as node:
+        node.write(tmp_path)
+        assert invoke("node", "list", "--endpoint", node.address)[0] == 0
+        code, _, err = invoke("node", "list", "--endpoint", "127.0.0.1:1")
+    assert code == 8
+    assert "127.0.0.1:1: connection refused" in err
+    assert node.address not in err
+    assert invoke("node", "list", "--endpoint", "nonsense")[0] == 2
+
+
+def test_serve_explain_tries_a_request_id_then_a_site(tmp_path: Path, invoke: Invoke) -> None:
+    def explain(request: p.GetExplanation) -> msgspec.Struct:
+        if request.request_id:
+            raise p.AdminRefusal(3, "E-NOT-FOUND", "no such request")
+        return SAMPLES["ServeExplanation"]
+
+    with FakeNode({p.GetExplanation: explain}) as node:
+        node.write(tmp_path)
+        assert invoke("serve", "explain", "example")[0] == 0
+        assert node.seen[-1] == p.GetExplanation(site="example")
+        assert invoke("serve", "explain")[0] == 2
+        assert invoke("serve", "explain", "a", "--site", "b")[0] == 2
+
+
+# --- the tree
+
+
+def leaves() -> list[list[str]]:
+    found = []
+    for noun, about in NOUNS.items():
+        verbs = [info.name for info in app_of(noun).registered_commands]
+        found += [[noun, str(verb)] for verb in verbs] if about.verbs else [[noun]]
+    return found
+
+
+@pytest.mark.parametrize("words", leaves(), ids=" ".join)
+def test_help_of_every_leaf_says_what_it_does_changes_and_ends_with(words: list[str], invoke: Invoke) -> None:
+    code, out, err = invoke(*words, "--help")
+    assert (code, err) == (0, "")
+    assert "Examples:" in out
+    assert out.count(f"    promovolvectl {words[0]}") + out.count("| promovolvectl") >= 2
+    assert "Exit status:" in out
+    assert "--output FORMAT" in out
+    assert "\x1b" not in out
+    assert invoke(*words, "-h")[1] == out
+
+
+@pytest.mark.parametrize("words", leaves(), ids=" ".join)
+def test_no_letter_means_two_things(words: list[str], invoke: Invoke) -> None:
+    import re
+
+    out = invoke(*words, "--help")[1]
+    letters = re.findall(r"^  (-\w),", out, re.MULTILINE)
+    assert sorted(letters) == sorted({*letters})
+    assert set(letters) <= {"-o", "-p", "-t", "-q", "-v", "-y", "-h", "-w", "-f"}

@@ -1,0 +1,160 @@
+"""Every kind of answer in every format: what scripts parse and what a pipe must never carry."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import jsonschema
+import msgspec
+import pytest
+import yaml
+from fake_server import META
+from samples import payload, status
+
+from node.admin.protocol import Missing
+from promovolvectl.cli.render import FORMATS, Answer, View, answer_of, envelope, render
+from promovolvectl.cli.schemas import TYPES, schema_of
+from promovolvectl.cli.select import Selection
+from promovolvectl.cli.shapes import SHAPES
+from promovolvectl.cli.terminal import resolve
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+PIPE = resolve({"COLUMNS": "40"}, tty=False, columns=80)
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
+
+
+def answer(kind: str) -> Answer:
+    return Answer(kind, payload(kind), META, raw=kind == "Schema")
+
+
+def shown(kind: str, form: str, **chosen: object) -> str:
+    return render(answer(kind), View(form, chosen=Selection(**chosen)), PIPE)  # type: ignore[arg-type]
+
+
+def test_every_kind_with_a_shape_has_a_schema_and_the_other_way_round() -> None:
+    assert set(TYPES) | {"Schema"} == set(SHAPES)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("kind", sorted(SHAPES))
+def test_every_kind_in_every_format_off_a_terminal(kind: str, form: str) -> None:
+    text = shown(kind, form)
+    assert text.endswith("\n")
+    assert not CONTROL.search(text.replace("\t", " "))
+    assert not re.search("[│┃─━┌┏…]", text)
+    match form:
+        case "json":
+            document = json.loads(text)
+            if kind != "Schema":
+                assert list(document)[:3] == ["api_version", "kind", "cluster"]
+                assert document == json.loads(json.dumps(envelope(answer(kind))))
+        case "yaml":
+            assert yaml.safe_load(text) == json.loads(shown(kind, "json"))
+        case "jsonl":
+            document = json.loads(shown(kind, "json"))
+            assert [json.loads(line) for line in text.splitlines()] == document.get("items", [document])
+        case "csv":
+            head, *rows = csv.reader(io.StringIO(text))
+            assert rows
+            assert all(len(row) == len(head) for row in rows)
+        case "name":
+            assert all(re.fullmatch(r"[a-z]+/\S.*", line) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("kind", sorted(TYPES))
+def test_output_fits_its_schema(kind: str) -> None:
+    schema = schema_of(kind)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    document = json.loads(shown(kind, "json"))
+    jsonschema.validate(document, schema)
+    for field in document:
+        broken = {key: value for key, value in document.items() if key != field}
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, schema)
+
+
+@pytest.mark.parametrize("kind", sorted(TYPES))
+def test_no_field_of_a_payload_hides_behind_the_envelope(kind: str) -> None:
+    around = set(envelope(Answer("Down", {}, META)))
+    assert not around & set(payload(kind))
+
+
+def test_a_pipe_gets_one_whole_row_a_line_whatever_the_width() -> None:
+    lines = shown("NodeList", "table").splitlines()
+    assert len(lines) == 3
+    assert lines[1].split()[:4] == ["node-10", "entity,crawler", "up", "yes"]
+    assert "http://127.0.0.1:8080" in lines[1]
+
+
+def test_a_narrow_terminal_loses_columns_before_letters_and_never_wraps() -> None:
+    narrow = resolve({"COLUMNS": "40"}, tty=True, columns=200)
+    text = render(answer("NodeList"), View(), narrow)
+    plain = [re.sub("\x1b\\[[0-9;]*m", "", line) for line in text.splitlines()]
+    assert max(map(len, plain)) <= 40
+    assert "node-10" in plain[1]
+    assert "RSS BYTES" not in plain[0]
+    wide = render(answer("NodeList"), View("wide"), narrow)
+    assert "INCARNATION" in wide
+    assert "…" not in wide
+
+
+def test_colour_comes_with_a_word_and_only_where_it_is_decided() -> None:
+    colour = resolve({}, tty=True, columns=200)
+    text = render(answer("ClusterStatus"), View(), colour)
+    assert "\x1b[31m" in text
+    assert "○ down" in text
+    ascii_only = resolve({"NO_COLOR": "1"}, tty=True, columns=200, encoding="ascii")
+    plain = render(answer("ClusterStatus"), View(), ascii_only)
+    assert "\x1b" not in plain
+    assert "[DN] down" in plain
+
+
+def test_what_did_not_answer_is_listed_and_makes_it_incomplete() -> None:
+    meta = msgspec.structs.replace(META, missing=(Missing(node="node-3", reason="unreachable", since="x"),))
+    document = envelope(answer_of("ClusterStatus", status(), meta))
+    assert document["complete"] is False
+    assert document["missing"] == [{"node": "node-3", "reason": "unreachable", "since": "x"}]
+
+
+def test_rows_are_filtered_sorted_and_cut_the_same_in_every_format() -> None:
+    assert shown("NodeList", "name", sort="name") == "node/node-9\nnode/node-10\n"
+    assert shown("NodeList", "name", sort="name:desc", limit=1) == "node/node-10\n"
+    found = json.loads(shown("ClusterStatus", "json", filter="status=up,shards>90", sort="name:desc"))
+    assert [item["name"] for item in found["nodes"]] == ["node-10", "node-1"]
+    assert shown("ClusterStatus", "value", filter="reachable=no", columns="name,http") == "node-2\t\n"
+    assert shown("NodeList", "csv", columns="name,pid", filter="name~9") == "name,pid\nnode-9,4123\n"
+    assert shown("ShardList", "name", filter="node=-") == "shard/9\n"
+
+
+def test_a_query_prints_bare_scalars_or_a_table() -> None:
+    assert shown("ClusterStatus", "value", query="nodes[].name") == "node-1\nnode-2\nnode-10\n"
+    assert shown("ClusterStatus", "value", query="converged") == "true\n"
+    assert json.loads(shown("ClusterStatus", "json", query="shards.total")) == 256
+    assert shown("ClusterStatus", "table", query="nodes[].{n: name, s: shards}").splitlines()[1].split() == [
+        "node-1",
+        "94",
+    ]
+    assert shown("ClusterStatus", "value", query="nothing") == ""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "part"),
+    [
+        ({"columns": "nmae"}, "Did you mean 'name'?"),
+        ({"columns": "help"}, "incarnation"),
+        ({"filter": "status"}, "FIELD=VALUE"),
+        ({"filter": "statsu=up"}, "Did you mean 'status'"),
+        ({"filter": "shards>many"}, "not a number"),
+        ({"sort": "name:down"}, "not an order"),
+        ({"query": "nodes["}, "JMESPath"),
+    ],
+)
+def test_flags_that_do_not_fit_are_usage_errors(chosen: dict[str, str], part: str) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        shown("NodeList", "table", **chosen)
+    assert caught.value.status is ExitStatus.USAGE
+    assert part in caught.value.message
