@@ -72,13 +72,7 @@ class Contents:
     def collect(self, wall_ms: int, limit: int) -> list[str]:
         """Forgets at most `limit` lapsed entries that the index knows of; their keys."""
         keys = self.index.due(wall_ms - self._keep_ms, limit)
-        dropped: list[str] = []
-        for key in keys:
-            if self.drop_lapsed(key, wall_ms):
-                dropped.append(key)
-            elif (entry := self.entry(key)) is not None:
-                self.index.add(entry)  # the clock went back since: its time comes again
-        return dropped
+        return [key for key in keys if self.drop_lapsed(key, wall_ms)]
 
     def leaf_entries(self, place: Place) -> dict[str, ReplicaEntry]:
         """A leaf's entries by key. As all of them are read here, the leaf's digest is compared with them on the way

@@ -1,4 +1,4 @@
-"""The receiving half of the deltas (`node.gossip.deltalog`): which numbers of which stream of each peer have arrived."""
+"""The receiving half of the deltas (`node.gossip.deltalog`): which numbers of each peer's stream have arrived."""
 
 from __future__ import annotations
 

@@ -187,6 +187,18 @@ def test_a_wiped_replica_is_filled_in_bounded_pieces_with_progress():
     assert world.sent_bytes - sent < 2 * 3_000 * 1_100, "each entry once, with its version lists"
 
 
+def test_a_replica_that_could_not_queue_all_it_lacks_is_not_ready_before_a_later_round(monkeypatch):
+    world = World(2)
+    world.run(500)
+    for i in range(300):
+        world.put("n0", f"s|{i}")
+    world.until(world.agree, 1_000)
+    monkeypatch.setattr(limits, "replica_wants_max", 40)
+    world.restart("n1", wipe=True)
+    world.until(lambda: world.hosts["n1"].replicator.ready, CONVERGE_MS, 1)
+    assert world.agree()
+
+
 def test_an_empty_cluster_is_ready_and_an_empty_pair_beside_a_full_node_waits_for_it():
     world = World(3)
     world.until(world.ready, 2_000)

@@ -350,3 +350,38 @@ def test_ready_without_peers_and_not_before_they_are_known():
     replicator.step(PeersChanged(frozenset({"a"})), 0, WALL_MS)
     assert replicator.ready
     assert replicator.synchronising == 1.0
+
+
+def test_its_own_name_among_the_peers_is_not_a_peer():
+    replicator = Replicator("a", new_store(), ReplicationSettings(), random.Random(1))
+    replicator.step(PeersChanged(frozenset({"a"})), 0, WALL_MS)
+    replicator.put("s|k", b"v", 1, 0, 0, WALL_MS)
+    effects = replicator.step(Tick(), SECOND, WALL_MS)
+    assert [type(effect) for effect in effects] == [Commit]
+    assert replicator.lag(SECOND) == {}
+
+
+def test_the_end_of_a_commit_that_was_not_asked_for_is_counted_and_changes_nothing():
+    replicator = alone()
+    replicator.put("s|k", b"v", 1, 0, 0, WALL_MS)
+    (commit,) = replicator.step(Tick(), SECOND, WALL_MS)
+    assert replicator.step(Committed(commit.token + 1, False, "late"), SECOND, WALL_MS) == []
+    assert replicator.uncommitted() == 0, "the real one is still under way"
+    replicator.step(Committed(commit.token, False, "full"), SECOND, WALL_MS)
+    assert replicator.uncommitted() == 1
+    assert replicator.counters()["commits_unknown"] == 1
+
+
+def test_a_peer_that_never_sends_what_it_offered_leaves_the_replica_not_ready():
+    replicator = Replicator("a", new_store(), ReplicationSettings(), random.Random(1))
+    (sent,) = replicator.step(PeersChanged(frozenset({"b"})), 0, WALL_MS)
+    number = sent.message.round
+    replicator.step(Received("b", Leaves(number, True, (MapLeaves(0, b"\1" * 4096),))), 0, WALL_MS)
+    item = KeyVersion("s|k", 1, WALL_MS << COUNTER_BITS, "b", 0, False)
+    replicator.step(Received("b", Offer(number, 256, (item,))), 0, WALL_MS)
+    sends = []
+    for now_ms in range(0, 8_000, 50):
+        sends += [e.message for e in replicator.step(Tick(), now_ms * MS, WALL_MS) if isinstance(e, Send)]
+    assert [message.keys for message in sends if isinstance(message, Want)] == [("s|k",)] * 2, "three with the first"
+    assert any(isinstance(message, Digests) for message in sends), "and it compares anew"
+    assert not replicator.ready
