@@ -1,0 +1,108 @@
+"""A machine of the simulated cluster: its clocks, its disk, at most one process, and the supervisor that restarts it."""
+
+from __future__ import annotations
+
+
+from functools import partial
+
+from node.core.clock import MS, SECOND
+from node.engine.config import Exit
+from node.sim.disk import SimDisk
+from node.sim.faults import Knobs
+from node.sim.network import Network
+from node.sim.process import Process
+from node.sim.scheduler import HostClock, Scheduler
+from node.sim.store import SimStore
+from node.sim.trace import Trace
+
+
+class Host:
+    """`process` is None while it is down. `held_down` keeps the supervisor from restarting it."""
+
+    def __init__(
+        self,
+        name: str,
+        roles: tuple[str, ...],
+        seeds: tuple[str, ...],
+        min_entity_nodes: int,
+        scheduler: Scheduler,
+        trace: Trace,
+        knobs: Knobs,
+        network: Network,
+        store: SimStore,
+    ) -> None:
+        self.name = name
+        self.roles = roles
+        self.seeds = seeds
+        self.min_entity_nodes = min_entity_nodes
+        self.scheduler = scheduler
+        self.trace = trace
+        self.knobs = knobs
+        self.network = network
+        self.store = store
+        self.disk = SimDisk(scheduler, knobs, name)
+        draw = scheduler.derive(f"host/{name}")
+        skew_ms = knobs.wall_skew_ms
+        self.clock = HostClock(scheduler, draw.randrange(10**6) * SECOND, draw.randrange(-skew_ms, skew_ms + 1))
+        self.process: Process | None = None
+        self.held_down = 0
+        self.exits: list[str] = []
+        self.starts = 0
+
+    def start(self) -> None:
+        """Unless it runs, or must not."""
+        if self.process is None and not self.held_down:
+            self.starts += 1
+            self.process = Process(self, self._exited)
+            self.process.boot()
+
+    def crash(self) -> None:
+        """kill -9."""
+        process, self.process = self.process, None
+        if process is not None:
+            self.trace.add(f"{process.me} crashes")
+            process.kill()
+
+    def down_for(self, ms: int, *, wipe: bool) -> None:
+        """Crash, and start again after a while."""
+        self.crash()
+        self.held_down += 1
+        if wipe:
+            self.disk.wipe()
+
+        def up() -> None:
+            self.held_down -= 1
+            self.start()
+
+        self.scheduler.after(ms * MS, up)
+
+    def pause_for(self, ms: int) -> None:
+        process = self.process
+        if process is None or process.paused:
+            return
+        self.trace.add(f"{process.me} is paused")
+        process.pause()
+
+        def resume() -> None:
+            if process.alive:
+                self.trace.add(f"{process.me} goes on")
+                process.go_on()
+
+        self.scheduler.after(ms * MS, resume)
+
+    def drain(self) -> None:
+        """As by SIGTERM; its supervisor starts it again afterwards."""
+        process = self.process
+        if process is not None and process.service is not None:
+            self.trace.add(f"{process.me} is told to drain")
+            process.run(partial(process.service.stop, drain=True))
+
+    def _exited(self, process: Process, reason: Exit) -> None:
+        self.exits.append(reason.reason)
+        self.trace.add(f"{process.me} exits: {reason.reason[:120]}")
+        process.kill()
+        if self.process is process:
+            self.process = None
+            self.scheduler.after(self.knobs.restart_ms * MS, self.start)
+
+

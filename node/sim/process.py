@@ -1,0 +1,222 @@
+"""One process of a simulated host: a whole engine, started as `node.main` does it, over the simulated ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from node.actors.actor import Failed, Failure
+from node.ads.classifier import Classification
+from node.core.clock import MS, US
+from node.core.hashing import HASH_VERSION, MAP_COUNT, SHARD_COUNT
+from node.core.ids import NodeId
+from node.engine.config import Exit, NodeConfig, World
+from node.engine.engine import Engine
+from node.engine.nodeservice import NodeService
+from node.gossip.join import Seed
+from node.gossip.member import Member
+from node.gossip.settings import FAST, identity
+from node.sharding.nodes import ShardingSettings
+from node.sim.network import Link
+from node.store.port import Answer, Identity, Incarnation, Initialise, NextIncarnation, Request
+from node.wire.envelope import Envelope
+from node.wire.registry import REGISTRY
+
+if TYPE_CHECKING:
+    from node.sim.host import Host
+
+CLUSTER = "sim"
+# As `node.main` has them for the profile `fast`.
+LEASE_MS = 3_000
+TOMBSTONE_MIN_AGE_MS = 3_600_000
+
+
+class TextClassifier:
+    """Judges a page by the category ids that stand in its text: deterministic, and quick enough for a simulation."""
+
+    name = "sim"
+
+    def classify(self, text: str, hint: str = "") -> Classification:
+        """See `Classifier.classify`."""
+        found = tuple(dict.fromkeys(word for word in text.split() if word))
+        return Classification(tuple((word, 1.0 / (place + 1)) for place, word in enumerate(found[:3])), self.name)
+
+
+class Process:
+    """One incarnation. `run` is the only way into it: it drops what comes for the dead, and keeps what comes while
+    the process is paused until it goes on."""
+
+    def __init__(self, host: Host, on_exit: Callable[[Process, Exit], None]) -> None:
+        self.host = host
+        self.clock = host.clock
+        self.me = NodeId(host.name, 0)
+        self.alive = True
+        self.paused = False
+        self.applied_ns = 0  # the store's: requests of one process keep their order
+        self.answered_ns = 0
+        self.engine: Engine | None = None
+        self.service: NodeService | None = None
+        self._on_exit = on_exit
+        self._scheduler = host.scheduler
+        self._rng = host.scheduler.derive(f"executor/{host.name}")
+        self._backlog: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self._turn_due = False
+        self._timer_ns = 0
+        self._executor_ns = 0
+        self._cluster_id = ""
+        self._existed = False
+        self._handed_out: list[Callable[[], None]] = []
+
+    @property
+    def booted(self) -> bool:
+        return self.engine is not None
+
+    # ---- life
+
+    def boot(self) -> None:
+        """Learn the cluster's id and this start's number from the store, then start the engine."""
+        proposed = f"c-{self._scheduler.derive(f'cluster/{self.host.name}').getrandbits(48):012x}"
+        wanted = Identity(proposed, CLUSTER, SHARD_COUNT, MAP_COUNT, HASH_VERSION)
+
+        def identified(answer: Answer) -> None:
+            if isinstance(answer, Identity):
+                self._cluster_id, self._existed = answer.cluster_id, answer.cluster_id != proposed
+                self._submit(NextIncarnation(self.host.name), numbered)
+
+        def numbered(answer: Answer) -> None:
+            if isinstance(answer, Incarnation):
+                self._start(NodeId(self.host.name, answer.number))
+
+        self._submit(Initialise(wanted), identified)
+
+    def _start(self, me: NodeId) -> None:
+        host = self.host
+        self.me = me
+        replica = host.disk.open(self._cluster_id)
+        http = f"{host.name}:8080" if "api" in host.roles else ""
+        member = Member(
+            me.name, me.incarnation, f"{me.name}:7001", f"{me.name}:7002", f"{me.name}:7003", http, host.roles, "1", 1
+        )
+        agreed = identity(
+            CLUSTER,
+            self._cluster_id,
+            FAST,
+            registry_fingerprint=REGISTRY.fingerprint(),
+            tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS,
+        )
+        config = NodeConfig(
+            member,
+            agreed,
+            tuple(Seed(name, f"{name}:7001") for name in host.seeds),
+            FAST,
+            ShardingSettings(min_entity_nodes=host.min_entity_nodes, lease_ms=LEASE_MS),
+            existed=self._existed,
+            drain_deadline_ms=20_000,
+        )
+        world = World(
+            self.clock,
+            self._scheduler.derive(f"node/{me}"),
+            Link(host.network, self),
+            self._submit,
+            self._execute,
+            replica,
+            partial(host.disk.commit, self, replica),
+            self.wake,
+            self._exit,
+        )
+        self.engine = Engine(config, world, TextClassifier())
+        self.service = NodeService(self.engine)
+        host.network.attach(self)
+        host.trace.add(f"{me} started")
+        self.engine.start()
+
+    def kill(self) -> None:
+        """All memory is gone; what it had asked the store for may still happen there."""
+        self.alive = False
+        self._backlog.clear()
+        self.host.network.detach(self)
+        handed_out, self._handed_out = self._handed_out, []
+        for forget in handed_out:
+            forget()
+
+    def pause(self) -> None:
+        """As by SIGSTOP: its clock goes on, it does not."""
+        self.paused = True
+
+    def go_on(self) -> None:
+        self.paused = False
+        backlog, self._backlog = self._backlog, []
+        for what, args in backlog:
+            self.run(what, *args)
+
+    def _exit(self, reason: Exit) -> None:
+        # What it sent before still leaves; nothing is done after it.
+        self._on_exit(self, reason)
+
+    # ---- driving
+
+    def run(self, what: Callable[..., object], *args: Any) -> None:
+        """Call now, or when the process goes on, or never."""
+        if not self.alive:
+            return
+        if self.paused:
+            self._backlog.append((what, args))
+        else:
+            what(*args)
+
+    def receive(self, envelope: Envelope) -> None:
+        """An envelope that arrived."""
+        if self.engine is not None:
+            self.engine.on_envelope(envelope)
+
+    def wake(self) -> None:
+        """A turn soon: a loop comes round within `turn_us`."""
+        if not self._turn_due:
+            self._turn_due = True
+            self._scheduler.after(self.host.knobs.turn_us * US, self.run, self._turn)
+
+    def _turn(self) -> None:
+        engine = self.engine
+        if engine is None:
+            return
+        self._turn_due = False
+        if engine.turn(self.clock.mono_ns()):
+            self.wake()
+            return
+        due_ns = self.clock.world_ns(engine.next_wake_ns())
+        if due_ns < self._timer_ns or self._timer_ns <= self._scheduler.now_ns:
+            self._timer_ns = max(due_ns, self._scheduler.now_ns + 1)
+            self._scheduler.at(self._timer_ns, self.run, self._timer, self._timer_ns)
+
+    def _timer(self, armed_ns: int) -> None:
+        if armed_ns == self._timer_ns and not self._turn_due:
+            self._timer_ns = 0
+            self._turn_due = True
+            self._turn()
+
+    # ---- ports
+
+    def _submit(self, request: Request, done: Callable[[Answer], None]) -> None:
+        self.host.store.submit(self, request, done)
+
+    def _execute(
+        self, _executor: str, fn: Callable[..., Any], args: tuple[Any, ...], done: Callable[[object], None]
+    ) -> bool:
+        """One thread: calls end one after the other."""
+        took_ns = int((0.5 + self._rng.random()) * self.host.knobs.classify_ms * MS)
+        self._executor_ns = max(self._executor_ns, self._scheduler.now_ns) + took_ns
+
+        def ended() -> None:
+            try:
+                outcome: object = fn(*args)
+            except Exception as error:
+                outcome = Failed(Failure.FAILED, repr(error))
+            done(outcome)
+
+        self._scheduler.at(self._executor_ns, self.run, ended)
+        return True
+
+    def until_killed(self, forget: Callable[[], None]) -> None:
+        """`forget` is called if the process dies: whoever waits for it learns that no answer comes."""
+        self._handed_out.append(forget)

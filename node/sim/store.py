@@ -1,0 +1,130 @@
+"""The state store that all hosts share: the reference store behind seeded latency. It survives every crash.
+
+Requests of one process are applied and answered in order. What a checker needs is written down when the store has
+accepted it, whatever becomes of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from node.ads.entities.advertiser import AdvertiserState
+from node.ads.entities.campaign import CampaignState
+from node.ads.facts import Click, Impression
+from node.core.clock import MS, US
+from node.core.ids import NodeId
+from node.sim import history as h
+from node.sim.faults import Knobs
+from node.sim.scheduler import Scheduler
+from node.sim.trace import Trace
+from node.store.port import (
+    Answer,
+    PlacementWritten,
+    Request,
+    StateStore,
+    StoreFailed,
+    WritePlacement,
+    WriteState,
+    Written,
+)
+from node.wire.codec import CODEC
+
+if TYPE_CHECKING:
+    from node.sim.process import Process
+
+_ACCOUNTS = ("campaign", "advertiser")
+
+
+class SimStore:
+    """`record` is called with each accepted change, in commit order."""
+
+    def __init__(
+        self, scheduler: Scheduler, trace: Trace, knobs: Knobs, store: StateStore, record: Callable[[h.Event], None]
+    ) -> None:
+        self._scheduler = scheduler
+        self._trace = trace
+        self._knobs = knobs
+        self._store = store
+        self._record = record
+        self._rng = scheduler.derive("store")
+        self._calm = False
+        self.requests = 0
+
+    def heal(self) -> None:
+        """No failures and no slow requests from now on."""
+        self._calm = True
+
+    def now(self, request: Request) -> Answer:
+        """Ask outside of time: for checkers at the end."""
+        return self._store.apply([request])[0]
+
+    def submit(self, process: Process, request: Request, done: Callable[[Answer], None]) -> None:
+        """`Ports.submit` for one process."""
+        self.requests += 1
+        at_ns = max(self._scheduler.now_ns + self._delay_ns(), process.applied_ns + 1)
+        process.applied_ns = at_ns
+        self._scheduler.at(at_ns, self._apply, process, request, done)
+
+    def _delay_ns(self) -> int:
+        knobs, rng = self._knobs, self._rng
+        if not self._calm and knobs.store_slow_ratio and rng.random() < knobs.store_slow_ratio:
+            return rng.randrange(knobs.store_slow_ms * MS)
+        return int((0.5 + rng.random()) * knobs.store_us * US)
+
+    def _apply(self, process: Process, request: Request, done: Callable[[Answer], None]) -> None:
+        knobs, rng = self._knobs, self._rng
+        if not process.alive and rng.random() >= knobs.orphan_ratio:
+            return
+        if process.paused and knobs.embedded:
+            process.run(self._apply, process, request, done)  # its thread stands still as well
+            return
+        failing = not self._calm and knobs.store_failure_ratio and process.booted
+        if failing and rng.random() < knobs.store_failure_ratio:
+            definite, applied = rng.random() < 0.5, rng.random() < 0.5
+            if applied and not definite:
+                self._accepted(process.me, request, self._store.apply([request])[0])
+            self._trace.add(f"{process.me} store {type(request).__name__} failed")
+            self._answer(process, done, StoreFailed("E-STORE", "simulated", definite))
+            return
+        answer = self._store.apply([request])[0]
+        self._accepted(process.me, request, answer)
+        self._answer(process, done, answer)
+
+    def _answer(self, process: Process, done: Callable[[Answer], None], answer: Answer) -> None:
+        at_ns = max(self._scheduler.now_ns + self._knobs.store_us * US // 4, process.answered_ns + 1)
+        process.answered_ns = at_ns
+        self._scheduler.at(at_ns, process.run, done, answer)
+
+    def _accepted(self, node: NodeId, request: Request, answer: Answer) -> None:
+        now_ns = self._scheduler.now_ns
+        if isinstance(request, WriteState):
+            words = f"{request.kind}:{request.id} shard {request.shard} epoch {request.epoch}"
+            self._trace.add(f"{node} writes {words}: {type(answer).__name__}")
+            if isinstance(answer, Written):
+                self._record(
+                    h.Wrote(now_ns, node, request.kind, request.id, request.shard, request.epoch, answer.revision)
+                )
+                self._money(now_ns, request)
+        elif isinstance(request, WritePlacement):
+            self._trace.add(f"{node} places {len(request.rows)} shards, term {request.term}: {type(answer).__name__}")
+            if isinstance(answer, PlacementWritten):
+                for row in request.rows:
+                    self._record(h.Placed(now_ns, row.shard, NodeId(row.node, row.incarnation), row.epoch))
+
+    def _money(self, now_ns: int, request: WriteState) -> None:
+        for stored in request.facts:
+            if stored.type in ("fact.impression", "fact.click"):
+                fact = CODEC.decode(stored.body)
+                if isinstance(fact, Impression):
+                    self._record(h.Counted(now_ns, "imp", fact.campaign, fact.request_id, fact.price_micros))
+                elif isinstance(fact, Click):
+                    self._record(h.Counted(now_ns, "click", fact.campaign, fact.request_id, 0))
+        if request.kind not in _ACCOUNTS:
+            return
+        state = CODEC.decode(request.body)
+        if isinstance(state, CampaignState | AdvertiserState):
+            b = state.budget
+            self._record(
+                h.Budget(now_ns, request.kind, request.id, b.daily_budget_micros, b.spent_micros, b.escrow_micros)
+            )

@@ -1,0 +1,233 @@
+"""The clients: operators who create, publishers who approve, pages that send text and ask for ads, beacons.
+
+They do through `Engine.ask` what the admin server and the HTTP edge do. Each goes on until it is told no for good, and
+writes down what it asked and what it was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from node.actors.actor import Failed, Failure
+from node.ads import messages as m
+from node.core.clock import MS
+from node.core.ids import EntityRef, Ref
+from node.sim import history as h
+from node.sim.host import Host
+from node.sim.world import REFUSED, World
+
+# From the shipped taxonomy: two trees, with children, so that auctions fan out to ancestors.
+CATEGORIES = ("150", "151", "179", "181")
+SITES = 3
+CAMPAIGNS = 5
+PAGES_PER_SITE = 2
+SLOT = m.SlotSpec("top", 728, 90)
+TIMEOUT_MS = 5_000
+RETRY_MS = 600
+SERVE_TIMEOUT_MS = 2_000
+
+
+class Workload:
+    """Starts all clients; `stop` lets nothing new begin."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._rng = world.scheduler.derive("workload")
+        self._stopped = False
+        self._numbers = 0
+        self.sites = tuple(f"site{n}.example" for n in range(SITES))
+
+    def begin(self) -> None:
+        for number, site in enumerate(self.sites):
+            self._after(1_000 + 300 * number, self._create_site, site)
+            self._after(9_000 + 500 * number, self._publish, site)
+            for page in range(PAGES_PER_SITE):
+                self._after(4_000 + 700 * page, self._classify, site, f"https://{site}/{page}")
+        for number in range(2):
+            self._after(1_000, self._create_advertiser, f"adv{number}")
+        for number in range(CAMPAIGNS):
+            self._after(2_000 + 4_000 * number, self._create_campaign, number)
+        self._after(5_000, self._visit)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    # ---- asking
+
+    def _after(self, delay_ms: int, what: Callable[..., object], *args: Any) -> None:
+        jitter_ms = self._rng.randrange(1 + delay_ms // 4)
+        self._world.scheduler.after((delay_ms + jitter_ms) * MS, self._unless_stopped, what, args)
+
+    def _unless_stopped(self, what: Callable[..., object], args: tuple[Any, ...]) -> None:
+        if not self._stopped:
+            what(*args)
+
+    def _any_host(self) -> Host:
+        hosts = list(self._world.hosts.values())
+        return hosts[self._rng.randrange(len(hosts))]
+
+    def _op(
+        self,
+        verb: str,
+        key: tuple[str, ...],
+        to: Ref,
+        message: msgspec.Struct,
+        then: Callable[[h.Op, Any], object],
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        world = self._world
+        host = self._any_host()
+        self._numbers += 1
+        op = h.Op(self._numbers, verb, key, host.name, world.scheduler.now_ns)
+        world.history.ops.append(op)
+
+        def ended(outcome: Any) -> None:
+            op.ended_ns = world.scheduler.now_ns
+            op.outcome, op.detail = _judge(outcome)
+            world.trace.add(f"client {op.verb} {'/'.join(op.key)} at {op.node}: {op.outcome.value} {op.detail}")
+            then(op, outcome)
+
+        world.ask(host, to, message, timeout_ms, ended)
+
+    def _until_ok(
+        self, verb: str, key: tuple[str, ...], to: Ref, message: msgspec.Struct, then: Callable[[], object]
+    ) -> None:
+        """An operator with a script: the same again until it is acknowledged."""
+
+        def ended(op: h.Op, _outcome: Any) -> None:
+            if op.outcome is h.Outcome.OK:
+                then()
+            else:
+                self._after(RETRY_MS, self._until_ok, verb, key, to, message, then)
+
+        self._op(verb, key, to, message, ended)
+
+    # ---- operators
+
+    def _create_site(self, site: str) -> None:
+        message = m.CreateSite(site, site, f"pub-{site.partition('.')[0]}", (SLOT,), 100_000)
+        self._until_ok("create_site", (site,), EntityRef("site", site), message, _nothing)
+
+    def _create_advertiser(self, advertiser: str) -> None:
+        message = m.CreateAdvertiser(advertiser, advertiser, 60_000_000, "UTC")
+        self._until_ok("create_advertiser", (advertiser,), EntityRef("advertiser", advertiser), message, _nothing)
+
+    def _create_campaign(self, number: int) -> None:
+        campaign, advertiser = f"camp{number}", f"adv{number % 2}"
+        # Every other budget is worth a few impressions, so that it runs out.
+        budget = 20_000 if number % 2 else 50_000_000
+        categories = (CATEGORIES[number % len(CATEGORIES)], CATEGORIES[0])
+        create = m.CreateCampaign(
+            campaign, advertiser, campaign, 2_000_000 + 500_000 * number, budget, tuple(dict.fromkeys(categories)), "UTC"
+        )
+        to = EntityRef("campaign", campaign)
+
+        def attach() -> None:
+            owner = EntityRef("advertiser", advertiser)
+            self._until_ok("attach", (advertiser, campaign), owner, m.AttachCampaign(campaign), creative)
+
+        def creative() -> None:
+            name = f"{campaign}-a"
+            spec = m.CreativeSpec(
+                name,
+                f"https://cdn.example/{name}.png",
+                f"https://{advertiser}.example/{name}",
+                SLOT.width,
+                SLOT.height,
+                "image/png",
+            )
+            self._until_ok("add_creative", (campaign, name), to, m.AddCreative(spec), _nothing)
+
+        self._until_ok("create_campaign", (campaign,), to, create, attach)
+
+    # ---- publishers
+
+    def _publish(self, site: str) -> None:
+        """Look at what waits for approval, and approve most of it."""
+
+        def looked(_op: h.Op, outcome: Any) -> None:
+            if isinstance(outcome, m.SiteInfo):
+                for creative in outcome.pending:
+                    if self._rng.random() < 0.7:
+                        self._approve(site, creative)
+            self._after(2_500, self._publish, site)
+
+        self._op("get_site", (site,), EntityRef("site", site), m.GetSite(), looked)
+
+    def _approve(self, site: str, creative: str) -> None:
+        world = self._world
+        world.record(h.ApprovalAsked(world.scheduler.now_ns, site, creative))
+        self._op("approve", (site, creative), EntityRef("site", site), m.ApproveCreative(creative), _nothing_of)
+
+    # ---- pages
+
+    def _classify(self, site: str, url: str) -> None:
+        text = " ".join(self._rng.sample(CATEGORIES, 2))
+
+        def ended(op: h.Op, _outcome: Any) -> None:
+            self._after(RETRY_MS if op.outcome is not h.Outcome.OK else 20_000, self._classify, site, url)
+
+        self._op("classify", (site, url), EntityRef("site", site), m.ClassifyPage(url, text), ended)
+
+    def _visit(self) -> None:
+        self._after(int(1_000 / self._world.knobs.serves_per_s), self._visit)
+        site = self._rng.choice(self.sites)
+        url = f"https://{site}/{self._rng.randrange(PAGES_PER_SITE)}"
+        request = m.SlotRequest(SLOT.slot, SLOT.width, SLOT.height)
+        select = m.BatchSelect(url, site, (request,))
+
+        def served(_op: h.Op, outcome: Any) -> None:
+            if not isinstance(outcome, m.BatchSelected):
+                return
+            world = self._world
+            for slot in outcome.outcomes:
+                if slot.winner is not None:
+                    world.record(h.Served(world.scheduler.now_ns, site, slot.slot, slot.winner.creative))
+                    self._see(site, slot.winner)
+
+        self._op("serve", (site, url), EntityRef("adserver", site), select, served, SERVE_TIMEOUT_MS)
+
+    def _see(self, site: str, winner: m.Winner) -> None:
+        """Most winners are seen, some are reported twice, a few are clicked."""
+        draw = self._rng.random()
+        if draw < 0.8:
+            self._after(300, self._beacon, site, "imp", winner.impression_query)
+        if draw < 0.15:
+            self._after(400, self._beacon, site, "imp", winner.impression_query)
+        if 0.1 < draw < 0.2:
+            self._after(800, self._beacon, site, "click", winner.click_query)
+
+    def _beacon(self, site: str, event: str, query: str) -> None:
+        fields = dict(parse_qsl(query))
+        track = m.Track(event, *(fields[k] for k in ("url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")))
+        key = (fields["camp"], fields["rid"])
+        self._op(event, key, EntityRef("adserver", site), track, _nothing_of, SERVE_TIMEOUT_MS)
+
+
+def _nothing() -> None:
+    """What follows is nobody's business."""
+
+
+def _nothing_of(_op: h.Op, _outcome: Any) -> None:
+    """The outcome is written down; nothing follows."""
+
+
+def _judge(outcome: Any) -> tuple[h.Outcome, str]:
+    """What a client may conclude."""
+    if outcome is None:
+        return h.Outcome.UNKNOWN, "no answer"
+    if outcome is REFUSED:
+        return h.Outcome.FAIL, "refused"
+    if isinstance(outcome, Failed):
+        # A rejection may speak of a second entity that was asked on the way, whose answer was lost.
+        definite = outcome.definite and outcome.failure is not Failure.REJECTED
+        return (h.Outcome.FAIL if definite else h.Outcome.UNKNOWN), f"{outcome.failure.value} {outcome.detail}"[:80]
+    if isinstance(outcome, m.ClassifyAck):
+        return (h.Outcome.OK if outcome.accepted else h.Outcome.FAIL), outcome.reason
+    if isinstance(outcome, m.Tracked):
+        return (h.Outcome.OK if outcome.verdict == "counted" else h.Outcome.UNKNOWN), outcome.verdict
+    return h.Outcome.OK, ""
