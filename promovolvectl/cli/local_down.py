@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +34,8 @@ def down(
         str, typer.Option("--data", metavar="DIR", show_default=False, help="Where its data lie, as for 'up'.")
     ] = "",
 ) -> Answer:
-    stop = importlib.import_module("promovolvectl.local.cluster").down
+    from promovolvectl.local.cluster import down as stop
+
     file = load_file(run.config)
     name = first_of(run.profile_name, file.current, default="local")
     saved = file.profiles[name].data if name in file.profiles else ""

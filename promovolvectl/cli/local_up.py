@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from node.admin.protocol import Meta
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import first_of
 from promovolvectl.cli.render import Answer, answer_of
@@ -49,11 +46,10 @@ def up(
         ),
     ] = "",
 ) -> Answer:
-    start = importlib.import_module("promovolvectl.local.cluster").up
+    from promovolvectl.local.cluster import up as start  # processes, ports and keys: only for who starts some
+
     name = first_of(run.profile_name, default="local")
     folder = Path(first_of(data, run.env.get("PROMOVOLVECTL_DATA", ""), default=str(paths.data_dir(name))))
-    reply: msgspec.Struct
-    meta: Meta
     reply, meta = start(
         folder,
         nodes=nodes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,7 +126,8 @@ def start(
         str, typer.Option("--data", metavar="DIR", show_default=False, help="The cluster's data directory.")
     ] = "",
 ) -> Answer:
-    start_node = importlib.import_module("promovolvectl.local").start_node
+    from promovolvectl.local.cluster import start_node
+
     folder = Path(data or run.profile.data or paths.data_dir(run.profile.name or "local"))
     started = start_node(folder, name, timeout_ms=run.timeout_ms(60_000), say=run.say)
     return answer_of("NodeStart", started, run.local_meta())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import msgspec
 
@@ -16,11 +16,12 @@ from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, forma
 from promovolvectl.cli.render import MACHINE, Answer, render
 from promovolvectl.cli.text import visible
 from promovolvectl.client import paths
-from promovolvectl.client.calls import AdminClient
-from promovolvectl.client.connect import host_and_port
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile, find, load_file, write_profile
+
+if TYPE_CHECKING:
+    from promovolvectl.client.calls import AdminClient
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 
@@ -60,7 +61,8 @@ class Run:
     @property
     def client(self) -> AdminClient:
         if self._client is None:
-            from promovolvectl.client.link import open_link  # ZeroMQ is loaded by those who ask a cluster only
+            from promovolvectl.client.calls import AdminClient  # the codec and ZeroMQ are loaded
+            from promovolvectl.client.link import open_link  # by those who ask a cluster only
 
             self._client = AdminClient(self.profile, open_link, self._bound)
         return self._client
@@ -141,6 +143,8 @@ class Run:
         else:
             profile = find(file, self.config, self.profile_name)
         if asked:
+            from promovolvectl.client.connect import host_and_port
+
             for address in asked:
                 host_and_port(address)
             known = {endpoint.admin: endpoint for endpoint in profile.endpoints}

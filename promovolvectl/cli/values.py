@@ -10,8 +10,8 @@ from node.admin.protocol import Slot
 from node.core import limits
 from promovolvectl.cli.select import usage
 
-_MONEY: Final = re.compile(r"\d{1,10}(\.\d{1,6})?")
-_SIZE: Final = re.compile(r"(\d{1,5})x(\d{1,5})")
+_MONEY: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,6})?")
+_SIZE: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
 _MICROS: Final = 1_000_000
 
 

@@ -10,15 +10,16 @@ import os
 import tempfile
 import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from node.core.errors import OperatingError
-from node.wire.keys import read_key_pair
-from node.wire.roster import KeyPair
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+
+if TYPE_CHECKING:
+    from node.wire.roster import KeyPair
 
 _UP: Final = "promovolvectl up"
 
@@ -115,6 +116,8 @@ def secret_of(profile: Profile) -> KeyPair:
             f"the profile {profile.name!r} names no key file",
             hint="export PROMOVOLVECTL_KEY_FILE=/path/to/operator.key",
         )
+    from node.wire.keys import read_key_pair  # the roster's machinery is for those who ask a cluster
+
     try:
         return read_key_pair(Path(profile.key_file).expanduser())
     except OperatingError as error:

@@ -70,11 +70,10 @@ def test_output_fits_its_schema(kind: str) -> None:
     schema = schema_of(kind)
     jsonschema.Draft202012Validator.check_schema(schema)
     document = json.loads(shown(kind, "json"))
-    jsonschema.validate(document, schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(document)
     for field in document:
-        broken = {key: value for key, value in document.items() if key != field}
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(broken, schema)
+        assert not validator.is_valid({key: value for key, value in document.items() if key != field})
 
 
 @pytest.mark.parametrize("kind", sorted(TYPES))

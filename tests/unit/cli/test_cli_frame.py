@@ -1,0 +1,376 @@
+"""The frame around commands: parsing, precedence, errors, exit statuses, signals, and what is not imported."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Invoke
+from fake_server import FakeNode
+from samples import SAMPLES, operation, plan
+
+from node.admin import protocol as p
+from promovolvectl.cli import options, values
+from promovolvectl.cli.codes import CODES
+from promovolvectl.cli.duration import milliseconds
+from promovolvectl.cli.nouns import DEPTH
+from promovolvectl.cli.page_text import SOURCE_BYTES_MAX, Source, main_text, text_of
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import Profile, load_file, remove_profile, write_profile
+
+PROGRAM = [sys.executable, "-c", "from promovolvectl.cli.main import run; run()"]
+HEAVY = ("textual", "pydantic_settings", "numpy", "lmdb", "asyncpg", "playwright", "rich")
+
+
+def program(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *words], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **env}
+    )
+
+
+# --- where flags may stand
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("-o json cluster status", "cluster status -o json"),
+        ("cluster -o json status -q", "cluster status -o json -q"),
+        ("-qy --output=json -p x node drain a", "node drain -qy --output=json -p x a"),
+        ("-ojson version", "version -ojson"),
+        ("--endpoint a:1 --endpoint b:2 node list", "node list --endpoint a:1 --endpoint b:2"),
+        ("node list -o json", "node list -o json"),
+        ("--help", "--help"),
+        ("node --help", "node --help"),
+        ("-o json node", "node"),
+        ("page classify -", "page classify -"),
+        ("--nonsense node list", "--nonsense node list"),
+    ],
+)
+def test_global_flags_may_stand_before_noun_and_verb(given: str, meant: str) -> None:
+    assert options.hoisted(given.split(), DEPTH) == meant.split()
+
+
+def test_the_flag_behind_the_verb_wins_over_the_one_before(invoke: Invoke) -> None:
+    assert json.loads(invoke("-o", "csv", "version", "-o", "json")[1])["kind"] == "Version"
+
+
+# --- precedence
+
+
+def test_flag_over_environment_over_profile_over_default(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke("version")[1].startswith("VERSION")
+    write_profile(tmp_path / "config.toml", Profile(name="a", output="csv"), make_current=True)
+    write_profile(tmp_path / "config.toml", Profile(name="b", output="name"), make_current=False)
+    assert invoke("version")[1].startswith("version,")
+    assert invoke("version", "-p", "b")[1].startswith("version/")
+    monkeypatch.setenv("PROMOVOLVECTL_PROFILE", "b")
+    assert invoke("version")[1].startswith("version/")
+    monkeypatch.setenv("PROMOVOLVECTL_OUTPUT", "jsonl")
+    assert json.loads(invoke("version")[1])["kind"] == "Version"
+    assert invoke("version", "-o", "value")[1].count("\t") == 2
+
+
+def test_profiles_are_written_whole_private_and_leave_others_alone(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "config.toml"
+    write_profile(path, Profile(name="a", cluster="x"), make_current=True)
+    write_profile(path, Profile(name="b", cluster="y"), make_current=False)
+    file = load_file(path)
+    assert (file.current, set(file.profiles)) == ("a", {"a", "b"})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [item.name for item in path.parent.iterdir()] == ["config.toml"]
+    remove_profile(path, "a")
+    assert load_file(path).current == "b"
+
+
+@pytest.mark.parametrize("text", ["current = 3", "curent = 'a'", "not toml", "[profiles.a]\nendpoint = []", "\x00"])
+def test_a_broken_configuration_names_file_and_place(text: str, tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    code, _, err = invoke("cluster", "status")
+    assert code == 16
+    assert str(tmp_path / "config.toml") in err
+    assert invoke("version")[0] == 0
+
+
+def test_no_profile_and_an_unknown_profile(invoke: Invoke, tmp_path: Path) -> None:
+    code, _, err = invoke("cluster", "status")
+    assert (code, err.splitlines()[-1]) == (16, "hint: promovolvectl up")
+    write_profile(tmp_path / "config.toml", Profile(name="a"), make_current=True)
+    code, _, err = invoke("cluster", "status", "-p", "b")
+    assert code == 3
+    assert "known: a" in err
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("vesion", "Did you mean 'version'?"),
+        ("node drian x", "Did you mean 'drain'?"),
+        ("node", "needs a verb: list, show, drain, stop, start"),
+        ("node show", "Missing argument"),
+        ("version extra", "unexpected extra argument"),
+        ("version -o jsno", "there is no format 'jsno'"),
+        ("cluster status --outptu json", "No such option"),
+        ("version --limit -1", "--limit"),
+        ("replay start", "--all"),
+        ("replay start --all --site x", "--all"),
+        ("site create x --publisher a --slot top", "NAME:WIDTHxHEIGHT"),
+        ("advertiser create a --daily-budget 1.1234567", "--daily-budget"),
+        ("advertiser create a --daily-budget 0", "more than zero"),
+        ("advertiser create a --daily-budget=-5", "--daily-budget"),
+        ("completion powershell", "bash, zsh, fish"),
+        ("cluster wait --for converged -t 60", "hint: --timeout 60s"),
+    ],
+)
+def test_usage_errors_end_with_two_and_help(words: str, part: str, invoke: Invoke) -> None:
+    code, out, err = invoke(*words.split())
+    assert (code, out) == (2, "")
+    assert part in err
+    assert "Traceback" not in err
+    code, _, err = invoke(*words.split(), "-o", "json") if "-o" not in words else (2, "", '{"exit": 2}')
+    assert json.loads(err)["exit"] == 2
+
+
+def test_an_error_of_a_machine_format_is_one_document(invoke: Invoke) -> None:
+    _, out, err = invoke("-o", "json", "explain", "XYZ")
+    assert out == ""
+    assert err.count("\n") == 1
+    assert json.loads(err) == {
+        "kind": "Error",
+        "code": "E-NOT-FOUND",
+        "exit": 3,
+        "message": "there is no error code 'XYZ'.",
+        "hint": "promovolvectl explain",
+        "object": "",
+        "operation": "",
+    }
+
+
+def test_a_refusal_is_shown_with_its_hint_and_controls_made_visible(invoke: Invoke, tmp_path: Path) -> None:
+    def refuse(_: object) -> None:
+        raise p.AdminRefusal(3, "E-NOT-FOUND", "no \x1b[31mnode", hint="promovolvectl node list")
+
+    with FakeNode({p.GetNode: refuse}) as node:
+        node.write(tmp_path)
+        code, _, err = invoke("node", "show", "x")
+    assert (code, err) == (3, "error: no \\x1b[31mnode (E-NOT-FOUND)\nhint: promovolvectl node list\n")
+
+
+def test_a_mistake_of_ours_saves_a_report_without_anybodys_data(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("inside")
+
+    monkeypatch.setattr("promovolvectl.cli.explain.plain", broken)
+    code, _, err = invoke("explain", "E-BUG", "--query=secret")
+    assert code == 1
+    assert "Traceback" not in err
+    assert "ZeroDivisionError" not in err
+    [saved] = (tmp_path / "state").rglob("report-*.txt")
+    assert str(saved) in err
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+    text = saved.read_text()
+    assert "ZeroDivisionError" in text
+    assert "secret" not in text
+    assert "Traceback" in invoke("explain", "E-BUG", "--debug")[2]
+
+
+def test_codes_are_explained_and_their_statuses_exist() -> None:
+    for code, about in CODES.items():
+        assert re.fullmatch(r"E-[A-Z0-9-]+", code)
+        assert ExitStatus(about.exit)
+        assert about.meaning.endswith(".")
+        assert about.help
+
+
+def test_only_one_module_ends_the_process() -> None:
+    folder = Path(options.__file__).parents[1]
+    sources = {path: path.read_text() for part in ("cli", "client") for path in (folder / part).glob("*.py")}
+    ending = [
+        path.name for path, text in sources.items() if re.search(r"sys\.exit\(|typer\.Exit\(|raise SystemExit", text)
+    ]
+    assert ending == ["main.py"]
+
+
+# --- values
+
+
+@pytest.mark.parametrize(("text", "ms"), [("90s", 90_000), ("1h30m", 5_400_000), ("250ms", 250), ("1.5s", 1_500)])
+def test_lengths_of_time(text: str, ms: int) -> None:
+    assert milliseconds(text) == ms
+
+
+@pytest.mark.parametrize("text", ["60", "", "s", "5x", "-5s", "0s", "31d", "1s 2s", "nan"])
+def test_lengths_of_time_that_are_none(text: str) -> None:
+    with pytest.raises(CommandFailed):
+        milliseconds(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e3", "1,5", " 1", "1.", ".5", "\u0661", "99999999999", "1000000001", "NaN", "-1", "+1"]
+)
+def test_amounts_that_are_none(text: str) -> None:
+    with pytest.raises(CommandFailed, match="--max-cpm"):
+        values.money(text, "--max-cpm")
+
+
+@pytest.mark.parametrize("text", ["ftp://x", "x", "http://", "https://u:p@x/", "http://[", "https://x/" + "a" * 2100])
+def test_urls_that_are_refused(text: str) -> None:
+    with pytest.raises(CommandFailed, match="--asset-url"):
+        values.web_url(text, "--asset-url")
+
+
+# --- pages
+
+
+def test_main_text_leaves_out_what_surrounds_it() -> None:
+    html = """<!doctype html><html><head><title>Rail &amp; road</title><style>x</style></head><body><nav>Menu</nav>
+    <main><h1>Night trains</h1><p>They <b>run</b> again.<br>Soon.</p><script>alert(1)</script><aside>Ad</aside></main>
+    <footer>Imprint</footer>"""
+    text = text_of(Source("x", html.encode()))
+    assert text.split() == ["Rail", "&", "road", "Night", "trains", "They", "run", "again.", "Soon."]
+    assert main_text("<p>only <i>this") == "only this"
+
+
+@pytest.mark.parametrize("data", [b"", b" \n\t", b"<html><script>x()</script></html>", b"...", b"\x89PNG\x00\x00"])
+def test_a_page_without_text_is_refused(data: bytes) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        text_of(Source("x", data))
+    assert caught.value.code == "E-NO-TEXT"
+
+
+def test_encodings_of_pages() -> None:
+    assert text_of(Source("x", "\ufeffÄpfel".encode())) == "Äpfel"
+    assert text_of(Source("x", "Äpfel".encode("latin-1"))) == "Äpfel"
+    assert text_of(Source("x", "Яблоки".encode("koi8-r"), charset="koi8-r")) == "Яблоки"
+
+
+def test_classify_reads_files_and_standard_input(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.txt"
+    page.write_text("Night  trains run again.")
+    with FakeNode({p.ClassifyText: lambda _: SAMPLES["Classification"]}) as node:
+        node.write(tmp_path)
+        assert invoke("page", "classify", str(page))[0] == 0
+        stdin = io.TextIOWrapper(io.BytesIO(b"<html><body>By road</body></html>"))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert invoke("page", "classify", "-")[0] == 0
+        assert [message.text for message in node.seen] == ["Night trains run again.", "By road"]
+        page.write_bytes(b"a" * (SOURCE_BYTES_MAX + 1))
+        assert invoke("page", "classify", str(page))[0] == 17
+        assert invoke("page", "classify", str(tmp_path / "none"))[0] == 17
+        assert invoke("page", "classify", str(tmp_path))[0] == 17
+        assert invoke("page", "classify", "ftp://example.com/x")[0] == 2
+        assert invoke("page", "classify", "file:///etc/hostname")[0] == 2
+        assert len(node.seen) == 2
+
+
+# --- processes
+
+
+@pytest.mark.parametrize("words", [["--help"], ["version"], ["--version"], ["node", "--help"], ["node", "list"]])
+def test_nothing_heavy_is_loaded(words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *PROGRAM[1:], *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "promovolvectl.cli.main" in loaded
+    assert not [name for name in loaded if name.split(".")[0] in HEAVY]
+    if words != ["node", "list"]:
+        assert not {"zmq", "cbor2"} & loaded
+
+
+def test_help_has_no_escape_codes_in_ci() -> None:
+    for words in (["--help"], ["node", "drain", "--help"], ["nodee"]):
+        done = program(*words, GITHUB_ACTIONS="true", FORCE_COLOR="1", COLUMNS="40")
+        assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_broken_pipe_is_silent() -> None:
+    with subprocess.Popen([*PROGRAM, "explain"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        done.stdout.close()
+        assert done.stderr.read() == ""
+        assert done.wait(60) == 141
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signals_stop_the_watching_and_say_how_to_go_on(number: signal.Signals, status: int, tmp_path: Path) -> None:
+    handlers = {
+        p.StageDrain: lambda _: plan(),
+        p.CommitPlan: lambda _: operation("running"),
+        p.GetOperation: lambda _: operation("running"),
+    }
+    with FakeNode(handlers) as node:
+        node.write(tmp_path)
+        with subprocess.Popen(
+            [*PROGRAM, "node", "drain", "node-2", "--yes"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stderr is not None
+            assert any("shards: running" in line for line in child.stderr)
+            child.send_signal(number)
+            rest = child.stderr.read()
+            assert child.wait(60) == status
+    assert "hint: promovolvectl op show op-1" in rest
+    assert "Traceback" not in rest
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 6), ("\n", 6), ("Y\n", 0)])
+def test_a_person_is_asked_on_a_terminal_and_no_is_the_default(answer: str, status: int, tmp_path: Path) -> None:
+    handlers = {p.StageDrain: lambda _: plan(), p.CommitPlan: lambda _: operation()}
+    with FakeNode(handlers) as node:
+        node.write(tmp_path)
+        ours, theirs = pty.openpty()
+        try:
+            child = subprocess.Popen(
+                [*PROGRAM, "node", "drain", "node-2"], stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL
+            )
+            shown = b""
+            while b"Proceed? [y/N]" not in shown:
+                shown += os.read(ours, 4096)
+            os.write(ours, answer.encode())
+            assert child.wait(60) == status
+        finally:
+            os.close(theirs)
+            os.close(ours)
+        committed = [message for message in node.seen if isinstance(message, p.CommitPlan)]
+    assert b"PLAN p-1" in shown
+    assert len(committed) == (1 if status == 0 else 0)
+
+
+def test_completion_knows_nouns_verbs_and_flags() -> None:
+    def completed(words: str, index: int) -> set[str]:
+        done = program(_PROMOVOLVECTL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(index))
+        return set(done.stdout.split())
+
+    assert completed("promovolvectl no", 1) == {"node"}
+    assert completed("promovolvectl node d", 2) == {"drain"}
+    assert "--dry-run" in completed("promovolvectl node drain --", 3)
+
+
+def test_the_bare_name_orients_without_asking_anybody() -> None:
+    done = program()
+    assert done.returncode == 0
+    assert "promovolvectl up --demo" in done.stdout
