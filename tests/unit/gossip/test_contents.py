@@ -153,6 +153,21 @@ def test_a_refreshed_key_waits_in_one_place_for_its_expiry():
     assert contents.index.due(20 * 60_000, 100) == ["s|1"]
 
 
+def test_changes_of_a_failed_commit_are_committed_with_those_that_came_meanwhile():
+    store = MemoryReplica(ReplicaIdentity("c", "n", 1))
+    contents = Contents(store, KEEP_MS)
+    first, twin = (ReplicaEntry(key, 1, 1, "a", 0, False, b"v") for key in KEYS[:2])
+    contents.apply(first)
+    contents.take_batch(1)
+    contents.apply(twin)
+    contents.commit_ended(False)
+    store.commit(contents.take_batch(2))
+    contents.commit_ended(True)
+    check_store(store)
+    assert disk_of(store) == {first.key: first, twin.key: twin}
+    assert contents.uncommitted() == 0
+
+
 def test_a_digest_that_its_entries_contradict_is_put_right_and_made_durable():
     store = MemoryReplica(ReplicaIdentity("c", "n", 1))
     contents = Contents(store, KEEP_MS)
