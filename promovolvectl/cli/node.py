@@ -36,7 +36,7 @@ async def list_(run: Run) -> Answer:
     "show",
     does="One node in depth: load, counters of what was not handled, and why it is not ready.",
     changes="Reads only.",
-    examples=("promovolvectl node show node-1", "promovolvectl node show node-1 -o json --query counters"),
+    examples=("promovolvectl node show entity-1", "promovolvectl node show entity-1 -o json --query counters"),
     exits=(ExitStatus.NOT_FOUND,),
 )
 async def show(run: Run, name: Name) -> Answer:
@@ -49,8 +49,8 @@ async def show(run: Run, name: Name) -> Answer:
     does="Move everything off a node so that it can go without a lost message.",
     changes="Changes where shards live. Loses nothing: entities move with their state, and messages wait for them.",
     examples=(
-        "promovolvectl node drain node-3 --reason 'kernel update'",
-        "promovolvectl node drain node-3 --yes --timeout 10m -o json",
+        "promovolvectl node drain entity-2 --reason 'kernel update'",
+        "promovolvectl node drain entity-2 --yes --timeout 10m -o json",
     ),
     exits=(
         ExitStatus.NOT_FOUND,
@@ -77,7 +77,7 @@ async def drain(
     "stop",
     does="Stop a node's process, after its shards have moved elsewhere.",
     changes="Changes where shards live and ends the process. State on disk stays; 'node start' brings it back.",
-    examples=("promovolvectl node stop node-3", "promovolvectl node stop node-3 --no-drain --yes"),
+    examples=("promovolvectl node stop entity-2", "promovolvectl node stop entity-2 --no-drain --yes"),
     exits=(
         ExitStatus.NOT_FOUND,
         ExitStatus.REFUSED,
@@ -115,7 +115,7 @@ async def stop(
     "start",
     does="Start a stopped node of this machine's cluster.",
     changes="Starts one process with the data it had. Does nothing when the node runs.",
-    examples=("promovolvectl node start node-3", "promovolvectl node start node-3 --data /srv/promovolve"),
+    examples=("promovolvectl node start entity-2", "promovolvectl node start entity-2 --data /srv/promovolve"),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNUSABLE_CONFIG, ExitStatus.LOCAL_FILE),
     asks=False,
 )

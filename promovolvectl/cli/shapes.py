@@ -221,14 +221,16 @@ SHAPES: Final[Mapping[str, Shape]] = {
         Under("sites"),
         head=lambda p: (f"COVERAGE {p['present']}/{p['expected']} ({p['ratio']:.3f})",),
     ),
-    "SiteList": Shape(_columns("site! host publisher? slots pages_fresh suspended"), _each("site", "site")),
+    "SiteList": Shape(_columns("site! host publisher? slots:slots pages_fresh suspended"), _each("site", "site")),
     "SiteShow": Shape(
-        _columns("site host publisher verified_host slots floor_cpm pages_fresh suspended approved pending changed"),
+        _columns(
+            "site host publisher verified_host slots:slots floor_cpm pages_fresh suspended approved pending changed"
+        ),
         _itself("site", "site"),
         _whole,
         one=True,
     ),
-    "PageList": Shape(_columns("url! classified_at fresh! categories"), _each("page", "url")),
+    "PageList": Shape(_columns("url! classified_at fresh! categories:names"), _each("page", "url")),
     "Classification": Shape(
         _columns("id! name! path confidence:ratio!"),
         _each("category", "id", Under("categories")),

@@ -22,7 +22,7 @@ app = group("Where entities live, and moving them.")
     "list",
     does="Every shard with its node, epoch and state.",
     changes="Reads only.",
-    examples=("promovolvectl shard list --node node-2", "promovolvectl shard list --filter state!=running"),
+    examples=("promovolvectl shard list --node entity-2", "promovolvectl shard list --filter state!=running"),
 )
 async def list_(
     run: Run,
@@ -51,7 +51,10 @@ async def where(
     "move",
     does="Move one shard to another node.",
     changes="Changes where the shard's entities live. Their state and the messages for them move with it.",
-    examples=("promovolvectl shard move 17 --to node-2", "promovolvectl shard move 17 --to node-2 --dry-run -o json"),
+    examples=(
+        "promovolvectl shard move 17 --to entity-2",
+        "promovolvectl shard move 17 --to entity-2 --dry-run -o json",
+    ),
     exits=(
         ExitStatus.NOT_FOUND,
         ExitStatus.CONFLICT,

@@ -42,7 +42,8 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
 @dataclass(frozen=True, slots=True)
 class Column:
     """`key` is the field and, in capitals, the heading. `rank` 0 stays longest when room is short; `wide` columns
-    appear with `-o wide` only. `form`: how a person is shown it (`bytes`, `seconds`, `ms`, `state`, `ratio`)."""
+    appear with `-o wide` only. `form`: how a person is shown it (`bytes`, `seconds`, `ms`, `state`, `ratio`,
+    `slots`, `names`)."""
 
     key: str
     rank: int = 1
@@ -63,6 +64,10 @@ def shown(value: Any, form: str, terminal: Terminal) -> str:
         if not terminal.tty or not sign:
             return word
         return f"{sign if terminal.unicode else plain} {word}"
+    if form == "slots" and value:
+        return cell([f"{item['slot']}:{item['width']}x{item['height']}" for item in value])
+    if form == "names" and value:
+        return cell([item["name"] for item in value])
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return cell(value)
     match form:
