@@ -55,6 +55,11 @@ class Account:
         """What may still be promised today."""
         return max(self.budget.daily_budget_micros - self.budget.spent_micros - self._promised, 0)
 
+    def can_pay(self, amount_micros: int, now_ms: int) -> bool:
+        """Whether a promise of this much would be given now."""
+        self.pass_time(now_ms)
+        return amount_micros <= self.available_micros
+
     def pass_time(self, now_ms: int) -> None:
         """Start the day if a new one has begun, and give back promises whose time is over."""
         self.budget = roll_over(self.budget, now_ms=now_ms)

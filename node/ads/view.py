@@ -138,14 +138,14 @@ def merge_auction(
     won: Sequence[CandidateView],
     auction: AuctionInfo,
     *,
-    absent_campaigns: Collection[str] = (),
+    absent: Predicate | None = None,
     now_ms: int,
     expires_at_ms: int,
 ) -> ServeView | None:
     """Put an auction's candidates in front of those of other pages.
 
     Earlier candidates that this auction did not bring again stay, because they belong to another page or their
-    bidder was late; a campaign in `absent_campaigns` said authoritatively that it has nothing to offer and goes.
+    bidder was late; those for which `absent` holds are authoritatively not offered any more and go.
     An expired view contributes nothing: its candidates were not vouched for in time and must not be revived.
     """
     orphans: tuple[CandidateView, ...] = ()
@@ -155,7 +155,7 @@ def merge_auction(
         orphans = tuple(
             candidate
             for candidate in existing.candidates
-            if candidate.identity not in fresh and candidate.campaign_id not in absent_campaigns
+            if candidate.identity not in fresh and not (absent and absent(candidate))
         )
         remembered = existing.auctions
     candidates = (*won, *orphans)[:view_candidates_max]

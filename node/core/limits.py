@@ -109,7 +109,7 @@ settled_minutes_kept = 8  # a beacon's token lives three minutes either way, so 
 auction_round_pages_max = 64  # pages auctioned in one round, so that a large site shares its node
 bids_kept_ratio_min = 0.2  # of the best bid; lower ones never win and only widen every view
 bidder_campaigns_max = 50  # campaigns one bidder offers; the highest bids
-pending_creatives_max = 1_000  # per site; a queue longer than this is not read by a publisher
+pending_creatives_max = 500  # per site; a queue longer than this is not read by a publisher
 
 # --- actors, continued
 dispatcher_steps_max = 1_024  # cells and calls in one turn, also when the clock stands still as in the simulator
@@ -138,3 +138,10 @@ slots_per_request_max = 64  # slots of one page view
 slot_pixels_max = 10_000
 http_body_bytes_max = 1 << 20  # a request's body is held in memory
 plans_kept_max = 64  # staged plans per node; older ones must be made again
+
+# --- ads: a site's record
+site_slots_max = 256  # named by anybody who reports a page; more would be somebody's mistake or malice
+site_page_items_max = 40_000  # of frame_items_max, beside approvals and queue: a site must fit one record
+site_page_bytes_max = 900_000  # of frame_data_bytes_max: all pages are listed in one message
+approved_creatives_max = 2_000  # per site
+pending_slots_max = 16  # slots named with a creative that waits; they only say where it won

@@ -80,6 +80,7 @@ class Operation:
         state = self._state
         if state is None:
             ctx.reject(f"there is no operation {self._id!r}")
+            ctx.passivate()
             return
         match message:
             case GetOperation():

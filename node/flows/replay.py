@@ -82,6 +82,7 @@ class Replay:
         state = self._state
         if state is None:
             ctx.reject(f"there is no replay {self._id!r}")
+            ctx.passivate()
             return
         match message:
             case GetReplay():

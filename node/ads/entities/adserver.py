@@ -24,7 +24,7 @@ from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
-from node.ads.view import merge_auction
+from node.ads.view import CandidateView, merge_auction
 from node.core import limits
 from node.core.ids import EntityRef
 
@@ -33,6 +33,7 @@ SITE_TIMEOUT_MS = 2_000
 RETRY_MS = 500
 RESERVE_TIMEOUT_MS = 1_000
 CONFIRM_TIMEOUT_MS = 2_000
+ACTIVATE_PERIOD_MS = 1_000
 
 
 class _Learned(msgspec.Struct, frozen=True):
@@ -64,12 +65,13 @@ class _Settled(msgspec.Struct, frozen=True):
 
 
 class _Batch(msgspec.Struct):
-    """One request under way. `votes` counts, per slot, the payers that agreed to the present choice."""
+    """One request under way. `votes` holds, per slot, what each payer of the present choice said: nothing for yes,
+    else why not."""
 
     reply_to: ReplyTo
     url: str
     decisions: list[SlotDecision]
-    votes: dict[int, dict[str, bool]]
+    votes: dict[int, dict[str, str]]
     waiting: set[int]
 
 
@@ -83,6 +85,8 @@ class AdServer:
         self._approved: frozenset[str] = frozenset()
         self._pages: dict[str, m.PageEntry] = {}
         self._stats = RollingStats()
+        self._missed_auctions = False
+        self._activate_after_ms = 0
         self._held: deque[tuple[ReplyTo, m.BatchSelect]] = deque(maxlen=limits.requests_held_max)
         self._batches: dict[int, _Batch] = {}
         self._batch_count = 0
@@ -134,6 +138,9 @@ class AdServer:
         self._settings = settings
         self._approved = frozenset(settings.approved)
         self._pages = {page.url: page for page in settings.pages}
+        if self._missed_auctions:
+            self._missed_auctions = False
+            ctx.tell(EntityRef("auctioneer", self._site), m.Reevaluate((), "adserver-restart"))
         while self._held:
             reply_to, request = self._held.popleft()
             self._select(ctx, reply_to, request)
@@ -152,9 +159,16 @@ class AdServer:
 
     def _collect(self, ctx: Context, collected: m.CandidatesCollected) -> None:
         if self._settings is None:
-            return  # the auctioneer repeats what it knows; a view must never be built without the approvals
+            # A view must never be built without the approvals: once they are known, the auctioneer is asked again.
+            self._missed_auctions = True
+            return
         now_ms = ctx.wall_ms()
         waiting: dict[str, m.PendingCreative] = {}
+        answered, offered = frozenset(collected.answered), frozenset(collected.offered)
+
+        def absent(candidate: CandidateView) -> bool:
+            return candidate.category in answered and (candidate.campaign_id, candidate.category) not in offered
+
         for pool in collected.pools:
             approved = [c for c in pool.candidates if c.creative_id in self._approved]
             for candidate in pool.candidates:
@@ -173,7 +187,7 @@ class AdServer:
                 existing,
                 approved,
                 collected.auction,
-                absent_campaigns=collected.absent,
+                absent=absent,
                 now_ms=now_ms,
                 expires_at_ms=now_ms + VIEW_TTL_MS,
             )
@@ -219,6 +233,8 @@ class AdServer:
             for slot in request.slots
         ]
         first_choices(decisions)
+        if page and fresh:
+            self._activate_slots(ctx, page, request.slots, now_ms)
         self._batch_count += 1
         batch = _Batch(reply_to, request.url, decisions, {}, set())
         self._batches[self._batch_count] = batch
@@ -226,6 +242,14 @@ class AdServer:
             if decision.chosen is not None:
                 self._reserve(ctx, self._batch_count, batch, number)
         self._finish_if_done(ctx, self._batch_count, batch)
+
+    def _activate_slots(self, ctx: Context, page: m.PageEntry, slots: tuple[m.SlotRequest, ...], now_ms: int) -> None:
+        """A slot that was added or renamed after the page's text was judged would never be auctioned."""
+        if all(slot.slot in page.slots for slot in slots) or now_ms < self._activate_after_ms:
+            return
+        self._activate_after_ms = now_ms + ACTIVATE_PERIOD_MS
+        new = tuple(m.SlotSpec(s.slot, s.width, s.height) for s in slots if s.slot not in page.slots)
+        ctx.tell(EntityRef("site", self._site), m.ActivateSlots(page.url, new))
 
     def _reserve(self, ctx: Context, batch_number: int, batch: _Batch, slot: int) -> None:
         decision = batch.decisions[slot]
@@ -249,19 +273,18 @@ class AdServer:
         batch = self._batches.get(answer.batch)
         if batch is None or batch.decisions[answer.slot].request_id != answer.request_id:
             return
-        outcome = answer.outcome
-        agreed = isinstance(outcome, m.Reserved) and outcome.outcome in ("reserved", "repeated")
         votes = batch.votes[answer.slot]
-        votes[answer.payer] = agreed
+        votes[answer.payer] = _objection(answer.outcome)
         decision = batch.decisions[answer.slot]
         choice = decision.chosen
         if choice is None or len(votes) < 2:
             return
         batch.waiting.discard(answer.slot)
-        if not all(votes.values()):
+        if any(votes.values()):
             for _, ref in _payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
                 ctx.tell(ref, m.Release(answer.request_id))
-            reason = explain.BUDGET if isinstance(outcome, m.Reserved) else explain.NO_ANSWER
+            # A payer that said no explains more than one that said nothing.
+            reason = explain.BUDGET if explain.BUDGET in votes.values() else explain.NO_ANSWER
             self._refused(ctx, answer.batch, batch, answer.slot, reason)
         self._finish_if_done(ctx, answer.batch, batch)
 
@@ -271,9 +294,7 @@ class AdServer:
             return
         refused = decision.chosen.candidate
         for other in batch.decisions:
-            other.refused.update(
-                {c.creative_id: reason for c in other.pool if c.campaign_id == refused.campaign_id}
-            )
+            other.refused.update({c.creative_id: reason for c in other.pool if c.campaign_id == refused.campaign_id})
         others = [d.chosen.candidate for d in batch.decisions if d is not decision and d.chosen is not None]
         decision.chosen = decision.next_choice(
             {candidate.campaign_id for candidate in others}, {candidate.creative_id for candidate in others}
@@ -394,6 +415,13 @@ class AdServer:
             seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
             self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
+
+
+def _objection(outcome: Any) -> str:
+    """Why a payer's answer is not a yes; empty when it is."""
+    if not isinstance(outcome, m.Reserved):
+        return explain.NO_ANSWER
+    return "" if outcome.outcome in ("reserved", "repeated") else explain.BUDGET
 
 
 def _payers(campaign: str, advertiser: str) -> tuple[tuple[str, EntityRef], ...]:

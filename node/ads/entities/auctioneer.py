@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from node.actors.actor import Context
+from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_offers, rank_categories
 from node.ads.taxonomy import load_taxonomy
@@ -70,7 +71,6 @@ class Auctioneer:
         self._slots: dict[str, m.SlotSpec] = {}
         self._floor_micros = 0
         self._dirty: dict[str, str] = {}
-        self._awarded: dict[str, frozenset[str]] = {}
         self._retries: dict[str, int] = {}
         self._round: _Round | None = None
         self._rounds = 0
@@ -89,6 +89,8 @@ class Auctioneer:
                 self._mark(ctx, urls or tuple(self._pages), trigger, DEBOUNCE_MS)
             case m.CampaignChanged(_, categories):
                 self._mark(ctx, self._pages_reaching(categories), "campaign", DEBOUNCE_MS)
+            case Gap():
+                self._mark(ctx, tuple(self._pages), "campaign", DEBOUNCE_MS)  # which campaigns changed is lost
             case _Learned(outcome):
                 if isinstance(outcome, m.RestoreClassifications):
                     self._restore(ctx, outcome)
@@ -115,6 +117,10 @@ class Auctioneer:
     def _restore(self, ctx: Context, message: m.RestoreClassifications) -> m.Restored:
         self._slots = {slot.slot: slot for slot in message.slots}
         self._floor_micros = message.floor_micros
+        if message.all_pages:
+            held = {entry.url for entry in message.entries}
+            for url in [url for url in self._pages if url not in held]:
+                del self._pages[url]
         newer = [
             entry
             for entry in message.entries
@@ -201,7 +207,9 @@ class Auctioneer:
             if page is not None and not self._auction(ctx, page, trigger, finished):
                 again.append(url)
         self._retry(ctx, again, [url for url in finished.urls if url not in again])
-        if any(trigger != "late-bidder" for trigger in self._dirty.values()):
+        # Pages of a late bidder wait for the retry's timer; what else waits, or is left when nothing has to be tried
+        # again, goes on at once: no timer will come for it.
+        if not again or any(trigger != "late-bidder" for trigger in self._dirty.values()):
             self._run(ctx)
 
     def _retry(self, ctx: Context, again: list[str], settled: list[str]) -> None:
@@ -242,10 +250,10 @@ class Auctioneer:
             for name in page.slots
             if name in self._slots
         )
-        campaigns = frozenset(offer.campaign_id for offer in ordered)
-        absent = () if late else tuple(sorted(self._awarded.get(page.url, frozenset()) - campaigns))
-        self._awarded[page.url] = campaigns if not late else campaigns | self._awarded.get(page.url, frozenset())
-        ctx.tell(self._ref_adserver, m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, absent))
+        answered = tuple(answer.category for answer in known if answer.complete)
+        offered = tuple({(offer.campaign_id, offer.category): None for offer in offers})
+        collected = m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, answered, offered)
+        ctx.tell(self._ref_adserver, collected)
         report = tuple((pool.slot, len(pool.candidates), rejected, late) for pool in pools)
         ctx.tell(self._ref_site, m.AuctionReport(page.url, report))
         return late == 0

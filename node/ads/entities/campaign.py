@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from node.actors.actor import Context, Failed
+from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account, SettledIds
 from node.ads.budget import BudgetState, SettledMinute, open_budget, roll_over
 from node.ads.entities.money import handle
 from node.ads.facts import Click, Impression
+from node.ads.money import impression_cost_micros
 from node.core.errors import BadInput
 from node.core.hashing import STRIPE_COUNT, spread_ms
 from node.core.ids import EntityRef, SingletonRef
@@ -83,6 +85,7 @@ class Campaign:
         state, account = self._state, self._account
         if state is None or account is None:
             ctx.reject(f"there is no campaign {self._campaign!r}")
+            ctx.passivate()
             return
         match message:
             case m.GetCampaign():
@@ -97,7 +100,7 @@ class Campaign:
                 self._click(ctx, state, message)
             case _Announce(changed):
                 self._announce(ctx, state, changed)
-            case m.DirectoryStarted():
+            case m.DirectoryStarted() | Gap():
                 self._register(ctx, state)
             case _Registered(ok):
                 self._registered(ctx, ok)
@@ -206,6 +209,7 @@ class Campaign:
                 for c in state.creatives
             ),
             ctx.wall_ms(),
+            self._account is None or self._account.can_pay(impression_cost_micros(state.max_cpm_micros), ctx.wall_ms()),
         )  # fmt: skip
 
     def _info(self, ctx: Context, state: CampaignState) -> m.CampaignInfo:

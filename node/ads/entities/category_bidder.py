@@ -105,7 +105,8 @@ class CategoryBidder:
             else:
                 rejected += 1
         bids.sort(key=lambda quote: (-quote.max_cpm_micros, quote.campaign))
-        best = bids[0].max_cpm_micros if bids else 0
+        # One without money is offered too, since it has some tomorrow, but it must not crowd out who can pay today.
+        best = next((quote.max_cpm_micros for quote in bids if quote.solvent), 0)
         kept = [q for q in bids if q.max_cpm_micros >= best * limits.bids_kept_ratio_min]
         sizes = set(request.sizes)
         offers = tuple(
@@ -127,4 +128,4 @@ class CategoryBidder:
             if (creative.width, creative.height) in sizes
         )
         complete = self._registered is not None and self._settled and not missing
-        return m.CategoryBidResponse(self._category, offers, rejected, complete, missing)
+        return m.CategoryBidResponse(self._category, offers[: limits.view_candidates_max], rejected, complete, missing)

@@ -47,8 +47,6 @@ class Publisher:
         known = self._state or PublisherState(
             self._publisher, ctx.rng.getrandbits(SECRET_BYTES_MIN * 8).to_bytes(SECRET_BYTES_MIN, "big"), {}
         )
-        if known.sites.get(site) == host:
-            ctx.reply(m.PublisherSecret(known.secret))
-            return
+        # Persisted again when it is known: the first write may still be under way, and the secret must not be lost.
         self._state = msgspec.structs.replace(known, sites={**known.sites, site: host})
         ctx.persist(self._state, reply=m.PublisherSecret(known.secret))

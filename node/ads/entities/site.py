@@ -111,6 +111,7 @@ class Site:
         state = self._state
         if state is None:
             ctx.reject(f"there is no site {self._site!r}")
+            ctx.passivate()  # anybody can ask for any name: what does not exist must not stay in memory
             return
         if not self._about_pages(ctx, state, message) and not self._about_approval(ctx, state, message):
             ctx.reject(f"a site does not understand {type(message).__name__}")
@@ -138,6 +139,8 @@ class Site:
                 ctx.tell(self._auctioneer, self._restore(ctx, state, "resend"))
             case GetCoverage():
                 ctx.reply(self._coverage(state, ctx.wall_ms()))
+            case m.ActivateSlots():
+                self._activate(ctx, state, message)
             case m.AuctionReport(_, slots):
                 self._reports.update({slot: (offers, rejected, late) for slot, offers, rejected, late in slots})
             case _:
@@ -163,20 +166,10 @@ class Site:
     # ---- creation
 
     def _create(self, ctx: Context, message: m.CreateSite) -> None:
-        known = self._state
-        if known is not None:
-            same = (known.host, known.publisher, known.slots, known.floor_micros) == (
-                message.host,
-                message.publisher,
-                message.slots,
-                message.floor_micros,
-            )
-            if same:
-                ctx.reply(msgspec.structs.replace(self._info(ctx, known), changed=False))
-            else:
-                ctx.reject(f"conflict: site {self._site!r} exists with other values")
-            return
         reply_to = ctx.reply_later()
+        if self._state is not None:
+            self._created_before(ctx, self._state, message, reply_to)
+            return
         ctx.ask(
             EntityRef("publisher", message.publisher),
             m.RegisterSite(self._site, message.host),
@@ -184,16 +177,31 @@ class Site:
             lambda outcome: _Registered(message, reply_to, outcome),
         )
 
+    def _created_before(self, ctx: Context, known: SiteState, message: m.CreateSite, reply_to: ReplyTo) -> None:
+        same = (known.host, known.publisher, known.slots, known.floor_micros) == (
+            message.host,
+            message.publisher,
+            message.slots,
+            message.floor_micros,
+        )
+        if same:
+            ctx.answer(reply_to, msgspec.structs.replace(self._info(ctx, known), changed=False))
+        else:
+            ctx.answer_reject(reply_to, f"conflict: site {self._site!r} exists with other values")
+
     def _registered(self, ctx: Context, registered: _Registered) -> None:
         outcome, message = registered.outcome, registered.message
+        if self._state is not None:
+            # Another creation was under way and came first.
+            self._created_before(ctx, self._state, message, registered.reply_to)
+            return
         if not isinstance(outcome, m.PublisherSecret):
             ctx.answer_reject(registered.reply_to, f"publisher {message.publisher!r} did not answer: {outcome}")
             return
-        if self._state is None:
-            self._state = SiteState(
-                self._site, message.host, message.publisher, message.slots, message.floor_micros, outcome.secret
-            )
-            self._live(ctx)
+        self._state = SiteState(
+            self._site, message.host, message.publisher, message.slots, message.floor_micros, outcome.secret
+        )
+        self._live(ctx)
         ctx.persist(self._state, then=_Teach(created=registered.reply_to))
 
     # ---- classification
@@ -228,19 +236,36 @@ class Site:
             outcome.provider,
             outcome.fallback,
         )
-        pages = {url: page for url, page in state.pages.items() if url != entry.url}
-        if len(pages) >= limits.site_pages_max:
-            pages.pop(next(iter(pages)))
-        pages[entry.url] = entry
-        self._state = msgspec.structs.replace(state, pages=pages, slots=slots)
         fact = PageClassified(self._site, entry.url, entry.categories, entry.provider)
-        ctx.persist(self._state, facts=(fact,))
+        self._marked(ctx, state, entry, slots, "classification", (fact,))
+
+    def _activate(self, ctx: Context, state: SiteState, message: m.ActivateSlots) -> None:
+        page = state.pages.get(message.url)
+        if page is None:
+            return
+        slots = _merge_slots(state.slots, message.slots)
+        known = {slot.slot for slot in slots}
+        added = tuple(s.slot for s in message.slots if s.slot in known and s.slot not in page.slots)
+        if added:
+            entry = msgspec.structs.replace(page, slots=(*page.slots, *added)[: limits.slots_per_request_max])
+            self._marked(ctx, state, entry, slots, "slots", ())
+
+    def _marked(
+        self,
+        ctx: Context,
+        state: SiteState,
+        entry: m.PageEntry,
+        slots: tuple[m.SlotSpec, ...],
+        trigger: str,
+        facts: tuple[PageClassified, ...],
+    ) -> None:
+        pages = keep_newest({**{url: page for url, page in state.pages.items() if url != entry.url}, entry.url: entry})
+        self._state = msgspec.structs.replace(state, pages=pages, slots=slots)
+        ctx.persist(self._state, facts=facts)
         if slots != state.slots:
             ctx.tell(self._adserver, self._settings(self._state))
         ctx.tell(self._adserver, m.PageMarked(entry))
-        ctx.tell(
-            self._auctioneer, m.RestoreClassifications((entry,), slots, state.floor_micros, "classification", True)
-        )
+        ctx.tell(self._auctioneer, m.RestoreClassifications((entry,), slots, state.floor_micros, trigger, True))
 
     # ---- replay
 
@@ -249,7 +274,7 @@ class Site:
     ) -> m.RestoreClassifications:
         oldest = ctx.wall_ms() - FRESHNESS_WINDOW_MS
         fresh = tuple(page for page in state.pages.values() if page.classified_at_ms > oldest)
-        return m.RestoreClassifications(fresh, state.slots, state.floor_micros, trigger, force)
+        return m.RestoreClassifications(fresh, state.slots, state.floor_micros, trigger, force, True)
 
     def _replay(self, ctx: Context, state: SiteState) -> None:
         reply_to = ctx.reply_later()
@@ -279,7 +304,7 @@ class Site:
             known = pending.get(creative.creative)
             if known is not None:
                 slots = tuple(sorted({*known.slots, *creative.slots}))
-                creative = msgspec.structs.replace(known, slots=slots)
+                creative = msgspec.structs.replace(known, slots=slots[: limits.pending_slots_max])
             elif len(pending) >= limits.pending_creatives_max:
                 continue
             pending[creative.creative] = creative
@@ -291,6 +316,9 @@ class Site:
         waiting = state.pending.get(creative)
         if creative in state.approved and waiting is None:
             ctx.reply(m.Accepted(changed=False))
+            return
+        if len(state.approved) >= limits.approved_creatives_max:
+            ctx.reject(f"the site has approved {limits.approved_creatives_max} creatives, which is the most")
             return
         self._state = msgspec.structs.replace(
             state,
@@ -343,4 +371,31 @@ class Site:
 
 def _merge_slots(known: tuple[m.SlotSpec, ...], reported: tuple[m.SlotSpec, ...]) -> tuple[m.SlotSpec, ...]:
     names = {slot.slot for slot in known}
-    return (*known, *(slot for slot in reported if slot.slot not in names))
+    return (*known, *(slot for slot in reported if slot.slot not in names))[: max(len(known), limits.site_slots_max)]
+
+
+def keep_newest(pages: dict[str, m.PageEntry]) -> dict[str, m.PageEntry]:
+    """The pages, the oldest dropped first, that fit into one record and one message."""
+    items = sum(map(_items, pages.values()))
+    size = sum(map(_bytes, pages.values()))
+    kept = dict(pages)
+    for url, page in pages.items():
+        if (
+            len(kept) <= limits.site_pages_max
+            and items <= limits.site_page_items_max
+            and size <= limits.site_page_bytes_max
+        ):
+            break
+        del kept[url]
+        items -= _items(page)
+        size -= _bytes(page)
+    return kept
+
+
+def _items(page: m.PageEntry) -> int:
+    """Of its encoded form: the key, the map with its fields, the lists and what they hold."""
+    return 16 + 3 * len(page.categories) + len(page.slots)
+
+
+def _bytes(page: m.PageEntry) -> int:
+    return 2 * len(page.url.encode()) + sum(map(len, page.slots)) + 24 * len(page.categories) + 160

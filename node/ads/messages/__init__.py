@@ -33,6 +33,7 @@ from node.ads.messages.auctions import (
     Restored,
 )
 from node.ads.messages.pages import (
+    ActivateSlots,
     AdServerStarted,
     ApproveCreative,
     AuctioneerStarted,
@@ -77,6 +78,7 @@ from node.ads.messages.shared import (
 __all__ = [
     "Accepted",
     "AdServerStarted",
+    "ActivateSlots",
     "AddCreative",
     "AdvertiserInfo",
     "ApproveCreative",

@@ -13,13 +13,15 @@ from node.wire.registry import wire_type
 
 @wire_type("ads.restore_classifications")
 class RestoreClassifications(msgspec.Struct, frozen=True):
-    """The site's fresh pages. A page already held with the same or a newer time is ignored unless `force`."""
+    """Fresh pages of the site. A page already held with the same or a newer time is ignored unless `force`; with
+    `all_pages` these are all that the site has, and any other is to be forgotten."""
 
     entries: tuple[PageEntry, ...]
     slots: tuple[SlotSpec, ...]
     floor_micros: int
     trigger: str
     force: bool = False
+    all_pages: bool = False
 
 
 @wire_type("ads.restored")
@@ -54,7 +56,8 @@ class QuotedCreative(msgspec.Struct, frozen=True):
 class Quote(msgspec.Struct, frozen=True):
     """A campaign's standing bid: state, so that an auction never waits for the campaign. `active` false withdraws it.
 
-    `as_of_ms` orders quotes of one campaign: an older one never replaces a newer."""
+    `as_of_ms` orders quotes of one campaign: an older one never replaces a newer. `solvent` false: it has no money for
+    one more impression now, and will have tomorrow."""
 
     campaign: str
     advertiser: str
@@ -63,6 +66,7 @@ class Quote(msgspec.Struct, frozen=True):
     categories: tuple[str, ...]
     creatives: tuple[QuotedCreative, ...]
     as_of_ms: int
+    solvent: bool = True
 
 
 @wire_type("ads.get_quote")

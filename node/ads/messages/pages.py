@@ -86,6 +86,14 @@ class ClassifyPage(msgspec.Struct, frozen=True):
     slots: tuple[SlotSpec, ...] = ()
 
 
+@wire_type("ads.activate_slots")
+class ActivateSlots(msgspec.Struct, frozen=True):
+    """A classified page was asked for slots that it was not auctioned for: a slot was added or renamed."""
+
+    url: str
+    slots: tuple[SlotSpec, ...]
+
+
 @wire_type("ads.classify_ack")
 class ClassifyAck(msgspec.Struct, frozen=True):
     """`reason`: accepted, in_flight or unchanged."""

@@ -41,13 +41,17 @@ class SlotPool(msgspec.Struct, frozen=True):
 
 @wire_type("ads.candidates_collected")
 class CandidatesCollected(msgspec.Struct, frozen=True):
-    """One page's auction: a pool for each of its slots. `absent` campaigns said that they have nothing to offer."""
+    """One page's auction: a pool for each of its slots.
+
+    `answered`: the categories whose bidders know all their campaigns; `offered`: who bid, as `(campaign, category)`. A
+    candidate of an answered category that is not offered is gone. Of any other category, absence says nothing."""
 
     url: str
     classified_at_ms: int
     auction: AuctionInfo
     pools: tuple[SlotPool, ...]
-    absent: tuple[str, ...]
+    answered: tuple[str, ...]
+    offered: tuple[tuple[str, str], ...]
 
 
 @wire_type("ads.slot_request")

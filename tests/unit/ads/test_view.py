@@ -81,7 +81,7 @@ def test_an_auction_keeps_the_other_pages_candidates() -> None:
     assert [c.identity for c in merged.candidates] == [("c1", "210"), ("c1", "483"), ("c2", "483")]
     assert merged.page_categories == ("210",)
     assert merged.auction_of(merged.candidates[1]) == AUCTION
-    without = v.merge_auction(start, won, food, absent_campaigns={"A"}, now_ms=2_000, expires_at_ms=20_000)
+    without = v.merge_auction(start, won, food, absent=v.of_campaign("A"), now_ms=2_000, expires_at_ms=20_000)
     assert creatives(without) == ["c1", "c2"]
 
 

@@ -1,0 +1,323 @@
+"""From a page's text to a served ad and its beacons, through all entities."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from ads_world import AUTO, CARS, DAY_MS, PAGE, SITE, TRAVEL, TRAVEL_PARENT, World, serving_world
+
+from node.actors.actor import Failed, Failure
+from node.ads import explain
+from node.ads import messages as m
+from node.core.ids import EntityRef
+
+
+def test_a_site_is_made_once_and_its_publisher_knows_it() -> None:
+    world = World()
+    made = world.site()
+    assert (made.changed, made.site, made.publisher) == (True, SITE, "acme")
+    assert world.site().changed is False
+    assert world.ask("publisher", "acme", m.ResolveSite(f"www.{SITE}")).site == SITE
+    assert world.ask("publisher", "acme", m.ResolveSite("other.example")).site == ""
+    refused = world.site(floor=7)
+    assert isinstance(refused, Failed)
+    assert refused.failure is Failure.REJECTED
+    assert refused.detail.startswith("conflict")
+    assert world.ask("site", SITE, m.GetSite()).floor_micros == 100_000
+
+
+def test_of_two_creations_at_once_with_different_values_one_is_told_of_the_conflict() -> None:
+    world = World()
+    slots = (m.SlotSpec("top", 300, 250),)
+    first = world.system
+    outcomes: list[object] = []
+    for floor in (1, 2):
+        first.ask(EntityRef("site", SITE), m.CreateSite(SITE, SITE, "acme", slots, floor), 5_000, outcomes.append)
+    world.run()
+    assert len(outcomes) == 2
+    made = [o for o in outcomes if isinstance(o, m.SiteInfo)]
+    refused = [o for o in outcomes if isinstance(o, Failed)]
+    assert [site.floor_micros for site in made] == [1]
+    assert [r.detail.partition(":")[0] for r in refused] == ["conflict"]
+
+
+def test_classified_auctioned_pending_approved_served() -> None:
+    world = World()
+    world.advance(5_000)
+    world.site()
+    world.advertiser()
+    world.campaign("camp", TRAVEL_PARENT, cpm=3_000_000)
+    assert world.select().reclassify_in_ms == 0, "an unknown page asks for its text"
+    assert world.classify() == m.ClassifyAck(True, "accepted")
+    world.advance(3_000)
+    assert world.ask("site", SITE, m.GetSite()).pending == ("camp-1",)
+    assert world.index.creatives() == set(), "nothing that is not approved is put"
+    assert world.winner() is None
+    world.approve("camp-1")
+    world.advance(3_000)
+    info = world.ask("site", SITE, m.GetSite())
+    assert (info.approved, info.pending, info.pages_fresh) == (("camp-1",), (), 1)
+    selected = world.select()
+    won = selected.outcomes[0].winner
+    assert won is not None
+    assert (won.creative, won.campaign, won.category) == ("camp-1", "camp", TRAVEL_PARENT)
+    assert won.price_micros == 100_000, "without a rival the price is the floor"
+    assert selected.reclassify_in_ms > 0
+    assert world.facts().count("fact.page_classified") == 1
+    assert world.facts().count("fact.creative_approved") == 1
+    again = world.ask("site", SITE, m.ApproveCreative("camp-1"))
+    assert again == m.Accepted(changed=False), "approving what is approved succeeds"
+
+
+def test_a_view_in_the_index_does_not_replace_the_approval() -> None:
+    """I8: the gate stands at serve time too, whoever put the candidate there."""
+    world = serving_world()
+    view = world.index.read(f"{SITE}|top")
+    assert view is not None
+    intruder = msgspec.structs.replace(view.candidates[0], creative_id="never-approved", cpm_micros=900_000_000)
+    world.index.views[f"{SITE}|top"] = msgspec.structs.replace(view, candidates=(intruder,))
+    assert world.winner() is None
+    decision = world.explain(slot="top")
+    assert [(c.creative_id, c.outcome, c.reason) for c in decision.candidates] == [
+        ("never-approved", explain.FILTERED, explain.NOT_APPROVED)
+    ]
+    world.index.views[f"{SITE}|top"] = msgspec.structs.replace(view, candidates=(intruder, *view.candidates))
+    assert {won.creative for _ in range(30) if (won := world.winner())} == {"camp-1"}
+
+
+def test_a_page_gets_only_what_was_auctioned_for_it() -> None:
+    world = serving_world()
+    world.campaign("auto", AUTO, cpm=50_000_000)
+    world.classify(CARS, "a text about cars")
+    world.advance(3_000)
+    world.approve("auto-1")
+    world.advance(3_000)
+    assert world.index.creatives() == {"camp-1", "auto-1"}, "one view holds both pages' pools"
+    for _ in range(20):
+        travel, cars = world.winner(PAGE), world.winner(CARS)
+        assert travel is not None
+        assert cars is not None
+        assert (travel.creative, travel.category) == ("camp-1", TRAVEL)
+        assert (cars.creative, cars.category) == ("auto-1", AUTO)
+    reasons = {c.creative_id: c.reason for c in world.explain(page=PAGE).candidates}
+    assert reasons == {"camp-1": "", "auto-1": explain.WRONG_CATEGORY}
+    assert world.winner(f"https://{SITE}/unknown") is None
+
+
+def test_prices_follow_from_the_rival_and_stay_between_floor_and_bid() -> None:
+    world = serving_world(cpm=9_000_000)
+    world.campaign("rival", cpm=4_000_000)
+    world.advance(3_000)
+    world.approve("rival-1")
+    world.advance(3_000)
+    bids = {"camp-1": 9_000_000, "rival-1": 4_000_000}
+    seen = set()
+    for _ in range(60):
+        won = world.winner()
+        assert won is not None
+        seen.add(won.creative)
+        decision = world.explain(request_id=won.request_id)
+        assert decision.price_micros == won.price_micros
+        assert 100_000 <= won.price_micros <= bids[won.creative]
+        if decision.runner_up:
+            other = bids[decision.runner_up]
+            # Both are cold and judged alike, so that the tying bid is the rival's own.
+            assert won.price_micros == min(other, bids[won.creative])
+    assert seen == {"camp-1", "rival-1"}
+
+
+def test_a_batch_uses_no_campaign_twice() -> None:
+    world = serving_world(creatives=("camp-1", "camp-2", "camp-3"))
+    for _ in range(20):
+        outcomes = world.select(PAGE, "top", "side").outcomes
+        won = [o.winner.campaign for o in outcomes if o.winner is not None]
+        assert won == ["camp"]
+        assert [o.reason for o in outcomes if o.winner is None] == ["candidates_in_other_slots"]
+    world.campaign("other")
+    world.advance(3_000)
+    world.approve("other-1")
+    world.advance(3_000)
+    for _ in range(20):
+        outcomes = world.select(PAGE, "top", "side").outcomes
+        assert {o.winner.campaign for o in outcomes if o.winner} == {"camp", "other"}
+
+
+def test_two_slots_may_want_the_same_next_candidate() -> None:
+    """Of three campaigns two are out of money: the batch still serves the third exactly once."""
+    world = serving_world()
+    for name in ("dry1", "dry2"):
+        world.campaign(name, cpm=9_000_000, budget=1)
+    world.advance(3_000)
+    world.approve("dry1-1", "dry2-1")
+    world.advance(3_000)
+    for _ in range(10):
+        outcomes = world.select(PAGE, "top", "side").outcomes
+        assert [o.winner.creative for o in outcomes if o.winner] == ["camp-1"]
+    assert world.ask("campaign", "dry1", m.GetCampaign()).reserved_micros == 0
+
+
+@pytest.mark.parametrize("poor", ["campaign", "advertiser"])
+def test_a_refused_reservation_gives_the_next_candidate_and_frees_the_other_payer(poor: str) -> None:
+    world = serving_world()
+    world.advertiser("second", budget=1_000_000_000 if poor == "campaign" else 1)
+    world.campaign("rich", cpm=9_000_000, budget=1 if poor == "campaign" else 10**9, advertiser="second")
+    world.advance(3_000)
+    world.approve("rich-1")
+    world.advance(3_000)
+    seen = set()
+    for _ in range(30):
+        won = world.winner()
+        assert won is not None
+        assert won.creative == "camp-1"
+        seen |= {(c.outcome, c.reason) for c in world.explain(request_id=won.request_id).candidates[:1]}
+    assert ("refused", explain.BUDGET) in seen
+    assert world.ask("campaign", "rich", m.GetCampaign()).reserved_micros == 0
+    assert world.actor("advertiser", "second")._account.promised_micros == 0
+
+
+@pytest.mark.parametrize("silent", ["campaign", "advertiser"])
+def test_a_payer_that_does_not_answer_is_passed_over_and_called_so(silent: str) -> None:
+    world = serving_world()
+    world.advertiser("mute-adv")
+    world.campaign("mute", cpm=9_000_000, advertiser="mute-adv")
+    world.advance(3_000)
+    world.approve("mute-1")
+    world.advance(3_000)
+    world.silence(EntityRef(silent, {"campaign": "mute", "advertiser": "mute-adv"}[silent]))
+    seen = set()
+    for _ in range(20):
+        won = world.winner()
+        assert won is not None
+        assert won.creative == "camp-1"
+        seen |= {(c.outcome, c.reason) for c in world.explain(request_id=won.request_id).candidates[:1]}
+    assert ("refused", explain.NO_ANSWER) in seen
+    assert ("refused", explain.BUDGET) not in seen
+
+
+def test_a_campaign_without_money_does_not_crowd_out_the_others() -> None:
+    """Bids far below the best are not offered; one that can't pay is no measure for that."""
+    world = serving_world()
+    world.campaign("whale", cpm=900_000_000, budget=1)
+    world.advance(3_000)
+    world.approve("whale-1")
+    world.advance(120_000)
+    assert world.index.creatives() == {"camp-1", "whale-1"}
+    won = world.winner()
+    assert won is not None
+    assert won.creative == "camp-1"
+
+
+def test_an_impression_is_counted_once() -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    assert world.beacon(won.impression_query) == m.Tracked("counted")
+    assert world.beacon(won.impression_query) == m.Tracked("repeated")
+    cost = round(won.price_micros / 1_000)
+    campaign = world.ask("campaign", "camp", m.GetCampaign())
+    assert (campaign.impressions, campaign.spent_micros, campaign.reserved_micros) == (1, cost, 0)
+    assert world.ask("advertiser", "adv", m.GetAdvertiser()).spent_micros == cost
+    assert world.facts().count("fact.impression") == 1
+    world.restart()
+    world.advance(3_000)
+    assert world.beacon(won.impression_query) == m.Tracked("repeated"), "also after a restart"
+    assert world.ask("campaign", "camp", m.GetCampaign()).impressions == 1
+
+
+def test_clicks_are_counted_once_and_apart_from_impressions() -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    assert world.beacon(won.click_query, "click") == m.Tracked("counted")
+    assert world.beacon(won.click_query, "click") == m.Tracked("repeated")
+    assert world.beacon(won.impression_query) == m.Tracked("counted")
+    campaign = world.ask("campaign", "camp", m.GetCampaign())
+    assert (campaign.clicks, campaign.impressions) == (1, 1)
+    assert world.beacon(won.impression_query, "click") == m.Tracked("bad_signature")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "verdict"),
+    [
+        ("cpm", "0.000001", "bad_signature"),
+        ("camp", "other", "bad_signature"),
+        ("rid", "another", "bad_signature"),
+        ("tok", "x", "bad_signature"),
+        ("tok", "\u00e9", "malformed"),
+        ("b", "now", "malformed"),
+        ("slot", "a|b", "malformed"),
+    ],
+)
+def test_a_changed_beacon_is_refused_and_changes_nothing(field: str, value: str, verdict: str) -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    assert world.beacon(won.impression_query, **{field: value}) == m.Tracked(verdict)
+    campaign = world.ask("campaign", "camp", m.GetCampaign())
+    assert (campaign.impressions, campaign.spent_micros) == (0, 0)
+
+
+def test_a_beacon_expires() -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    world.advance(4 * 60_000 + 1)
+    assert world.beacon(won.impression_query) == m.Tracked("expired")
+    assert world.ask("campaign", "camp", m.GetCampaign()).reserved_micros == 0, "its promise is over"
+
+
+def test_an_exhausted_campaign_serves_again_the_next_day_without_any_event() -> None:
+    world = serving_world(budget=250)  # two impressions at the floor of 100 micros
+    for _ in range(2):
+        won = world.winner()
+        assert won is not None
+        assert world.beacon(won.impression_query) == m.Tracked("counted")
+    assert world.winner() is None
+    assert world.select().outcomes[0].reason == "all_refused"
+    assert "camp-1" in world.index.creatives(), "exhaustion removes nothing from the index"
+    world.advance(DAY_MS)
+    assert world.winner() is not None
+    assert world.ask("campaign", "camp", m.GetCampaign()).spent_micros == 0
+
+
+def test_budgets_hold_under_steady_requests_without_beacons() -> None:
+    """I7: what is promised and spent never passes the budget, also when no impression ever comes."""
+    world = serving_world(budget=1_000)
+    served = sum(world.winner() is not None for _ in range(40))
+    assert served == 10
+    world.advance(241_000)
+    assert world.winner() is not None, "promises whose time is over are given back"
+
+
+def test_the_host_must_be_the_verified_one() -> None:
+    world = serving_world()
+    assert world.select(host="evil.example").state == "host_refused"
+    assert world.select(host=f"www.{SITE.upper()}").state == "served"
+
+
+def test_an_unknown_site_is_said_and_leaves_nothing_behind() -> None:
+    world = World()
+    request = m.BatchSelect(PAGE, SITE, (m.SlotRequest("top", 300, 250),))
+    assert world.ask("adserver", "nowhere.example", request) == m.BatchSelected("unknown_site")
+    world.advance(2_000)
+    kinds = world.system.cells_by_kind()
+    assert "adserver" not in kinds
+    assert "site" not in kinds, "a name that anybody may send must not cost memory for ever"
+
+
+def test_decisions_are_kept_in_a_ring() -> None:
+    world = serving_world()
+    first = world.winner()
+    assert first is not None
+    assert world.explain(request_id=first.request_id).winner == "camp-1"
+    decision = world.explain(slot="top", page=PAGE)
+    assert decision.auction is not None
+    assert decision.auction.page_url == PAGE
+    assert decision.auction.trigger == "approval"
+    server = world.actor("adserver", SITE)
+    for _ in range(server._decisions.maxlen):
+        server._decisions.append(decision)
+    missing = world.explain(request_id=first.request_id)
+    if decision.request_id != first.request_id:
+        assert isinstance(missing, Failed)
+    assert isinstance(world.explain(request_id="none"), Failed)
