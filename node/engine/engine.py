@@ -98,7 +98,6 @@ class Engine:
 
     def start(self) -> None:
         """Once, first."""
-        self.replication.peers_changed(frozenset())
         self._membership(gossip.Start())
         self.world.wake()
 
@@ -117,9 +116,8 @@ class Engine:
 
     def next_wake_ns(self) -> int:
         """When the next turn is due although nothing was sent or answered."""
-        due = [self._tick_ns, self.replication.next_wake_ns()]
-        due.extend(at for at in (self.membership.next_wake_ns(), self.system.next_wake_ns()) if at is not None)
-        return min(due)
+        machines = (self.membership.next_wake_ns(), self.replication.next_wake_ns(), self.system.next_wake_ns())
+        return min([self._tick_ns, *(at for at in machines if at is not None)])
 
     # ---- envelopes
 
@@ -302,7 +300,7 @@ class Engine:
         for name in before.unreachable.keys() - view.unreachable.keys():
             self.faults.clear("E-NODE-UNREACHABLE", f"node/{name}")
         peers = topology.peers(view)
-        if peers != topology.peers(before):
+        if view.joined and (not before.joined or peers != topology.peers(before)):
             self.replication.peers_changed(peers)
         self._draining_heard = {n: at for n, at in self._draining_heard.items() if self._present(n)}
         self._topology_changed()

@@ -181,19 +181,37 @@ class Replication:
         world = engine.world
         self.machine = Replicator(engine.me.name, world.replica, engine.config.replication, world.rng)
         self.committing = 0
+        self._damaged: frozenset[str] = frozenset()
+        # The machine takes "no peers" for "nobody to wait for": it must not hear that before this node has joined.
+        self._begun = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether this replica has, or had once since it joined, all that its peers had."""
+        return self._begun and self.machine.ready
 
     def tick(self, now_ns: int) -> None:
+        if not self._begun:
+            return
+        damaged = self._engine.world.replica.damaged
+        if damaged - self._damaged:
+            self._step(replica_io.Damaged(damaged - self._damaged))
+        self._damaged = damaged
         if self.machine.next_wake_ns() <= now_ns:
             self._step(replica_io.Tick())
 
-    def next_wake_ns(self) -> int:
-        return self.machine.next_wake_ns()
+    def next_wake_ns(self) -> int | None:
+        return self.machine.next_wake_ns() if self._begun else None
 
     def peers_changed(self, peers: frozenset[str]) -> None:
+        """Who else is in reach; first called when this node has joined."""
+        self._begun = True
         self._step(replica_io.PeersChanged(peers))
 
     def received(self, sender: str, message: msgspec.Struct) -> None:
-        if isinstance(message, ReplicaMessage):
+        if not self._begun:
+            self._engine.counters["dropped_not_joined"] += 1
+        elif isinstance(message, ReplicaMessage):
             self._step(replica_io.Received(sender, message))
         else:
             self._engine.counters["dropped_no_service"] += 1

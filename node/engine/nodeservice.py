@@ -51,7 +51,7 @@ class NodeService:
         found: list[str] = []
         if not engine.view.joined:
             found.append(f"not joined: {engine.membership.why_not_joined or 'waits for the leader'}")
-        elif not engine.replication.machine.ready:
+        elif not engine.replication.ready:
             found.append(f"replica synchronising: {engine.replication.machine.synchronising:.0%}")
         if not engine.sharding.region.complete():
             found.append("placement not known")
@@ -66,7 +66,7 @@ class NodeService:
             return engine.drain.phases()
         steps = (
             ("joined", engine.view.joined),
-            ("replica", engine.replication.machine.ready),
+            ("replica", engine.replication.ready),
             ("placement", engine.sharding.region.complete()),
         )
         return tuple(f"{name}: {'done' if ok else 'waiting'}" for name, ok in steps)
@@ -109,7 +109,7 @@ class NodeService:
             maps=tuple(
                 MapReport(m.keys, m.bytes, m.tombstones, m.digest) for m in engine.replication.machine.map_status()
             ),
-            replica_synchronised=engine.replication.machine.ready,
+            replica_synchronised=engine.replication.ready,
             lag_ms=engine.replication.lag_ms(now_ns),
             sites=tuple(sites),
             faults=engine.faults.all(),

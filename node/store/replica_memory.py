@@ -24,6 +24,10 @@ class MemoryReplica:
         """See `ReplicaStore`; so are the others."""
         return self._identity
 
+    @property
+    def damaged(self) -> frozenset[str]:
+        return frozenset()
+
     def hlc_mark(self) -> int:
         return self._hlc_mark
 

@@ -69,6 +69,11 @@ class ReplicaStore(Protocol):
         """Whose replica this is."""
         ...
 
+    @property
+    def damaged(self) -> frozenset[str]:
+        """Keys whose entries failed their checksum since the open and were not written again: to be fetched."""
+        ...
+
     def hlc_mark(self) -> int:
         """The greatest clock mark committed, 0 for a new replica."""
         ...
