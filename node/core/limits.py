@@ -137,9 +137,11 @@ events_kept = 500  # the newest events of a node, for whoever subscribes late
 slots_per_request_max = 64  # slots of one page view
 slot_pixels_max = 10_000
 http_body_bytes_max = 1 << 20  # a request's body is held in memory
+sites_resolved_max = 10_000  # hosts of publishers whose site a node remembers
 plans_kept_max = 64  # staged plans per node; older ones must be made again
 
 # --- ads: a site's record
+host_chars_max = 300  # a host name of 253 characters with a scheme and a port
 site_slots_max = 256  # named by anybody who reports a page; more would be somebody's mistake or malice
 site_page_items_max = 40_000  # of frame_items_max, beside approvals and queue: a site must fit one record
 site_page_bytes_max = 900_000  # of frame_data_bytes_max: all pages are listed in one message

@@ -22,6 +22,17 @@ from node.http.problem import ProblemError, Response, unavailable
 
 _log = logging.getLogger(__name__)
 
+PREFLIGHT = Response(
+    204,
+    b"",
+    "",
+    (
+        ("access-control-allow-methods", "GET, POST, OPTIONS"),
+        ("access-control-allow-headers", "content-type"),
+        ("access-control-max-age", "86400"),
+    ),
+)
+
 Handler = Callable[[Scope, bytes], Awaitable[Response]]
 
 
@@ -41,6 +52,10 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._rest(scope, receive, send)
+            return
+        if scope["method"] == "OPTIONS":
+            # A page on any host may ask: what it may not do is decided per site.
+            await _send(send, PREFLIGHT)
             return
         handler = self._hot.get((scope["method"], scope["path"]))
         if handler is None:
@@ -106,10 +121,12 @@ def _starlette(gate: ClusterGate, service: NodeService) -> Starlette:
 
     async def approve(request: Request) -> StarletteResponse:
         body = await _body(request.receive)
-        return _starlette_response(await serve.approve(gate, request.path_params["site"], body))
+        path = request.path_params
+        return _starlette_response(await serve.approve(gate, path["publisher"], path["site"], body))
 
     async def pending(request: Request) -> StarletteResponse:
-        return _starlette_response(await serve.pending(gate, request.path_params["site"]))
+        path = request.path_params
+        return _starlette_response(await serve.pending(gate, path["publisher"], path["site"]))
 
     async def problem(_request: Request, error: Exception) -> StarletteResponse:
         found = error if isinstance(error, ProblemError) else ProblemError(500, "Internal error", "see the log")
@@ -133,7 +150,7 @@ def _starlette(gate: ClusterGate, service: NodeService) -> Starlette:
             Route(f"{approval}/approve", approve, methods=["POST"]),
             Route(f"{approval}/pending", pending),
         ],
-        exception_handlers={ProblemError: problem, 404: not_found, 405: not_allowed},
+        exception_handlers={ProblemError: problem, 404: not_found, 405: not_allowed, Exception: problem},
     )
 
 

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from node.ads.keys import fold_page_text, page_url, site_id, slot_id
+from node.ads.hosts import host_of_url, normalise_host
+from node.ads.keys import entity_id, fold_page_text, page_url, site_id, slot_id
 from node.ads.messages import SlotRequest, SlotSpec
 from node.core import limits
 from node.core.errors import BadInput
@@ -54,7 +55,8 @@ def parse(body: bytes, shape: type[T]) -> T:
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at `$")
-        about = path.rstrip("`").lstrip(".") or _named(text)
+        # A missing field is named in the text, and the path ends at the object that lacks it.
+        about = ".".join(part for part in (path.rstrip("`").lstrip("."), _named(text)) if part)
         raise bad_request(about or "body", text) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request("body", f"not JSON: {error}") from None
@@ -83,8 +85,18 @@ def page(url: str) -> str:
 
 
 def publisher_or_site(text: str) -> str:
-    """Raises BadInput."""
-    return site_id(text, "pub")
+    """Raises BadInput for what is neither a publisher's id nor a site's."""
+    try:
+        return entity_id(text, "pub")
+    except BadInput:
+        return site_id(text, "pub")
+
+
+def page_host(domain: str, url: str) -> str:
+    """The host that a page says it is on; raises BadInput."""
+    if len(domain) > limits.host_chars_max:
+        raise BadInput("domain", f"a domain has at most {limits.host_chars_max} characters")
+    return normalise_host(domain) or host_of_url(url)
 
 
 def page_text(text: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from node.actors.actor import Failed, Failure
 from node.actors.runtime import outcome_of
 from node.ads import messages as m
+from node.core import limits
 from node.core.ids import EntityRef
 from node.engine.engine import Engine
 from node.http.problem import ProblemError, unavailable
@@ -57,13 +58,16 @@ class ClusterGate:
         finally:
             self.in_flight -= 1
 
+    def known_site(self, pub: str, host: str) -> str:
+        """The site that `pub` is known to mean for a host, without asking anybody; else `pub` itself."""
+        return self._sites.get((pub, host), pub)
+
     async def site_of(self, pub: str, host: str) -> str:
-        """The site that `pub` means: itself, or the publisher's site with that host."""
-        known = self._sites.get((pub, host))
-        if known is not None:
-            return known
+        """The site of the publisher `pub` that has this (normalised) host. Raises ProblemError 404."""
         resolved = await self.ask(EntityRef("publisher", pub), m.ResolveSite(host))
         if isinstance(resolved, m.ResolvedSite) and resolved.site:
+            if len(self._sites) >= limits.sites_resolved_max:
+                self._sites.pop(next(iter(self._sites)))
             self._sites[(pub, host)] = resolved.site
             return resolved.site
         raise ProblemError(404, "Not found", f"there is no site {pub!r}, nor a publisher with a site for {host!r}")

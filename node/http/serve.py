@@ -8,6 +8,7 @@ import msgspec
 
 from node.ads import messages as m
 from node.ads.hosts import host_of_url
+from node.ads.keys import entity_id, site_id
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.http import bodies
@@ -25,11 +26,11 @@ async def serve_batch(gate: ClusterGate, base_url: str, body: bytes) -> Response
         pub = bodies.publisher_or_site(request.pub)
         url = bodies.page(request.url)
         slots = bodies.serve_slots(request.imp)
+        host = bodies.page_host(request.domain, url)
     except BadInput as error:
         raise bodies.as_problem(error) from None
-    host = request.domain or host_of_url(url)
     select = m.BatchSelect(url, host, slots)
-    selected: m.BatchSelected = await gate.ask(EntityRef("adserver", pub), select)
+    selected: m.BatchSelected = await gate.ask(EntityRef("adserver", gate.known_site(pub, host)), select)
     if selected.state == "unknown_site":
         site = await gate.site_of(pub, host)
         selected = await gate.ask(EntityRef("adserver", site), select)
@@ -63,7 +64,7 @@ async def classify_page(gate: ClusterGate, body: bytes) -> Response:
         raise bodies.as_problem(error) from None
     message = m.ClassifyPage(url, text, request.section[:200], slots)
     try:
-        await gate.ask(EntityRef("site", pub), message)
+        await gate.ask(EntityRef("site", gate.known_site(pub, host_of_url(url))), message)
     except ProblemError as problem:
         if problem.status != 404:
             raise
@@ -82,8 +83,12 @@ async def track(gate: ClusterGate, event: str, query: bytes) -> Response:
     for name in needed:
         if not fields.get(name):
             raise bad_request(name, "is missing")
+    try:
+        site = site_id(fields["pub"], "pub")
+    except BadInput as error:
+        raise bodies.as_problem(error) from None
     message = m.Track(event, *(fields[name] for name in needed[1:]))
-    tracked: m.Tracked = await gate.ask(EntityRef("adserver", fields["pub"]), message)
+    tracked: m.Tracked = await gate.ask(EntityRef("adserver", site), message)
     match tracked.verdict:
         case "counted":
             return NO_CONTENT
@@ -91,22 +96,41 @@ async def track(gate: ClusterGate, event: str, query: bytes) -> Response:
             raise ProblemError(409, "Conflict", "this beacon was counted already, or its serve has expired")
         case "expired":
             raise ProblemError(403, "Forbidden", "the token has expired", about="tok")
+        case "unknown_site":
+            raise ProblemError(404, "Not found", f"there is no site {site!r}", about="pub")
         case verdict:
             raise ProblemError(403, "Forbidden", f"the token is not valid: {verdict}", about="tok")
 
 
-async def approve(gate: ClusterGate, site: str, body: bytes) -> Response:
+async def approve(gate: ClusterGate, publisher: str, site: str, body: bytes) -> Response:
     """`POST …/approval/approve`: from now on the creative may be served on the site."""
     request = bodies.parse(body, bodies.ApproveBody)
+    try:
+        entity_id(request.creativeId, "creativeId")
+    except BadInput as error:
+        raise bodies.as_problem(error) from None
+    await _own_site(gate, publisher, site)
     accepted: m.Accepted = await gate.ask(EntityRef("site", site), m.ApproveCreative(request.creativeId))
     document = {"creativeId": request.creativeId, "site": site, "changed": accepted.changed}
     return Response(200, msgspec.json.encode(document))
 
 
-async def pending(gate: ClusterGate, site: str) -> Response:
+async def pending(gate: ClusterGate, publisher: str, site: str) -> Response:
     """`GET …/approval/pending`: creatives that won and wait for the publisher."""
-    info: m.SiteInfo = await gate.ask(EntityRef("site", site), m.GetSite())
+    info = await _own_site(gate, publisher, site)
     return Response(200, msgspec.json.encode({"data": [{"creativeId": name} for name in info.pending]}))
+
+
+async def _own_site(gate: ClusterGate, publisher: str, site: str) -> m.SiteInfo:
+    """The publisher's site; another publisher's does not exist for this one."""
+    missing = ProblemError(404, "Not found", f"there is no site {site!r} of publisher {publisher!r}")
+    try:
+        info: m.SiteInfo = await gate.ask(EntityRef("site", site_id(site)), m.GetSite())
+    except BadInput:
+        raise missing from None
+    if info.publisher != publisher:
+        raise missing
+    return info
 
 
 def _seat(outcome: m.SlotOutcome, base_url: str) -> dict[str, object]:

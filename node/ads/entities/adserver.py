@@ -87,7 +87,7 @@ class AdServer:
         self._stats = RollingStats()
         self._missed_auctions = False
         self._activate_after_ms = 0
-        self._held: deque[tuple[ReplyTo, m.BatchSelect]] = deque(maxlen=limits.requests_held_max)
+        self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track]] = deque(maxlen=limits.requests_held_max)
         self._batches: dict[int, _Batch] = {}
         self._batch_count = 0
         self._decisions: deque[ServeDecision] = deque(maxlen=limits.decisions_kept_per_site)
@@ -119,7 +119,7 @@ class AdServer:
             case m.PageMarked(entry):
                 self._pages[entry.url] = entry
             case m.Track():
-                self._track(ctx, message)
+                self._track(ctx, ctx.reply_later(), message)
             case _Confirmed():
                 self._tracked(ctx, message)
             case m.GetDecision():
@@ -143,17 +143,27 @@ class AdServer:
             ctx.tell(EntityRef("auctioneer", self._site), m.Reevaluate((), "adserver-restart"))
         while self._held:
             reply_to, request = self._held.popleft()
-            self._select(ctx, reply_to, request)
+            if isinstance(request, m.Track):
+                self._track(ctx, reply_to, request)
+            else:
+                self._select(ctx, reply_to, request)
 
     def _refuse_held(self, ctx: Context, outcome: Any) -> None:
         unknown = isinstance(outcome, Failed) and "there is no site" in outcome.detail
         while unknown and self._held:
-            reply_to, _ = self._held.popleft()
-            ctx.answer(reply_to, m.BatchSelected("unknown_site"))
+            reply_to, request = self._held.popleft()
+            tracked = isinstance(request, m.Track)
+            ctx.answer(reply_to, m.Tracked("unknown_site") if tracked else m.BatchSelected("unknown_site"))
         if unknown:
             ctx.passivate()
         else:
             ctx.after("learn", RETRY_MS, _Learn())
+
+    def _hold(self, ctx: Context, reply_to: ReplyTo, request: m.BatchSelect | m.Track) -> None:
+        if len(self._held) == self._held.maxlen:
+            ctx.answer_reject(reply_to, "starting: too many requests wait for the site")
+        else:
+            self._held.append((reply_to, request))
 
     # ---- auctions
 
@@ -203,10 +213,7 @@ class AdServer:
     def _select(self, ctx: Context, reply_to: ReplyTo, request: m.BatchSelect) -> None:
         settings = self._settings
         if settings is None:
-            if len(self._held) == self._held.maxlen:
-                ctx.answer_reject(reply_to, "starting: too many requests wait for the site")
-            else:
-                self._held.append((reply_to, request))
+            self._hold(ctx, reply_to, request)
             return
         self.requests_count += 1
         if settings.suspended:
@@ -388,15 +395,14 @@ class AdServer:
 
     # ---- beacons
 
-    def _track(self, ctx: Context, track: m.Track) -> None:
+    def _track(self, ctx: Context, reply_to: ReplyTo, track: m.Track) -> None:
         if self._settings is None:
-            ctx.reject("starting: the site has not answered yet")
+            self._hold(ctx, reply_to, track)
             return
         verdict, beacon = judge(self._site, track, self._settings.secret, ctx.wall_ms())
         if beacon is None:
-            ctx.reply(m.Tracked(verdict))
+            ctx.answer(reply_to, m.Tracked(verdict))
             return
-        reply_to = ctx.reply_later()
         campaign, advertiser = EntityRef("campaign", track.campaign), EntityRef("advertiser", track.advertiser)
         if track.event == "imp":
             confirm = m.Confirm(track.request_id, self._site, track.creative, beacon.amount_micros)

@@ -119,7 +119,7 @@ class World:
 
     # ---- processes
 
-    def restart(self) -> None:
+    def restart(self, *, settle: bool = True) -> None:
         """A new process takes over all shards: only the store and the replica are left of the old one."""
         self.epoch += 1
         self.silent.clear()
@@ -141,7 +141,8 @@ class World:
         self.start_singletons()
         for shard in range(SHARD_COUNT):
             self.system.shard_started(shard, self.epoch)
-        self.run()
+        if settle:
+            self.run()
 
     def start_singletons(self) -> None:
         self.system.shard_started(SINGLETON_SHARD, self.epoch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl
+
 import msgspec
 import pytest
 from ads_world import AUTO, CARS, DAY_MS, PAGE, SITE, TRAVEL, TRAVEL_PARENT, World, serving_world
@@ -303,6 +305,18 @@ def test_an_unknown_site_is_said_and_leaves_nothing_behind() -> None:
     kinds = world.system.cells_by_kind()
     assert "adserver" not in kinds
     assert "site" not in kinds, "a name that anybody may send must not cost memory for ever"
+
+
+def test_a_beacon_waits_for_a_site_that_starts_and_is_refused_by_one_that_is_none() -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    fields = dict(parse_qsl(won.impression_query))
+    names = ("url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")
+    track = m.Track("imp", *(fields[name] for name in names))
+    assert world.ask("adserver", "nowhere.example", track) == m.Tracked("unknown_site")
+    world.restart(settle=False)
+    assert world.ask("adserver", SITE, track) == m.Tracked("counted")
 
 
 def test_decisions_are_kept_in_a_ring() -> None:
