@@ -6,7 +6,6 @@ import dataclasses
 import random
 from dataclasses import dataclass, field
 
-
 # A fault phase begins when a cluster of this age has formed, and ends some time before the run's own end.
 FIRST_FAULT_MS = 7_000
 
@@ -122,5 +121,3 @@ def _disturbances(rng: random.Random, hosts: tuple[str, ...], seconds: int) -> t
     if rng.random() < 0.1:
         found.append(Disturbance(when(), "crash", hosts, rng.randrange(200, 8_000)))
     return tuple(sorted(found, key=lambda d: (d.at_ms, d.verb, d.hosts)))
-
-

@@ -1,7 +1,6 @@
-"""A machine of the simulated cluster: its clocks, its disk, at most one process, and the supervisor that restarts it."""
+"""A machine of the simulated cluster: its clocks, its disk, one process at most, and what restarts that."""
 
 from __future__ import annotations
-
 
 from functools import partial
 
@@ -104,5 +103,3 @@ class Host:
         if self.process is process:
             self.process = None
             self.scheduler.after(self.knobs.restart_ms * MS, self.start)
-
-

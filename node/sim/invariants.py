@@ -184,7 +184,8 @@ def one_owner(
     for node in nodes:
         if dict(node.region) != dict(node.actors):
             differing = sorted(set(node.region.items()) ^ set(node.actors.items()))[:5]
-            found.append(Violation("I5", now_ns, f"{node.node}: region and actors differ in (shard, epoch) {differing}"))
+            words = f"{node.node}: region and actors differ in (shard, epoch) {differing}"
+            found.append(Violation("I5", now_ns, words))
         for shard in node.region:
             owners.setdefault(shard, []).append(node)
     for shard in range(shard_count):

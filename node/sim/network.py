@@ -11,7 +11,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from node.core.clock import MS, US
-
 from node.sim.faults import Knobs
 from node.sim.scheduler import Scheduler
 from node.sim.trace import Trace
@@ -181,5 +180,3 @@ class Link:
             return SendOutcome.NO_ROUTE
         self._network.send(self._process, node, envelope)
         return SendOutcome.SENT
-
-

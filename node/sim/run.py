@@ -100,15 +100,13 @@ class _Run:
         if world.violation is None:
             self._probe()
         if world.violation is None:
-            for check in (settle.ownership, settle.replication, settle.durability):
-                found = check(world)
-                if found:
-                    return found[0]
+            world.violation = next(iter(settle.durability(world)), None)
         return world.violation
 
     def _converge(self) -> None:
         world = self._world
         healed_ms = self._seconds * 1_000
+        why = ""
         for at_ms in range(healed_ms + LOOK_EVERY_MS, healed_ms + CONVERGE_MS_MAX + 1, LOOK_EVERY_MS):
             world.run(at_ms)
             if world.violation is not None:
@@ -116,6 +114,8 @@ class _Run:
             why = settle.why_not_converged(world)
             if not why:
                 self._converged_ms = at_ms - healed_ms
+                # At this instant, since auctions that go on may write again at the next.
+                world.violation = next(iter(settle.ownership(world) + settle.replication(world)), None)
                 return
         words = f"not converged {CONVERGE_MS_MAX / 1_000:.0f} s after the heal: {why}"
         world.violation = Violation("I5", world.scheduler.now_ns, words)

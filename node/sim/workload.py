@@ -29,6 +29,7 @@ SLOT = m.SlotSpec("top", 728, 90)
 TIMEOUT_MS = 5_000
 RETRY_MS = 600
 SERVE_TIMEOUT_MS = 2_000
+BEACON_FIELDS = ("url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")
 
 
 class Workload:
@@ -120,10 +121,9 @@ class Workload:
         campaign, advertiser = f"camp{number}", f"adv{number % 2}"
         # Every other budget is worth a few impressions, so that it runs out.
         budget = 20_000 if number % 2 else 50_000_000
-        categories = (CATEGORIES[number % len(CATEGORIES)], CATEGORIES[0])
-        create = m.CreateCampaign(
-            campaign, advertiser, campaign, 2_000_000 + 500_000 * number, budget, tuple(dict.fromkeys(categories)), "UTC"
-        )
+        categories = tuple(dict.fromkeys((CATEGORIES[number % len(CATEGORIES)], CATEGORIES[0])))
+        bid = 2_000_000 + 500_000 * number
+        create = m.CreateCampaign(campaign, advertiser, campaign, bid, budget, categories, "UTC")
         to = EntityRef("campaign", campaign)
 
         def attach() -> None:
@@ -203,7 +203,7 @@ class Workload:
 
     def _beacon(self, site: str, event: str, query: str) -> None:
         fields = dict(parse_qsl(query))
-        track = m.Track(event, *(fields[k] for k in ("url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")))
+        track = m.Track(event, *(fields[name] for name in BEACON_FIELDS))
         key = (fields["camp"], fields["rid"])
         self._op(event, key, EntityRef("adserver", site), track, _nothing_of, SERVE_TIMEOUT_MS)
 
