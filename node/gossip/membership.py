@@ -210,6 +210,11 @@ class Membership:
                 self._on_join(sender, message)
             case JoinWaiting() if self.phase is Phase.JOINING:
                 self._joiner.answered_waiting(sender.name)
+            case JoinRefused(key="incarnation", joiner=here) if (
+                self.phase is Phase.JOINING and here == str(self.me.incarnation)
+            ):
+                # It was decided out while it joined. No retry helps this start of it; the next one will be let in.
+                self._end(f"{sender} refuses it: incarnation {here} is over, {message.member}")
             case JoinRefused(key, here, there) if self.phase is Phase.JOINING:
                 self._joiner.answered_refused(sender.name, key, here, there, self._now)
             case Heartbeat(_, _, control) | Digest(_, _, _, control) if self.phase is Phase.JOINING:
