@@ -151,7 +151,7 @@ class DeltaSender:
         other peer still lacks: what is older has reached all others, and it gets it from one of them."""
         for name, feed in self._feeds.items():
             feed.present = name in peers
-        for name in peers - self._feeds.keys():
+        for name in sorted(peers - self._feeds.keys()):  # feeds are served in this order: by name, never by hash
             self._feeds[name] = Feed(self.log.first - 1, self.log.first - 1)
         for name in peers:
             self._feeds[name].rewind(now_ns)
