@@ -36,6 +36,7 @@ class Tenure:
         self._began_ns = now_ns
         self._settled = False
         self._imbalanced_ns: int | None = None
+        self._idle_until_ns = 0
         self._set_nodes(nodes)
 
     def _set_nodes(self, nodes: EntityNodes) -> None:
@@ -45,6 +46,7 @@ class Tenure:
         self._choose_targets()
 
     def _choose_targets(self) -> None:
+        self._idle_until_ns = 0
         self.targets: tuple[EntityNode, ...] = tuple(
             n for n in self._nodes.nodes if n.takes_shards and n.node not in self._draining
         )
@@ -79,6 +81,7 @@ class Tenure:
     def read(self, placement: Placement, now_ns: int) -> list[Effect]:
         """The table as the store has it, at the beginning or after a conflict."""
         self.table.replace(placement)
+        self._idle_until_ns = 0
         out: list[Effect] = [Broadcast(self.homes())]
         self._reconcile(now_ns, out)
         return out
@@ -130,6 +133,9 @@ class Tenure:
     def decide(self, now_ns: int) -> tuple[ShardRow, ...]:
         """The rows to write now, as one change: owners for orphans, new owners for what has stopped, and marks for
         what is to move next."""
+        # Asked at every event; while table and nodes stay as they were, only an imbalance that lasts is news.
+        if not self.moves and now_ns < self._idle_until_ns:
+            return ()
         if not self._may_place(now_ns):
             return ()
         counts = {t.node: 0 for t in self.targets}
@@ -146,6 +152,9 @@ class Tenure:
         rows.extend(self._finish_moves(counts))
         self._plan_moves(bool(orphans), now_ns)
         rows.extend(self._mark_moves())
+        if not rows and not self.moves:
+            lasting_ns = self._settings.rebalance_after_ms * MS
+            self._idle_until_ns = (now_ns if self._imbalanced_ns is None else self._imbalanced_ns) + lasting_ns
         return tuple(rows)
 
     def _may_place(self, now_ns: int) -> bool:
@@ -216,6 +225,7 @@ class Tenure:
         base = self.table.version
         former = {row.shard: self.table.rows[row.shard] for row in rows}
         self.table.apply(rows, version)
+        self._idle_until_ns = 0
         out: list[Effect] = [Broadcast(Homes(version, base, self.term, rows))]
         allocated: dict[str, int] = {}
         for row in rows:
