@@ -1,0 +1,261 @@
+"""`up`, `down` and `node start`: what they do, in order, with a cluster's folder."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from signal import SIGKILL, SIGTERM
+from typing import Final
+
+import msgspec
+
+from node.admin.protocol import Done, FreezePlacement, Meta, Warned
+from promovolvectl.client.calls import AdminClient
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.kinds import Down, NodeStart, Up, UpNode
+from promovolvectl.client.profiles import Profile, load_file
+from promovolvectl.local import access, files, ports, processes
+from promovolvectl.local import layout as lay
+from promovolvectl.local.layout import Layout, NodePlace
+from promovolvectl.local.processes import Child, Process
+from promovolvectl.local.waiting import POLL_S, Deadline, Say, Waiter, check_children
+
+_FREEZE_MS: Final = 5_000
+
+
+def up(
+    folder: Path, *, nodes: int, demo: bool, profile: str, config: Path, timeout_ms: int, say: Say
+) -> tuple[Up, Meta]:
+    """Starts what does not run and returns when everything serves.
+
+    Raises CommandFailed: 4 another command works on the folder, 9 too late, 15 a node ended, 16 a folder, key or
+    configuration that can't be used, 17 a port that is taken or a file that can't be written.
+    """
+    deadline = Deadline(timeout_ms)
+    folder = folder.absolute()
+    name = lay.cluster_name(profile)
+    load_file(config)  # what can't be read can't be added to: better known before anything is made
+    lay.claim(folder)
+    with lay.locked(folder):
+        layout = _layout(folder, name, nodes)
+        warnings = _warned(layout, nodes)
+        keys = files.prepare(folder, layout)
+        children = _start_missing(folder, layout, say)
+        access_profile = access.profile_of(folder, layout, keys)
+        layout, meta = asyncio.run(_bring_up(folder, layout, access_profile, children, demo, deadline, say))
+        final = msgspec.structs.replace(access_profile, cluster_id=layout.cluster_id)
+        other = access.save_profile(config, final)
+    if other:
+        text = f"the profile {name!r} stood for the cluster in {other}; stop that one with: down --data {other}"
+        warnings = (*warnings, Warned(code="W-PROFILE", text=text))
+    say(f"the cluster in {folder} {'serves' if children else 'runs already'}")
+    return _reply(folder, layout, changed=bool(children)), msgspec.structs.replace(meta, warnings=warnings)
+
+
+def down(folder: Path, *, timeout_ms: int, say: Say) -> Down:
+    """Stops every node of the folder's cluster, all at once and without moving anything.
+
+    Raises CommandFailed: 4 another command works on the folder, 16 no cluster there.
+    """
+    deadline, half = Deadline(timeout_ms), Deadline(timeout_ms // 2)
+    folder = folder.absolute()
+    layout = _known(folder)
+    with lay.locked(folder):
+        alive = _alive(folder, layout)
+        if not alive:
+            say(f"no node of the cluster in {folder} runs")
+            return Down(data=str(folder), stopped=(), changed=False)
+        _freeze(folder, layout, say)
+        say(f"stopping {', '.join(sorted(alive))}")
+        for process in alive.values():
+            process.signal(SIGTERM)
+        left = _gone_by(half, alive)
+        if left:
+            say(f"still running: {', '.join(sorted(left))}; telling them to skip what can be recovered later")
+            for process in left.values():
+                process.signal(SIGTERM)
+            left = _gone_by(deadline, left)
+        if left:
+            say(f"killed after {timeout_ms / 1000:g} s: {', '.join(sorted(left))}; their state is recovered at 'up'")
+            for process in left.values():
+                process.signal(SIGKILL)
+            _gone_by(Deadline(_FREEZE_MS), left)
+        for name in alive:
+            processes.forget(folder, name)
+    return Down(data=str(folder), stopped=tuple(sorted(alive)), changed=True)
+
+
+def start_node(folder: Path, name: str, *, timeout_ms: int, say: Say) -> NodeStart:
+    """Starts one node of the folder's cluster and returns when it is up and ready.
+
+    Raises CommandFailed: 3 no such node, and what `up` raises.
+    """
+    deadline = Deadline(timeout_ms)
+    folder = folder.absolute()
+    layout = _known(folder)
+    node = layout.node(name)
+    if node is None:
+        known = ", ".join(n.name for n in layout.nodes)
+        raise CommandFailed(
+            ExitStatus.NOT_FOUND,
+            "E-NOT-FOUND",
+            f"the cluster in {folder} has no node {name!r}; its nodes: {known}",
+            hint="promovolvectl node list",
+            about=f"node/{name}",
+        )
+    log = str(lay.log_file(folder, name))
+    with lay.locked(folder):
+        process = processes.running(folder, name)
+        if process is not None:
+            return NodeStart(node=name, changed=False, pid=process.pid, log=log)
+        keys = files.prepare(folder, layout)
+        children = _start(folder, [node], say)
+
+        async def wait() -> None:
+            client = access.client_of(access.profile_of(folder, layout, keys))
+            try:
+                await Waiter(folder, client, children, deadline, say).node(name)
+            finally:
+                client.close()
+
+        asyncio.run(wait())
+    return NodeStart(node=name, changed=True, pid=children[0].process.pid, log=log)
+
+
+def _layout(folder: Path, name: str, count: int) -> Layout:
+    """The folder's cluster, made now when there is none; raises CommandFailed (16) for another one's folder."""
+    found = lay.read(folder)
+    if found is None:
+        found = ports.plan(folder, name, count)
+        lay.write(folder, found)
+    if found.cluster != name:
+        raise CommandFailed(
+            ExitStatus.UNUSABLE_CONFIG,
+            "E-DATA",
+            f"{folder} belongs to the cluster {found.cluster!r}, not to {name!r}",
+            hint=f"promovolvectl up -p {found.cluster} --data {folder}",
+            about=str(folder),
+        )
+    return found
+
+
+def _known(folder: Path) -> Layout:
+    layout = lay.read(folder) if folder.is_dir() else None
+    if layout is None:
+        raise CommandFailed(
+            ExitStatus.UNUSABLE_CONFIG,
+            "E-DATA",
+            f"there is no cluster in {folder}",
+            hint="promovolvectl up",
+            about=str(folder),
+        )
+    return layout
+
+
+def _warned(layout: Layout, count: int) -> tuple[Warned, ...]:
+    if len(layout.nodes) == count:
+        return ()
+    text = f"this cluster was made with {len(layout.nodes)} nodes; --nodes {count} counts only when a cluster is made"
+    return (Warned(code="W-NODES", text=text),)
+
+
+def _alive(folder: Path, layout: Layout) -> dict[str, Process]:
+    found = ((node.name, processes.running(folder, node.name)) for node in layout.nodes)
+    return {name: process for name, process in found if process is not None}
+
+
+def _start_missing(folder: Path, layout: Layout, say: Say) -> list[Child]:
+    alive = _alive(folder, layout)
+    return _start(folder, [node for node in layout.nodes if node.name not in alive], say)
+
+
+def _start(folder: Path, nodes: Sequence[NodePlace], say: Say) -> list[Child]:
+    ports.check_free(folder, nodes)
+    if nodes:
+        say(f"starting {', '.join(node.name for node in nodes)}")
+    return [processes.start(folder, node.name) for node in nodes]
+
+
+async def _bring_up(
+    folder: Path, layout: Layout, profile: Profile, children: list[Child], demo: bool, deadline: Deadline, say: Say
+) -> tuple[Layout, Meta]:
+    """Waits for everything and seeds what is wanted; the layout with what was learnt is in the folder afterwards."""
+    client = access.client_of(profile)
+    try:
+        waiter = Waiter(folder, client, children, deadline, say)
+        names = [node.name for node in layout.nodes]
+        _, meta = await waiter.serving(names)
+        found = msgspec.structs.replace(layout, cluster_id=meta.cluster_id)
+        if demo or layout.demo:
+            await _demonstrate(client, waiter, found, deadline, say)
+            found = msgspec.structs.replace(found, demo=True)
+            _, meta = await waiter.serving(names)
+    finally:
+        client.close()
+    check_children(folder, children)
+    if found != layout:
+        lay.write(folder, found)
+    return found, meta
+
+
+async def _demonstrate(client: AdminClient, waiter: Waiter, layout: Layout, deadline: Deadline, say: Say) -> None:
+    from promovolvectl.local.demo.loader import load  # a cluster of one's own doesn't read the demonstration's texts
+    from promovolvectl.local.seed_demo import DemoSeeder
+
+    data = load()
+    if not layout.demo:
+        await DemoSeeder(client, _http(layout), data, deadline, say).run()
+    await waiter.covered([site.id for site in data.sites])
+
+
+def _http(layout: Layout) -> str:
+    return next(f"http://{node.http}" for node in layout.nodes if node.http)
+
+
+def _reply(folder: Path, layout: Layout, *, changed: bool) -> Up:
+    alive = _alive(folder, layout)
+    return Up(
+        data=str(folder),
+        http=_http(layout),
+        nodes=tuple(
+            UpNode(
+                name=node.name,
+                roles=node.roles,
+                admin=node.admin,
+                http=f"http://{node.http}" if node.http else None,
+                pid=alive[node.name].pid if node.name in alive else 0,
+            )
+            for node in layout.nodes
+        ),
+        demo=layout.demo,
+        changed=changed,
+    )
+
+
+def _freeze(folder: Path, layout: Layout, say: Say) -> None:
+    """Asks that nothing be moved because nodes go away; a cluster that can't be asked stops all the same."""
+
+    async def freeze() -> None:
+        client = access.client_of(access.profile_of(folder, layout, files.prepare(folder, layout)))
+        try:
+            await client.ask(FreezePlacement(reason="down"), Done, _FREEZE_MS)
+        finally:
+            client.close()
+
+    try:
+        asyncio.run(freeze())
+    except CommandFailed as failed:
+        first = failed.message.split("\n")[0]
+        say(f"placement could not be frozen ({first}); stopping all the same")
+
+
+def _gone_by(deadline: Deadline, alive: dict[str, Process]) -> dict[str, Process]:
+    """Waits until all have ended or the deadline passes; returns those that still run."""
+    left = {name: process for name, process in alive.items() if process.alive()}
+    while left and not deadline.passed:
+        time.sleep(POLL_S)
+        left = {name: process for name, process in left.items() if process.alive()}
+    return left

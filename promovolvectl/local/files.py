@@ -1,0 +1,73 @@
+"""The files that nodes read: keys, the roster, settings. Made when they are missing, never silently replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tomli_w
+
+from node.core.errors import OperatingError
+from node.wire.keys import read_key_pair, write_key_pair
+from node.wire.roster import KeyPair, NodeEntry, OperatorEntry, OperatorRole, Roster, render_roster
+from node.wire.zmq_sockets import new_key_pair
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.local import layout as lay
+from promovolvectl.local.layout import OPERATOR, Layout, NodePlace
+
+SEEDS_MAX = 3
+
+
+def prepare(folder: Path, layout: Layout) -> dict[str, str]:
+    """Sees to every file of a cluster; returns the nodes' public keys by name. Raises CommandFailed: 16 for a key that
+    is missing in a cluster which was complete once, or that can't be trusted; 17 for the disk."""
+    lay.make_folders(folder, layout)
+    roster = lay.roster_file(folder)
+    complete = roster.exists()
+    keys = {
+        name: _key(lay.key_file(folder, name), may_make=not complete)
+        for name in (OPERATOR, *(node.name for node in layout.nodes))
+    }
+    for node in layout.nodes:
+        settings = lay.node_file(folder, node.name)
+        if not settings.exists():
+            lay.write_text(settings, settings_text(folder, layout, node))
+    if not complete:  # last, since it says that everything else is there
+        lay.write_text(roster, _roster_text(layout, keys))
+    return {node.name: keys[node.name].public for node in layout.nodes}
+
+
+def settings_text(folder: Path, layout: Layout, node: NodePlace) -> str:
+    """One node's settings file."""
+    seeds = [f"{n.name}@{n.control}" for n in layout.nodes if "singleton" in n.roles][:SEEDS_MAX]
+    document = {
+        "cluster": {"name": layout.cluster, "profile": "fast", "min_entity_nodes": layout.entity_nodes()},
+        "node": {"name": node.name, "roles": list(node.roles), "data": str(lay.node_dir(folder, node.name))},
+        "wire": {
+            "control": node.control,
+            "data": node.data,
+            "admin": node.admin,
+            "http": node.http,
+            "key_file": str(lay.key_file(folder, node.name)),
+            "roster_file": str(lay.roster_file(folder)),
+            "seeds": seeds,
+        },
+        "store": {"path": str(lay.store_dir(folder))},
+    }
+    return tomli_w.dumps(document)
+
+
+def _key(path: Path, *, may_make: bool) -> KeyPair:
+    try:
+        if may_make and not path.exists():
+            write_key_pair(path, new_key_pair())
+        return read_key_pair(path)
+    except OperatingError as error:
+        raise CommandFailed(
+            ExitStatus.UNUSABLE_CONFIG, error.code, error.message, hint=error.hint, about=str(path)
+        ) from error
+
+
+def _roster_text(layout: Layout, keys: dict[str, KeyPair]) -> str:
+    nodes = [NodeEntry(node.name, keys[node.name].public, node.roles) for node in layout.nodes]
+    return render_roster(Roster(nodes, [OperatorEntry(OPERATOR, keys[OPERATOR].public, OperatorRole.ADMIN)]))

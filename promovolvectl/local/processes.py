@@ -1,0 +1,129 @@
+"""Node processes of one folder: started in sessions of their own, recognised by pid *and* start time.
+
+A pid alone is handed out again by the kernel, after a crash or a reboot; with the time at which the process started
+it names one process for ever, so that nothing is ever signalled that was not started here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from promovolvectl.local import layout as lay
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_LOG_TAIL_BYTES: Final = 16_384
+_OVERRIDES: Final = "PROMOVOLVE_NODE_"  # one set for a single node would change all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process for ever: `started` in clock ticks since boot, `boot` the id of that boot."""
+
+    pid: int
+    started: int
+    boot: str
+
+    def alive(self) -> bool:
+        """False also for one that has ended and waits for its parent."""
+        return self.boot == _boot() and _started(self.pid) == self.started
+
+    def signal(self, number: signal.Signals) -> None:
+        """Nothing happens when it has ended meanwhile."""
+        if self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+
+@dataclass(slots=True)
+class Child:
+    """A process that this command started: its exit status can be asked for, and its log since then."""
+
+    process: Process
+    popen: subprocess.Popen[bytes]
+    log: Path
+    log_offset: int = field(default=0)
+
+    def ended(self) -> int | None:
+        """Its exit status, negative for a signal; None while it runs."""
+        return self.popen.poll()
+
+    def last_line(self) -> str:
+        """The last thing that it said, empty when it said nothing."""
+        try:
+            with self.log.open("rb") as stream:
+                end = stream.seek(0, os.SEEK_END)
+                stream.seek(max(self.log_offset, end - _LOG_TAIL_BYTES))
+                lines = stream.read().decode(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def running(folder: Path, name: str) -> Process | None:
+    """The node's process when it runs."""
+    try:
+        pid, started, boot = lay.pid_file(folder, name).read_text(encoding="ascii").split()
+        process = Process(int(pid), int(started), boot)
+    except (OSError, ValueError):
+        return None
+    return process if process.alive() else None
+
+
+def start(folder: Path, name: str) -> Child:
+    """Starts a node's process; raises CommandFailed (17) when its log or pid file can't be written."""
+    log = lay.log_file(folder, name)
+    try:
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise lay.local_trouble(log, error) from error
+    try:
+        offset = os.fstat(handle).st_size
+        popen = subprocess.Popen(
+            # -P: the folder that it is started from must not hide the installed package
+            [sys.executable, "-P", "-m", "node", "--config", str(lay.node_file(folder, name))],
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=handle,
+            cwd=lay.node_dir(folder, name),
+            env={key: value for key, value in os.environ.items() if not key.startswith(_OVERRIDES)},
+            start_new_session=True,
+            umask=0o077,
+        )
+    except OSError as error:
+        raise lay.local_trouble(Path(sys.executable), error) from error
+    finally:
+        os.close(handle)
+    process = Process(popen.pid, _started(popen.pid) or 0, _boot())
+    lay.write_text(lay.pid_file(folder, name), f"{process.pid} {process.started} {process.boot}\n")
+    return Child(process, popen, log, offset)
+
+
+def forget(folder: Path, name: str) -> None:
+    """Removes the pid file of a process that has ended."""
+    with contextlib.suppress(OSError):
+        lay.pid_file(folder, name).unlink(missing_ok=True)
+
+
+def _boot() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip() or "-"
+    except OSError:
+        return "-"
+
+
+def _started(pid: int) -> int | None:
+    """When a live process began (proc(5), field 22 of stat); None when there is none, or only a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may hold spaces and brackets
+    state, started = fields[0], fields[19]
+    return None if state in "ZX" else int(started)
