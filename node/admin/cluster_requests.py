@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
+from node.ads.keys import entity_id, split_serve_key
 from node.ads.money import format_money
 from node.ads.view import ServeView
 from node.core.clock import rfc3339
@@ -103,8 +104,7 @@ class ClusterRequests:
         return p.ServeIndexMaps(items=views.maps(reports)), self._server.with_missing(call, missing)
 
     async def entry(self, request: p.GetEntry, call: p.Meta) -> tuple[p.ServeIndexEntry, p.Meta]:
-        if "|" not in request.key:
-            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", f"{request.key!r} is not a key 'site|slot'", about="key")
+        split_serve_key(request.key)
         entries, missing = await self._server.gatherer.entries(request.key)
         if not any(entry.present or entry.tombstone for entry in entries.values()):
             raise p.AdminRefusal(3, "E-NOT-FOUND", f"no replica holds the key {request.key!r}", about=request.key)
@@ -170,9 +170,7 @@ class ClusterRequests:
         nodes = topology.entity_nodes(engine.view, engine.draining_nodes()).nodes
         targets = [n for n in nodes if n.takes_shards and n.node.name != request.node]
         moves = tuple(
-            p.PlanMove(
-                shard=shard, from_node=request.node, to=to.name, entities=entities.get(shard, 0), why="drain"
-            )
+            p.PlanMove(shard=shard, from_node=request.node, to=to.name, entities=entities.get(shard, 0), why="drain")
             for shard, to in drained(engine.sharding.region.homes(), request.node, targets).items()
         )
         leaving = member.status is not Status.UP or member.id in engine.draining_nodes()
@@ -192,7 +190,7 @@ class ClusterRequests:
         owners = sorted({row.node for row in rows if row.node} | {move.to for move in moves})
         moved = {move.shard: move.to for move in moves}
         plan = p.Plan(
-            id=f"p-{self._engine.world.rng.getrandbits(40):010x}",
+            id=f"p-{self._random_name()}",
             verb=verb,
             target=target,
             base_version=self._engine.sharding.region.version,
@@ -220,14 +218,14 @@ class ClusterRequests:
         if now != plan.base_version:
             text = f"plan {plan.id} was made against placement {plan.base_version}, now {now}"
             raise p.AdminRefusal(CONFLICT, "E-STALE-PLAN", text, hint="make the plan again", about=plan.id)
-        del self._plans[plan.id]
-        name = request.request_id or f"{self._engine.world.rng.getrandbits(40):010x}"
-        operation = f"op-{name}"
-        status = await ask(self._engine, EntityRef("operation", operation), start)
+        # Named after the plan, so that a commit whose answer was lost can be repeated and starts nothing twice.
+        name = entity_id(f"op-{request.request_id or plan.id}", "request_id")
+        status = await ask(self._engine, EntityRef("operation", name), start)
+        self._plans.pop(plan.id, None)
         return _operation(status, self._engine.world.clock.wall_ms()), call
 
     async def operation(self, request: p.GetOperation, call: p.Meta) -> tuple[p.Operation, p.Meta]:
-        status = await ask(self._engine, EntityRef("operation", request.id), f.GetOperation())
+        status = await ask(self._engine, EntityRef("operation", entity_id(request.id, "id")), f.GetOperation())
         return _operation(status, self._engine.world.clock.wall_ms()), call
 
     # ---- replays
@@ -238,13 +236,16 @@ class ClusterRequests:
             if site not in known:
                 raise not_found("site", site, known)
         sites = tuple(request.sites) or tuple(known)
-        name = request.request_id or f"{self._engine.world.rng.getrandbits(40):010x}"
+        name = entity_id(f"r-{request.request_id or self._random_name()}", "request_id")
         scope = "all sites" if not request.sites else ", ".join(request.sites)
-        status = await ask(self._engine, EntityRef("replay", f"r-{name}"), f.StartReplay(sites, scope))
+        status = await ask(self._engine, EntityRef("replay", name), f.StartReplay(sites, scope))
         return _replay(status, self._engine.world.clock.wall_ms()), call
 
+    def _random_name(self) -> str:
+        return f"{self._engine.world.rng.getrandbits(40):010x}"
+
     async def replay(self, request: p.GetReplay, call: p.Meta) -> tuple[p.Replay, p.Meta]:
-        status = await ask(self._engine, EntityRef("replay", request.id), f.GetReplay())
+        status = await ask(self._engine, EntityRef("replay", entity_id(request.id, "id")), f.GetReplay())
         return _replay(status, self._engine.world.clock.wall_ms()), call
 
     # ---- processes
@@ -326,9 +327,7 @@ def _replay(status: f.ReplayStatus, now_ms: int) -> p.Replay:
         id=status.id,
         state=status.state,
         scope=status.scope,
-        pages=p.ReplayPages(
-            total=status.total, replayed=status.replayed, ignored=status.ignored, failed=status.failed
-        ),
+        pages=p.ReplayPages(total=status.total, replayed=status.replayed, ignored=status.ignored, failed=status.failed),
         coverage_before=status.coverage_before,
         coverage_after=status.coverage_after,
         elapsed_s=((status.ended_ms or now_ms) - status.started_ms) / 1_000,

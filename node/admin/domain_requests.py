@@ -235,7 +235,8 @@ class DomainRequests:
         if not request.request_id and not request.site:
             hint = "promovolvectl serve explain REQUEST_ID, or --site SITE"
             raise p.AdminRefusal(USAGE, "E-BAD-INPUT", "neither a request id nor a site is given", hint=hint)
-        query = m.GetDecision(request.request_id, request.slot, request.page)
+        page = page_url(request.page, "page") if request.page else ""
+        query = m.GetDecision(request.request_id, request.slot, page)
         sites = [site_id(request.site)] if request.site else await self._server.states.ids("site")
         if request.site and request.site not in await self._server.states.ids("site"):
             raise not_found("site", request.site, await self._server.states.ids("site"))

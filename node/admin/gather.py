@@ -7,6 +7,7 @@ import asyncio
 from node.actors.runtime import outcome_of
 from node.admin.protocol import Missing
 from node.core.clock import rfc3339
+from node.core.hashing import MAP_COUNT
 from node.core.ids import ServiceRef
 from node.engine.engine import Engine
 from node.engine.messages import GetNodeReport, GetReplicaEntry, NodeReport, ReplicaEntryReport
@@ -26,6 +27,8 @@ class Gatherer:
         """Reports by node, and the members that gave none."""
         names = sorted(self._engine.view.members)
         found = await asyncio.gather(*(self._report(name, coverage=coverage) for name in names))
+        # A report that is not of this release's shape is none: nobody's answer may break everybody's view.
+        found = [r if not isinstance(r, NodeReport) or len(r.maps) == MAP_COUNT else None for r in found]
         reports = {report.node: report for report in found if isinstance(report, NodeReport)}
         return reports, self._missing(names, found)
 

@@ -15,7 +15,7 @@ import msgspec
 from node.actors.bus import Gap, Subscription
 from node.admin import protocol as p
 from node.admin import views
-from node.core.clock import rfc3339
+from node.core.clock import MS, rfc3339
 from node.core.errors import OperatingError
 from node.engine.events import EVENTS, NodeEvent
 
@@ -45,7 +45,6 @@ class Live:
         self._watchers: dict[Any, _Watcher] = {}
         self._task: asyncio.Task[None] | None = None
         self._events: Subscription | None = None
-        self._changed = asyncio.Event()
 
     def subscribe(self, client: Any, number: int, request: p.Subscribe, reply: Reply) -> None:
         """Start pushing to a connection, or renew its subscription."""
@@ -59,7 +58,6 @@ class Live:
             self._events = self._server.engine.system.bus.subscribe(EVENTS, self._on_events)
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="admin-live")
-        self._changed.set()
 
     def close(self) -> None:
         self._watchers.clear()
@@ -78,24 +76,26 @@ class Live:
             message = _as_event(event)
             for watcher in self._watchers.values():
                 self._server.push(watcher.number, self._server.meta(), message, watcher.reply)
-        self._changed.set()
 
     async def _run(self) -> None:
         clock = self._server.engine.world.clock
         last: msgspec.Struct | None = None
         while self._watchers:
             interval_ms = min(watcher.interval_ms for watcher in self._watchers.values())
+            self._forget_silent(clock.mono_ns())
             try:
                 status, meta = await self._server.status(self._server.meta())
-            except OperatingError as error:
-                _log.warning("live status: %s", error.message)
+            except Exception as error:
+                # One status that can't be had must not end the pushes for good.
+                if isinstance(error, OperatingError):
+                    _log.warning("live status: %s", error.message)
+                else:
+                    _log.exception("live status failed")
                 await asyncio.sleep(interval_ms / 1_000)
                 continue
             now_ns = clock.mono_ns()
-            for client in [c for c, w in self._watchers.items() if now_ns - w.heard_ns > SUBSCRIBER_MS_MAX * 1_000_000]:
-                del self._watchers[client]
             for watcher in list(self._watchers.values()):
-                stale = now_ns - watcher.pushed_ns > IDLE_REFRESH_MS * 1_000_000
+                stale = now_ns - watcher.pushed_ns > IDLE_REFRESH_MS * MS
                 if status != last or stale:
                     watcher.pushed_ns = now_ns
                     push = p.StatusPush(status=status, meta=meta, health=views.health(status))
@@ -104,6 +104,10 @@ class Live:
             await asyncio.sleep(interval_ms / 1_000)
         self._task = None
         self.close()
+
+    def _forget_silent(self, now_ns: int) -> None:
+        for client in [c for c, w in self._watchers.items() if now_ns - w.heard_ns > SUBSCRIBER_MS_MAX * MS]:
+            del self._watchers[client]
 
 
 def _as_event(event: msgspec.Struct | Gap) -> p.AdminEvent:

@@ -30,6 +30,9 @@ _log = logging.getLogger(__name__)
 Handler = Callable[[Any, p.Meta], Awaitable[tuple[msgspec.Struct, p.Meta]]]
 Reply = Callable[[bytes], None]
 
+# No answer takes longer: what does is an operation, which is asked for again and again.
+TIMEOUT_MS_MAX = 120_000
+
 
 class AdminServer:
     """Dispatches requests by their type. `handlers` is filled by the request modules."""
@@ -53,11 +56,13 @@ class AdminServer:
             number, timeout_ms, request = _parse(data)
         except RemoteProtocolError as error:
             self.engine.counters[f"admin_{error.reason}"] += 1
-            if error.reason == "unregistered":
-                refused = p.AdminError(
-                    code="E-PROTOCOL", exit=14, message="this node does not know that request; it is another release"
-                )
-                reply(self._document(_number(data), self.meta(), refused))
+            refused_id = _number(data)
+            if refused_id is not None:
+                text = "this node does not know that request; it is another release"
+                if error.reason != "unregistered":
+                    text = f"the request can't be read: {error.detail[:200] or error.reason}"
+                refused = p.AdminError(code="E-PROTOCOL", exit=14, message=text)
+                reply(self._document(refused_id, self.meta(), refused))
             return
         if isinstance(request, p.Subscribe):
             self.live.subscribe(client, number, request, reply)
@@ -72,7 +77,7 @@ class AdminServer:
         answer: msgspec.Struct
         try:
             handler = self.handlers.get(type(request), _no_request)
-            async with asyncio.timeout(max(timeout_ms, 100) / 1_000):
+            async with asyncio.timeout(min(max(timeout_ms, 100), TIMEOUT_MS_MAX) / 1_000):
                 answer, meta = await handler(request, meta)
         except TimeoutError:
             answer = p.AdminError(code="E-TIMEOUT", exit=9, message="the cluster did not answer in time")
@@ -136,9 +141,13 @@ def _parse(data: bytes) -> tuple[int, int, msgspec.Struct]:
     return number, timeout_ms, CODEC.message_of(name, version, body)
 
 
-def _number(data: bytes) -> int:
-    document = loads(data)
-    return document[0] if isinstance(document, list) and document and isinstance(document[0], int) else 0
+def _number(data: bytes) -> int | None:
+    """Under which id to refuse a document that can't be read; None when not even that can."""
+    try:
+        document = loads(data)
+    except RemoteProtocolError:
+        return None
+    return document[0] if isinstance(document, list) and document and isinstance(document[0], int) else None
 
 
 def _as_error(error: OperatingError) -> p.AdminError:

@@ -1,0 +1,276 @@
+"""The admin server's dispatch: what can't be read, what isn't known, what fails, and the live pushes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from node.actors.actor import Failed, Failure
+from node.actors.bus import Bus
+from node.admin import protocol as p
+from node.admin.live import SUBSCRIBER_MS_MAX
+from node.admin.server import AdminServer
+from node.core.clock import MS, ManualClock
+from node.core.hashing import SHARD_COUNT
+from node.core.ids import EntityRef, NodeId
+from node.engine.events import EVENTS, NodeEvent
+from node.flows import messages as f
+from node.gossip.member import Member, Status
+from node.gossip.view import ClusterView
+from node.store.port import ShardRow, ShardState, StatePage
+from node.wire.codec import CODEC, dumps, loads
+
+ME = NodeId("n1", 1)
+DONE = f.OperationStatus("op-1", "move", "1", "running", (), 0, 0, {})
+
+
+class Engine:
+    """As much of an engine as the dispatch needs: asks are answered from `answers`, the store is empty."""
+
+    def __init__(self) -> None:
+        clock = ManualClock()
+        self.me = ME
+        self.counters: Counter[str] = Counter()
+        self.config = SimpleNamespace(cluster=SimpleNamespace(name="demo", id="c-1"))
+        rng = SimpleNamespace(getrandbits=lambda bits: 7)
+        empty = StatePage((), False)
+        self.world = SimpleNamespace(clock=clock, rng=rng, submit=lambda _request, done: done(empty))
+        members = {n: Member(n, 1, f"{n}:1", roles=("entity",), status=Status.UP) for n in ("n1", "n2")}
+        self.view = ClusterView(ME, members=members)
+        self.version = 1
+        self.rows = tuple(ShardRow(n, "n1", 1, 1, ShardState.RUNNING) for n in range(SHARD_COUNT))
+        region = SimpleNamespace(homes=lambda: self.rows)
+        self.sharding = SimpleNamespace(region=region)
+        self.system = SimpleNamespace(bus=Bus())
+        self.system.bus.declare(EVENTS)
+        self.asked: list[tuple[Any, Any]] = []
+        self.answers: list[Any] = []
+
+    def draining_nodes(self) -> frozenset[NodeId]:
+        return frozenset()
+
+    def ask(self, to: Any, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
+        self.asked.append((to, message))
+        done(self.answers.pop(0) if self.answers else Failed(Failure.UNREACHABLE, "away"))
+
+
+class Console:
+    """An operator's connection."""
+
+    def __init__(self) -> None:
+        self.engine = Engine()
+        service = SimpleNamespace(report=lambda *, coverage: None)
+        self.server = AdminServer(cast(Any, self.engine), cast(Any, service), cast(Any, None))
+        self.replies: list[tuple[int, Any, Any]] = []
+
+    def send(self, data: bytes) -> None:
+        self.server.on_request("ops", "client", data, self._reply)
+
+    def _reply(self, data: bytes) -> None:
+        document = loads(data)
+        assert isinstance(document, list)
+        number, meta, *body = document
+        self.replies.append((number, msgspec.convert(meta, p.Meta), CODEC.message_of(*body)))
+
+    def request(self, message: msgspec.Struct, number: int = 7, timeout_ms: int = 5_000) -> None:
+        self.send(dumps([number, timeout_ms, *CODEC.body_of(message)]))
+
+    async def ask(self, message: msgspec.Struct, **more: Any) -> Any:
+        before = len(self.replies)
+        self.request(message, **more)
+        await self.until(lambda: len(self.replies) > before)
+        return self.replies[-1][2]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not condition():  # noqa: ASYNC110 - any condition, within a deadline
+                await asyncio.sleep(0.005)
+
+
+def played(scene: Callable[[Console], Coroutine[Any, Any, None]]) -> Console:
+    async def play() -> Console:
+        console = Console()
+        try:
+            await scene(console)
+        finally:
+            await console.server.close()
+        return console
+
+    return asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff", b"nonsense", dumps(7), dumps([]), dumps(["x", 1, "a", 1, {}]), dumps({})]
+)
+def test_what_has_no_id_is_counted_and_dropped(data: bytes) -> None:
+    async def scene(console: Console) -> None:
+        console.send(data)
+
+    console = played(scene)
+    assert console.replies == []
+    assert sum(console.engine.counters.values()) == 1
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        [5_000, "admin.no_such_request", 1, {}],
+        [5_000, "admin.shard_of_get", 1, {}],
+        [5_000, "admin.shard_of_get", 1, {"kind": "site", "id": 7}],
+        [5_000, 7, 1, {}],
+        [5_000, "admin.shard_of_get", "x", {}],
+        ["soon", "admin.shard_of_get", 1, {"kind": "site", "id": "a"}],
+        [5_000],
+    ],
+)
+def test_what_can_not_be_read_but_has_an_id_is_answered(rest: list[Any]) -> None:
+    async def scene(console: Console) -> None:
+        console.send(dumps([9, *rest]))
+
+    console = played(scene)
+    ((number, meta, answer),) = console.replies
+    assert (number, meta.observed_by, answer.code, answer.exit) == (9, "n1", "E-PROTOCOL", 14)
+    assert sum(console.engine.counters.values()) == 1
+
+
+def test_a_registered_message_that_is_no_request_is_refused() -> None:
+    async def scene(console: Console) -> None:
+        answer = await console.ask(p.Subscribed())
+        assert (answer.code, answer.exit) == ("E-PROTOCOL", 14)
+
+    played(scene)
+
+
+def test_a_request_is_answered_under_its_id_with_who_observed_it() -> None:
+    async def scene(console: Console) -> None:
+        answer = await console.ask(p.GetShardOf(kind="site", id="news.example"), number=41)
+        assert (answer.node, answer.epoch) == ("n1", 1)
+
+    ((number, meta, _),) = played(scene).replies
+    assert (number, meta.cluster_name, meta.cluster_id, meta.observed_by) == (41, "demo", "c-1", "n1")
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "exit_status"),
+    [
+        (p.GetNode(node="n9"), "E-NOT-FOUND", 3),
+        (p.GetShards(node="n9"), "E-NOT-FOUND", 3),
+        (p.StageMove(shard=256, to="n2"), "E-BAD-INPUT", 2),
+        (p.StageMove(shard=1, to="n9"), "E-NOT-FOUND", 3),
+        (p.CommitPlan(id="p-none"), "E-NOT-FOUND", 3),
+        (p.GetOperation(id="op/../x"), "E-BAD-INPUT", 2),
+        (p.GetReplay(id="x" * 500), "E-BAD-INPUT", 2),
+        (p.GetEntry(key="nothing"), "E-BAD-INPUT", 2),
+        (p.GetEntry(key="a.example|" + "s" * 900), "E-BAD-INPUT", 2),
+        (p.StartReplay(sites=("nowhere.example",)), "E-NOT-FOUND", 3),
+        (p.GetSite(site="A B"), "E-BAD-INPUT", 2),
+        (p.GetSite(site="away.example"), "E-UNAVAILABLE", 15),
+        (p.GetExplanation(), "E-BAD-INPUT", 2),
+        (p.CreateAdvertiser(advertiser="a", name="A", daily_budget="0", timezone="UTC"), "E-BAD-INPUT", 2),
+        (p.CreateAdvertiser(advertiser="a", name="A", daily_budget="-1", timezone="UTC"), "E-BAD-INPUT", 2),
+        (p.StopNode(node="n9", drain=True), "E-NOT-FOUND", 3),
+    ],
+)
+def test_refusals_carry_their_exit_status(request_: msgspec.Struct, code: str, exit_status: int) -> None:
+    async def scene(console: Console) -> None:
+        answer = await console.ask(request_)
+        assert isinstance(answer, p.AdminError), answer
+        assert (answer.code, answer.exit) == (code, exit_status), answer.message
+        assert answer.message
+
+    played(scene)
+
+
+def test_a_fault_of_ours_is_answered_too_and_absurd_timeouts_do_no_harm() -> None:
+    async def scene(console: Console) -> None:
+        del console.engine.sharding
+        assert (await console.ask(p.GetShardOf(kind="site", id="a"))).code == "E-BUG"
+        for timeout_ms in (-1, 0, 10**18, 1 << 63):
+            assert (await console.ask(p.GetNode(node="n9"), timeout_ms=timeout_ms)).code == "E-NOT-FOUND"
+
+    played(scene)
+
+
+def test_a_request_that_takes_too_long_says_so() -> None:
+    async def scene(console: Console) -> None:
+        console.engine.ask = lambda *args: None  # type: ignore[method-assign]
+        answer = await console.ask(p.GetSite(site="a.example"), timeout_ms=100)
+        assert (answer.code, answer.exit) == ("E-TIMEOUT", 9)
+
+    played(scene)
+
+
+def test_a_commit_whose_answer_was_lost_can_be_repeated() -> None:
+    async def scene(console: Console) -> None:
+        engine = console.engine
+        engine.sharding.region.version = 1
+        engine.answers = [Failed(Failure.UNREACHABLE)]  # n2's report
+        plan = await console.ask(p.StageMove(shard=1, to="n2"))
+        assert [(move.from_node, move.to) for move in plan.moves] == [("n1", "n2")]
+        engine.answers = [Failed(Failure.TIMEOUT), DONE]
+        assert (await console.ask(p.CommitPlan(id=plan.id))).exit == 9
+        assert (await console.ask(p.CommitPlan(id=plan.id))).id == "op-1"
+        operations = {to for to, message in engine.asked if isinstance(message, f.StartOperation)}
+        assert operations == {EntityRef("operation", f"op-{plan.id}")}, "both under one name"
+        assert (await console.ask(p.CommitPlan(id=plan.id))).code == "E-NOT-FOUND"
+
+    played(scene)
+
+
+def test_a_plan_against_an_older_placement_is_not_carried_out() -> None:
+    async def scene(console: Console) -> None:
+        console.engine.sharding.region.version = 1
+        plan = await console.ask(p.StageMove(shard=1, to="n2"))
+        console.engine.sharding.region.version = 2
+        answer = await console.ask(p.CommitPlan(id=plan.id))
+        assert (answer.code, answer.exit) == ("E-STALE-PLAN", 4)
+        same = await console.ask(p.StageMove(shard=1, to="n1"))
+        assert same.changed is False
+        assert (await console.ask(p.CommitPlan(id=same.id))).code == "E-NOTHING-TO-DO"
+
+    played(scene)
+
+
+def test_events_and_status_are_pushed_under_the_subscriptions_id() -> None:
+    async def scene(console: Console) -> None:
+        console.request(p.Subscribe(min_interval_ms=100), number=3)
+        assert isinstance(console.replies[0][2], p.Subscribed)
+        await console.until(lambda: any(isinstance(reply[2], p.StatusPush) for reply in console.replies))
+        console.engine.system.bus.publish(EVENTS, NodeEvent(1_000, "node.up", "node/n2", "was joining", "n1"))
+        event = console.replies[-1][2]
+        assert (event.topic, event.object, event.at) == ("node.up", "node/n2", "1970-01-01T00:00:01.000Z")
+        assert {number for number, _, _ in console.replies} == {3}
+
+    played(scene)
+
+
+def test_a_status_that_fails_once_does_not_end_the_pushes() -> None:
+    async def scene(console: Console) -> None:
+        region = console.engine.sharding.region
+        del console.engine.sharding.region
+        console.request(p.Subscribe(min_interval_ms=100), number=3)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        console.engine.sharding.region = region
+        await console.until(lambda: any(isinstance(reply[2], p.StatusPush) for reply in console.replies))
+
+    played(scene)
+
+
+def test_a_subscriber_that_is_not_heard_any_more_is_forgotten() -> None:
+    async def scene(console: Console) -> None:
+        console.request(p.Subscribe(min_interval_ms=100), number=3)
+        await console.until(lambda: len(console.replies) > 1)
+        live = console.server.live
+        console.engine.world.clock.advance_ns((SUBSCRIBER_MS_MAX + 1) * MS)
+        await console.until(lambda: not live._watchers and live._task is None)
+        console.request(p.Subscribe(min_interval_ms=100), number=4)
+        await console.until(lambda: any(n == 4 and isinstance(a, p.StatusPush) for n, _, a in console.replies))
+
+    played(scene)

@@ -1,0 +1,163 @@
+"""From nodes' reports to what an operator reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from node.actors.actor import Failed, Failure
+from node.admin import outcomes, views
+from node.core.errors import BadInput
+from node.core.hashing import MAP_COUNT
+from node.engine.messages import FaultReport, MapReport, NodeReport, SiteReport
+from node.gossip.member import Member, Status
+from node.gossip.view import ClusterView, Unreachability
+from node.store.port import ShardRow, ShardState
+
+SAME = (MapReport(1, 10, 0, "d"),) * MAP_COUNT
+
+
+def member(name: str, incarnation: int = 1, **changes: Any) -> Member:
+    fields: dict[str, Any] = {"control": f"{name}:1", "roles": ("entity",), "status": Status.UP, "up_number": 1}
+    return Member(name, incarnation, **(fields | changes))
+
+
+def cluster(*members: Member, unreachable: tuple[str, ...] = (), **changes: Any) -> ClusterView:
+    away = {name: Unreachability((), 0) for name in unreachable}
+    fields: dict[str, Any] = {"leader": members[0].node, "converged": True}
+    return ClusterView(members[0].id, members={m.node: m for m in members}, unreachable=away, **(fields | changes))
+
+
+def report(name: str, **changes: Any) -> NodeReport:
+    base = NodeReport(
+        name, 1, 100, "0.1.0", 10_000, True, (), (), ((1, 4, 3), (2, 4, 1)), {"site": 4}, SAME, True, {}, (), (), {},
+        {}, 7, name == "n1", 5, 9, 1_000, 500, "view", True,
+    )  # fmt: skip
+    return msgspec.structs.replace(base, **changes)
+
+
+TWO = cluster(member("n1"), member("n2"))
+ROWS = (
+    ShardRow(0),
+    ShardRow(1, "n1", 1, 4, ShardState.RUNNING),
+    ShardRow(2, "n2", 1, 5, ShardState.MOVING),
+    ShardRow(3, "gone", 1, 3, ShardState.RUNNING),
+    ShardRow(4, "n2", 7, 3, ShardState.RUNNING),
+)
+
+
+def status(view: ClusterView = TWO, sites: int = 0, reports: dict[str, NodeReport] | None = None) -> Any:
+    return views.cluster_status(view, ROWS, reports or {"n1": report("n1"), "n2": report("n2")}, sites, 1.5)
+
+
+def test_every_shard_has_an_owner_or_a_reason() -> None:
+    items = {item.shard: item for item in views.shard_items(TWO, ROWS, {"n1": report("n1")})}
+    assert [items[n].state for n in range(5)] == ["unallocated", "running", "moving", "unallocated", "unallocated"]
+    assert (items[1].node, items[1].epoch, items[1].entities) == ("n1", 4, 3)
+    assert "never placed" in items[0].why
+    assert "gone@1" in items[3].why
+    assert "n2@7" in items[4].why, "the owner's name is back as another incarnation"
+    totals = views.shard_totals(tuple(items.values()))
+    assert (totals.total, totals.allocated, totals.moving, totals.unallocated) == (5, 1, 1, 3)
+
+
+def test_a_node_that_did_not_answer_is_shown_as_such() -> None:
+    rows = {row.name: row for row in views.node_rows(TWO, {"n1": report("n1", lag_ms={"n2": 7, "n3": 9})})}
+    assert (rows["n1"].ready, rows["n1"].shards, rows["n1"].entities, rows["n1"].max_lag_ms) == (True, 2, 4, 9)
+    assert rows["n1"].cpu_ratio == 0.05
+    assert (rows["n2"].ready, rows["n2"].why_not_ready) == (False, ("no answer",))
+    stale = views.node_rows(TWO, {"n1": report("n1", incarnation=2)})
+    assert stale[0].why_not_ready == ("no answer",), "what an earlier start said is not about this one"
+
+
+def test_maps_agree_or_differ_by_digest() -> None:
+    assert all(item.agree for item in views.maps({"n1": report("n1"), "n2": report("n2")}))
+    other = (*SAME[:5], MapReport(2, 30, 1, "e"), *SAME[6:])
+    items = views.maps({"n1": report("n1"), "n2": report("n2", maps=other)})
+    assert [item.map for item in items if not item.agree] == ["serve-05"]
+    assert (items[5].keys, items[5].bytes, items[5].tombstones) == (2, 30, 1)
+    assert [r.digest for r in items[5].replicas] == ["d", "e"]
+    assert [item.keys for item in views.maps({})] == [0] * MAP_COUNT
+
+
+def test_agreement_needs_every_member() -> None:
+    assert status().serveindex.agree
+    assert not status(reports={"n1": report("n1")}).serveindex.agree
+
+
+def test_coverage_is_of_all_sites_or_of_those_asked_for() -> None:
+    sites = (SiteReport("a", 4, 4, ()), SiteReport("b", 4, 1, (("top", "no_demand"),)))
+    reports = {"n1": report("n1", sites=sites[:1]), "n2": report("n2", sites=sites[1:])}
+    all_sites = views.coverage(reports)
+    assert (all_sites.expected, all_sites.present, all_sites.ratio) == (8, 5, 0.625)
+    (only,) = views.coverage(reports, ["b"]).sites
+    assert (only.ratio, [(m.slot, m.reason) for m in only.missing]) == (0.25, [("top", "no_demand")])
+    assert views.coverage({}).ratio == 1.0
+    assert status(sites=2, reports=reports).coverage.ratio == 0.625
+    assert status(sites=3, reports=reports).coverage.ratio == 0.0, "a site that nobody reports is not covered"
+
+
+def test_the_status_of_a_whole_cluster() -> None:
+    found = status()
+    assert (found.converged, found.coordinator, found.term, found.requests_per_s) == (True, "n1", 7, 1.5)
+    assert (found.members_up, found.required, found.available, found.served_count) == (2, 2, 2, 10)
+    assert not status(reports={"n1": report("n1"), "n2": report("n2", view_digest="other")}).converged
+    assert not status(cluster(member("n1"), member("n2"), unreachable=("n2",))).converged
+    assert status(reports={"n1": report("n1", coordinator_active=False)}).coordinator is None
+
+
+def test_a_fault_is_listed_once_since_its_first_sight() -> None:
+    early, late = FaultReport("E-X", "node/n2", "text", 1_000), FaultReport("E-X", "node/n2", "text", 2_000)
+    other = FaultReport("E-A", "store", "text", 3_000)
+    rows = views.faults({"n1": report("n1", faults=(late, other)), "n2": report("n2", faults=(early,))})
+    assert [(r.code, r.since) for r in rows] == [
+        ("E-A", "1970-01-01T00:00:03.000Z"),
+        ("E-X", "1970-01-01T00:00:01.000Z"),
+    ]
+
+
+def test_health_says_why() -> None:
+    rows = tuple(ShardRow(n, "n1", 1, 1, ShardState.RUNNING) for n in range(4))
+    reports = {"n1": report("n1"), "n2": report("n2")}
+    healthy = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0))
+    assert (healthy.state, healthy.reasons) == ("healthy", ())
+    reports["n2"] = report("n2", ready=False, why_not_ready=("draining",))
+    degraded = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0))
+    assert (degraded.state, [r.code for r in degraded.reasons]) == ("degraded", ["E-NODE-NOT-READY"])
+    assert degraded.reasons[0].text == "draining"
+    broken = views.health(
+        status(cluster(member("n1"), member("n2"), unreachable=("n2",)), reports={"n1": report("n1")})
+    )
+    assert broken.state == "unhealthy"
+    assert [r.code for r in broken.reasons] == [
+        "E-NODE-UNREACHABLE",
+        "E-SHARDS-UNALLOCATED",
+        "E-NO-MAJORITY",
+        "E-NOT-CONVERGED",
+        "E-REPLICAS-DIFFER",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("failed", "code", "exit_status"),
+    [
+        (Failed(Failure.REJECTED, "there is no site 'x'"), "E-NOT-FOUND", 3),
+        (Failed(Failure.REJECTED, "conflict: it exists"), "E-CONFLICT", 4),
+        (Failed(Failure.REJECTED, "daily_budget: must not be negative"), "E-REJECTED", 2),
+        (Failed(Failure.TIMEOUT), "E-NO-ANSWER", 9),
+        (Failed(Failure.NO_HOME, "unknown"), "E-UNAVAILABLE", 15),
+        (Failed(Failure.FAILED, "raised"), "E-UNAVAILABLE", 15),
+    ],
+)
+def test_failures_have_the_exit_status_that_fits(failed: Failed, code: str, exit_status: int) -> None:
+    refusal = outcomes.refusal(failed, "site:x")
+    assert (refusal.code, refusal.exit_status) == (code, exit_status)
+    assert "conflict: " not in refusal.message
+
+
+def test_refusals_name_what_they_are_about() -> None:
+    assert outcomes.bad_input(BadInput("slots", "a slot is named twice")).about == "slots"
+    missing = outcomes.not_found("site", "x", ["a", "b"])
+    assert (missing.exit_status, missing.message) == (3, "there is no site 'x'; there are: a, b")
