@@ -24,7 +24,7 @@ from node.actors.actor import Failed
 from node.actors.runtime import Runtime, StoreDriver, outcome_of
 from node.admin.server import AdminServer
 from node.core import limits
-from node.core.clock import MS, SystemClock
+from node.core.clock import MS, SECOND, SystemClock
 from node.core.errors import OperatingError
 from node.core.hashing import HASH_VERSION, MAP_COUNT, SHARD_COUNT
 from node.core.ids import NodeId
@@ -112,14 +112,15 @@ class _Node:
         cluster_id, existed = await _cluster_id(driver, settings)
         me = await _incarnation(driver, settings.node.name)
         runtime = Runtime(clock, EXECUTORS)
+        refused = _Refusals(clock)
         self._open.push_async_callback(runtime.close)
         transport = ZmqTransport(
-            me, secret, roster, CODEC, clock, lambda envelope: engine.on_envelope(envelope), _malformed
+            me, secret, roster, CODEC, clock, lambda envelope: engine.on_envelope(envelope), refused
         )
         self._open.callback(transport.close)
         transport.bind(settings.wire.control, settings.wire.data)
         admin = AdminListener(
-            secret, roster, clock, lambda client, data: _on_admin(server, admin, client, data), _malformed
+            secret, roster, clock, lambda client, data: _on_admin(server, admin, client, data), refused
         )
         self._open.callback(admin.close)
         admin.bind(settings.wire.admin)
@@ -317,5 +318,22 @@ def _send_admin(listener: AdminListener, client: AdminClient, reply: bytes) -> N
     listener.send(client, reply)
 
 
-def _malformed(peer: str, reason: str, detail: str) -> None:
-    _log.warning("refused from %s: %s %s", peer, reason, detail)
+class _Refusals:
+    """Logs what was refused, each kind once in ten seconds: a stranger must not be able to fill the disk."""
+
+    def __init__(self, clock: SystemClock) -> None:
+        self._clock = clock
+        self._quiet_until_ns: dict[tuple[str, str], int] = {}
+        self._unsaid: dict[tuple[str, str], int] = {}
+
+    def __call__(self, peer: str, reason: str, detail: str) -> None:
+        key = (peer.partition(":")[0], reason)
+        if key not in self._quiet_until_ns and len(self._quiet_until_ns) >= limits.refusals_told_apart_max:
+            key = ("others", reason)
+        now_ns = self._clock.mono_ns()
+        if now_ns < self._quiet_until_ns.get(key, 0):
+            self._unsaid[key] = self._unsaid.get(key, 0) + 1
+            return
+        self._quiet_until_ns[key] = now_ns + 10 * SECOND
+        more = self._unsaid.pop(key, 0)
+        _log.warning("refused from %s: %s %s%s", peer, reason, detail, f" (and {more} before)" if more else "")

@@ -147,3 +147,4 @@ site_page_items_max = 40_000  # of frame_items_max, beside approvals and queue: 
 site_page_bytes_max = 900_000  # of frame_data_bytes_max: all pages are listed in one message
 approved_creatives_max = 2_000  # per site
 pending_slots_max = 16  # slots named with a creative that waits; they only say where it won
+refusals_told_apart_max = 1_000  # peers and reasons that a log line is kept apart for; the counters know all
