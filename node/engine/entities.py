@@ -33,6 +33,12 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType("advertiser", Advertiser, AdvertiserState, idle_ms=PASSIVATE_MS),
         EntityType("category-bidder", CategoryBidder),
         EntityType("campaign-directory", CampaignDirectory),
-        EntityType("replay", Replay, ReplayState, remember=True),
-        EntityType("operation", lambda operation: Operation(operation, cluster), OperationState, remember=True),
+        EntityType("replay", Replay, ReplayState, remember=True, idle_ms=PASSIVATE_MS),
+        EntityType(
+            "operation",
+            lambda operation: Operation(operation, cluster),
+            OperationState,
+            remember=True,
+            idle_ms=PASSIVATE_MS,
+        ),
     )

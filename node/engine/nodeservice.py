@@ -146,6 +146,7 @@ class NodeService:
             "region.fenced": region.fenced,
             "serveindex.puts_refused": engine.index.puts_refused,
             "serveindex.undecodable": engine.index.undecodable,
+            "serveindex.views_cut": engine.index.views_cut,
         }
         return found
 

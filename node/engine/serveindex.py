@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from node.ads.serveindex import PoolVersion
 from node.ads.view import ServeView
 from node.core.clock import Clock
 from node.core.errors import OperatingError, RemoteProtocolError
 from node.core.hashing import shard_of
-from node.core.limits import views_decoded_max
+from node.core.limits import view_bytes_max, views_decoded_max
 from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
 from node.store.replica_port import ReplicaEntry
@@ -32,27 +34,31 @@ class ReplicaServeIndex:
         self._clock = clock
         self._epoch_of = epoch_of
         self._carry_out = carry_out
-        self._decoded: dict[str, ServeView] = {}
+        self._decoded: dict[str, tuple[ServeView, PoolVersion]] = {}
         self.puts_refused = 0
+        self.views_cut = 0
         self.undecodable = 0
 
     def read(self, key: str) -> ServeView | None:
-        now_ms = self._clock.wall_ms()
-        view = self._decoded.get(key)
-        if view is not None:
-            return None if view.expired(now_ms) else view
-        entry = self._replicator.get(key, now_ms)
-        view = self._decode(entry) if entry is not None else None
-        if view is None or view.expired(now_ms):
-            return None
-        if len(self._decoded) >= views_decoded_max:
-            self._decoded.pop(next(iter(self._decoded)))
-        self._decoded[key] = view
-        return view
+        found = self._find(key)
+        return found[0] if found else None
 
     def version(self, key: str) -> PoolVersion | None:
-        entry = self._replicator.get(key, self._clock.wall_ms())
-        return PoolVersion(entry.epoch, entry.hlc, entry.origin) if entry is not None else None
+        found = self._find(key)
+        return found[1] if found else None
+
+    def _find(self, key: str) -> tuple[ServeView, PoolVersion] | None:
+        now_ms = self._clock.wall_ms()
+        found = self._decoded.get(key)
+        if found is None:
+            entry = self._replicator.get(key, now_ms)
+            view = self._decode(entry) if entry is not None else None
+            if entry is None or view is None:
+                return None
+            if len(self._decoded) >= views_decoded_max:
+                self._decoded.pop(next(iter(self._decoded)))
+            found = self._decoded[key] = (view, PoolVersion(entry.epoch, entry.hlc, entry.origin))
+        return None if found[0].expired(now_ms) else found
 
     def put(self, site: str, key: str, view: ServeView) -> None:
         epoch = self._epoch_of(shard_of(site))
@@ -61,6 +67,11 @@ class ReplicaServeIndex:
             return
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
         value = self._codec.encode(view)
+        while len(value) > view_bytes_max and len(view.candidates) > 1:
+            # Long urls: the last ranked go, since a view that is refused would leave the old one for ever.
+            self.views_cut += 1
+            view = msgspec.structs.replace(view, candidates=view.candidates[: len(view.candidates) * 3 // 4])
+            value = self._codec.encode(view)
         self._write(lambda: self._replicator.put(key, value, epoch, view.expires_at_ms, now_ns, wall_ms))
 
     def remove(self, site: str, key: str) -> None:
@@ -91,4 +102,7 @@ class ReplicaServeIndex:
         except RemoteProtocolError:
             self.undecodable += 1
             return None
-        return view if isinstance(view, ServeView) else None
+        if not isinstance(view, ServeView):
+            self.undecodable += 1
+            return None
+        return view
