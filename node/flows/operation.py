@@ -3,7 +3,7 @@
 ```
 drain: running ──the node is no member any more, its last phases were reached──▶ done
           └──────the node is no member any more before that──▶ failed (interrupted at a named phase)
-move:  running ──the coordinator says the move is durable──▶ done
+move:  running ──the coordinator says the move is durable, or that the shard is there──▶ done
           └──────it refuses, or nobody coordinates within LIMIT_MS──▶ failed
 ```
 
@@ -32,6 +32,8 @@ from node.wire.registry import wire_type
 POLL_MS = 300
 MOVE_TIMEOUT_MS = 30_000
 LIMIT_MS = 60_000
+# Refusals that the next moment may take back: another node coordinates, or the shard is under way.
+ASK_AGAIN = ("not_coordinator", "coordinator_lost", "already_moving")
 LEAVING_PHASES = ("flush", "leave")
 
 
@@ -150,9 +152,13 @@ class Operation:
 
     def _moved(self, ctx: Context, state: OperationState, outcome: Any) -> None:
         self._asked = False
+        word = outcome.reason.partition(":")[0] if isinstance(outcome, MoveOutcome) else ""
         if isinstance(outcome, MoveOutcome) and outcome.ok:
             self._end(ctx, state, "done", (), {"shards_moved": 1, "epoch": outcome.epoch})
-        elif isinstance(outcome, MoveOutcome) and outcome.reason not in ("not_coordinator", "coordinator_lost"):
+        elif word == "already_there":
+            # The goal is reached, by an earlier ask whose answer was lost.
+            self._end(ctx, state, "done", (), {"shards_moved": 0})
+        elif isinstance(outcome, MoveOutcome) and word not in ASK_AGAIN:
             self._end(ctx, state, "failed", (), {"reason": outcome.reason})
         elif ctx.wall_ms() - state.status.started_ms > LIMIT_MS:
             self._end(ctx, state, "failed", (), {"reason": "no answer"})

@@ -1,0 +1,142 @@
+"""Replays and operations in one actor system: sites are scripted, nodes are the test, which sees what is routed."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Context, EntityType
+from node.actors.ports import Ports
+from node.actors.system import ActorSystem
+from node.core.clock import MS, ManualClock
+from node.core.hashing import SHARD_COUNT
+from node.core.ids import EntityRef, NodeId, ServiceRef
+from node.flows.messages import GetCoverage, ReplayReport, ReplaySite, SiteCoverage
+from node.flows.operation import Operation, OperationState
+from node.flows.replay import Replay, ReplayState
+from node.store.memory import MemoryStore
+from node.store.port import AcquireLease, Answer, LeaseGranted, Request, ShardRow, ShardState, WritePlacement
+from node.wire.envelope import Envelope, Kind
+
+
+class Members:
+    """What operations know of the cluster."""
+
+    def __init__(self) -> None:
+        self.members = {("n1", 1), ("n2", 1)}
+        self.coordinator: str | None = "n1"
+
+    def coordinator_node(self) -> str | None:
+        return self.coordinator
+
+    def is_member(self, node: str, incarnation: int) -> bool:
+        return (node, incarnation) in self.members
+
+
+class ScriptedSite:
+    """Answers as `world` says for its name; silent while it is in `world.silent`."""
+
+    def __init__(self, name: str, world: World) -> None:
+        self._name = name
+        self._world = world
+
+    def start(self, ctx: Context, state: None) -> None:
+        pass
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        world = self._world
+        if self._name in world.silent:
+            ctx.reply_later()
+        elif isinstance(message, ReplaySite):
+            world.replayed.append(self._name)
+            ctx.reply(world.reports.get(self._name, ReplayReport(4, 3, 1, 0)))
+        elif isinstance(message, GetCoverage):
+            ctx.reply(SiteCoverage(self._name, 4, world.present.get(self._name, 4), ()))
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = ManualClock(mono_ns=1_000 * MS)
+        self.store = MemoryStore(self.clock)
+        self.cluster = Members()
+        self.silent: set[str] = set()
+        self.replayed: list[str] = []
+        self.reports: dict[str, ReplayReport] = {}
+        self.present: dict[str, int] = {}
+        self.epoch = 0
+        self.writes = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Another owner takes over all shards."""
+        self.epoch += 1
+        self.requests: deque[tuple[Request, Callable[[Answer], None]]] = deque()
+        self.routed: list[Envelope] = []
+        ports = Ports(
+            submit=lambda request, done: self.requests.append((request, done)),
+            execute=lambda *_: False,
+            route=self.routed.append,
+            publish=lambda topic, event: None,
+            wake=lambda: None,
+            bounce=lambda envelope: None,
+            fenced=lambda *found: None,
+        )
+        types = (
+            EntityType("site", lambda name: ScriptedSite(name, self)),
+            EntityType("replay", Replay, ReplayState, remember=True),
+            EntityType("operation", lambda name: Operation(name, self.cluster), OperationState, remember=True),
+        )
+        self.system = ActorSystem(NodeId("n1", self.epoch), self.clock, random.Random(1), types, ports)
+        lease = self.store.apply([AcquireLease("coordinator", "test", 10**12)])[0]
+        assert isinstance(lease, LeaseGranted)
+        rows = tuple(ShardRow(s, "n1", 1, self.epoch, ShardState.RUNNING) for s in range(SHARD_COUNT))
+        self.store.apply([WritePlacement("coordinator", "test", lease.term, self.epoch - 1, rows)])
+        for shard in range(SHARD_COUNT):
+            self.system.shard_started(shard, self.epoch)
+        self.advance(200)
+
+    def run(self) -> None:
+        for _ in range(10_000):
+            more = self.system.turn(self.clock.mono_ns())
+            while self.requests:
+                request, done = self.requests.popleft()
+                self.writes += type(request).__name__ == "WriteState"
+                done(self.store.apply([request])[0])
+                more = True
+            wake_ns = self.system.next_wake_ns()
+            if not more and not (wake_ns is not None and wake_ns <= self.clock.mono_ns()):
+                return
+        raise AssertionError("the system does not come to rest")
+
+    def advance(self, delta_ms: int) -> None:
+        end_ns = self.clock.mono_ns() + delta_ms * MS
+        self.run()
+        while (wake_ns := self.system.next_wake_ns()) is not None and wake_ns <= end_ns:
+            self.clock.advance_ns(max(0, wake_ns - self.clock.mono_ns()))
+            self.run()
+        self.clock.advance_ns(end_ns - self.clock.mono_ns())
+        self.run()
+
+    def ask(self, kind: str, name: str, message: msgspec.Struct) -> Any:
+        outcomes: list[Any] = []
+        self.system.ask(EntityRef(kind, name), message, 5_000, outcomes.append)
+        self.run()
+        assert len(outcomes) == 1, outcomes
+        return outcomes[0]
+
+    def to_nodes(self, shape: type) -> list[tuple[str, Any]]:
+        """What was sent to nodes since the start, of one type."""
+        return [
+            (e.to.node, e.message) for e in self.routed if isinstance(e.to, ServiceRef) and isinstance(e.message, shape)
+        ]
+
+    def answer(self, message: msgspec.Struct) -> None:
+        """A node answers the newest ask that was routed to it."""
+        asked = next(e for e in reversed(self.routed) if e.kind is Kind.ASK)
+        me = ServiceRef("n1", "/ask")
+        self.system.on_reply(Envelope(Kind.REPLY, me, NodeId("n1", 1), message, asked.correlation))
+        self.run()
