@@ -265,17 +265,13 @@ def _examine(env: lmdb.Environment, path: Path, known: port.Identity | None) -> 
     if truncated:
         raise _damaged(truncated)
     env.reader_check()
-    if env.stat()["entries"] == 0 and known is None:
+    found, identity, entries = _first_records(env)
+    if entries == 0 and known is None:
         with env.begin(write=True) as txn:
-            # Another process may have been first; what it wrote is the same.
+            # Another process may have been first; what it wrote is the same. Judged by what a reader sees: the file's
+            # own count shows a commit before readers do, and a start in between would find no format record.
             txn.put(FORMAT_KEY, seal(FORMAT_KEY, b"", revision=FORMAT), overwrite=False)
-    try:
-        txn = env.begin()
-    except lmdb.MapResizedError:
-        env.set_mapsize(0)  # another process has grown the file since
-        txn = env.begin()
-    with txn:
-        found, identity = txn.get(FORMAT_KEY), txn.get(IDENTITY_KEY)
+        found, identity, _ = _first_records(env)
     if found is None:
         raise _damaged(f"{path / datafile.DATA_NAME} has no format record")
     form = unseal(FORMAT_KEY, found).revision
@@ -284,6 +280,17 @@ def _examine(env: lmdb.Environment, path: Path, known: port.Identity | None) -> 
         raise OperatingError("E-NEWER-FORMAT", message, hint="run the release that wrote it, or a later one")
     if known is not None and identity is None:
         raise _damaged(f"{path / datafile.DATA_NAME} has no identity record, but {IDENTITY_NOTE} is beside it")
+
+
+def _first_records(env: lmdb.Environment) -> tuple[bytes | None, bytes | None, int]:
+    """The format record, the identity record, and how many records a reader sees."""
+    try:
+        txn = env.begin()
+    except lmdb.MapResizedError:
+        env.set_mapsize(0)  # another process has grown the file since
+        txn = env.begin()
+    with txn:
+        return txn.get(FORMAT_KEY), txn.get(IDENTITY_KEY), txn.stat()["entries"]
 
 
 def _damaged(message: str) -> OperatingError:
