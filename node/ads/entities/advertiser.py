@@ -10,7 +10,7 @@ from node.actors.actor import Context
 from node.ads import messages as m
 from node.ads.account import Account
 from node.ads.budget import BudgetState, open_budget, roll_over
-from node.ads.entities.money import handle
+from node.ads.entities.money import BudgetWritten, handle, may_leave
 from node.core.errors import BadInput
 from node.wire.registry import wire_type
 
@@ -31,10 +31,12 @@ class Advertiser:
         self._advertiser = advertiser
         self._state: AdvertiserState | None = None
         self._account: Account | None = None
+        self._durable: BudgetState | None = None
 
     def start(self, ctx: Context, state: AdvertiserState | None) -> None:
         self._state = state
         self._account = Account(state.budget, ctx.wall_ms()) if state else None
+        self._durable = state.budget if state else None
 
     def receive(self, ctx: Context, message: Any) -> None:
         if isinstance(message, m.CreateAdvertiser):
@@ -48,6 +50,8 @@ class Advertiser:
                 ctx.reply(self._info(ctx, self._state))
             case m.AttachCampaign(campaign):
                 self._attach(ctx, self._state, campaign)
+            case BudgetWritten(budget):
+                self._durable = budget
             case m.Reserve() | m.Confirm() | m.Release():
                 self._money(ctx, self._state, self._account, message)
             case _:
@@ -63,6 +67,7 @@ class Advertiser:
         if known is None:
             self._state = AdvertiserState(self._advertiser, message.name, budget)
             self._account = Account(budget, ctx.wall_ms())
+            self._durable = budget
             ctx.persist(self._state, reply=self._info(ctx, self._state))
         elif (known.name, known.budget.daily_budget_micros, known.budget.timezone) == (
             message.name,
@@ -84,11 +89,11 @@ class Advertiser:
         self, ctx: Context, state: AdvertiserState, account: Account, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
         reply = handle(account, message, ctx.wall_ms())
-        if account.budget is state.budget:
+        if account.budget is state.budget and may_leave(reply, account, self._durable or state.budget):
             ctx.reply(reply)
             return
         self._state = msgspec.structs.replace(state, budget=account.budget)
-        ctx.persist(self._state, reply=reply)
+        ctx.persist(self._state, reply=reply, then=BudgetWritten(account.budget))
 
     def _info(self, ctx: Context, state: AdvertiserState) -> m.AdvertiserInfo:
         today = roll_over(state.budget, now_ms=ctx.wall_ms())

@@ -16,7 +16,7 @@ from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account, SettledIds
 from node.ads.budget import BudgetState, SettledMinute, open_budget, roll_over
-from node.ads.entities.money import handle
+from node.ads.entities.money import BudgetWritten, handle, may_leave
 from node.ads.facts import Click, Impression
 from node.ads.money import impression_cost_micros
 from node.core.errors import BadInput
@@ -63,6 +63,7 @@ class Campaign:
         self._campaign = campaign
         self._state: CampaignState | None = None
         self._account: Account | None = None
+        self._durable: BudgetState | None = None
         self._clicked = SettledIds()
         self._attempt = 0
 
@@ -73,6 +74,7 @@ class Campaign:
 
     def _live(self, ctx: Context, state: CampaignState) -> None:
         self._account = Account(state.budget, ctx.wall_ms())
+        self._durable = state.budget
         self._clicked = SettledIds(state.clicked)
         ctx.subscribe(m.DIRECTORY_STARTED)
         ctx.every("quote", QUOTE_PERIOD_MS, _Announce(False), first_ms=spread_ms(self._campaign, QUOTE_PERIOD_MS))
@@ -96,6 +98,8 @@ class Campaign:
                 self._add_creative(ctx, state, spec)
             case m.Reserve() | m.Confirm() | m.Release():
                 self._money(ctx, state, account, message)
+            case BudgetWritten(budget):
+                self._durable = budget
             case m.RecordClick():
                 self._click(ctx, state, message)
             case _Announce(changed):
@@ -151,7 +155,7 @@ class Campaign:
     ) -> None:
         spent_before = account.budget.spent_micros
         reply = handle(account, message, ctx.wall_ms())
-        if account.budget is state.budget:
+        if account.budget is state.budget and may_leave(reply, account, self._durable or state.budget):
             ctx.reply(reply)
             return
         self._state = msgspec.structs.replace(state, budget=account.budget)
@@ -160,7 +164,7 @@ class Campaign:
             self._state = msgspec.structs.replace(self._state, impressions=state.impressions + 1)
             price = account.budget.spent_micros - spent_before
             facts = (Impression(message.request_id, message.site, self._campaign, message.creative, price),)
-        ctx.persist(self._state, facts=facts, reply=reply)
+        ctx.persist(self._state, facts=facts, reply=reply, then=BudgetWritten(account.budget))
 
     def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
         if message.request_id in self._clicked:

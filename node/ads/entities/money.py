@@ -6,6 +6,23 @@ import msgspec
 
 from node.ads import messages as m
 from node.ads.account import Account
+from node.ads.budget import BudgetState
+
+
+class BudgetWritten(msgspec.Struct, frozen=True):
+    """A budget is durable; comes back to the entity that persisted it."""
+
+    budget: BudgetState
+
+
+def may_leave(reply: msgspec.Struct, account: Account, durable: BudgetState) -> bool:
+    """Whether a reply that changed nothing durable may leave now. A promise may not while the escrow that covers it is
+    still being written: a crash would forget both."""
+    if not isinstance(reply, m.Reserved):
+        return True
+    budget = account.budget
+    covered = durable.spent_micros + durable.escrow_micros
+    return durable.day == budget.day and covered >= budget.spent_micros + account.promised_micros
 
 
 def handle(account: Account, message: m.Reserve | m.Confirm | m.Release, now_ms: int) -> msgspec.Struct:

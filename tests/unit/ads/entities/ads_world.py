@@ -114,6 +114,7 @@ class World:
         self.epoch = 0
         self.seed = seed
         self.silent: set[int] = set()
+        self.hold_store = False
         self.unanswered: list[Envelope] = []
         self.restart()
 
@@ -122,6 +123,7 @@ class World:
     def restart(self, *, settle: bool = True) -> None:
         """A new process takes over all shards: only the store and the replica are left of the old one."""
         self.epoch += 1
+        self.hold_store = False
         self.silent.clear()
         self.requests: deque[tuple[Request, Callable[[Answer], None]]] = deque()
         ports = Ports(
@@ -194,7 +196,7 @@ class World:
         """Turn until nothing more happens at this instant."""
         for _ in range(20_000):
             more = self.system.turn(self.clock.mono_ns())
-            while self.requests:
+            while self.requests and not self.hold_store:
                 request, done = self.requests.popleft()
                 done(self.store.apply([request])[0])
                 more = True

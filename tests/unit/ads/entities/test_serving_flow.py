@@ -291,6 +291,31 @@ def test_budgets_hold_under_steady_requests_without_beacons() -> None:
     assert world.winner() is not None, "promises whose time is over are given back"
 
 
+@pytest.mark.parametrize("payer", ["campaign", "advertiser"])
+def test_a_promise_waits_for_the_escrow_that_covers_it(payer: str) -> None:
+    """Also the second one, which needs no more escrow than the first is having written."""
+    world = serving_world()
+    name = {"campaign": "camp", "advertiser": "adv"}[payer]
+    now_ms = world.clock.wall_ms()
+    world.hold_store = True
+    first = world.asked(payer, name, m.Reserve("r1", 1_000, now_ms))
+    second = world.asked(payer, name, m.Reserve("r2", 1_000, now_ms))
+    assert first == second == []
+    assert len(world.requests) == 1
+    world.hold_store = False
+    world.run()
+    assert first == second == [m.Reserved("reserved")]
+    world.hold_store = True
+    third = world.asked(payer, name, m.Reserve("r3", 1_000, now_ms))
+    assert third == [m.Reserved("reserved")], "what is covered by a durable escrow costs no write"
+    world.restart()
+    left = world.actor(payer, name)
+    if left is None:
+        world.ask(payer, name, m.GetAdvertiser())
+        left = world.actor(payer, name)
+    assert left._account.promised_micros >= 3_000
+
+
 def test_the_host_must_be_the_verified_one() -> None:
     world = serving_world()
     assert world.select(host="evil.example").state == "host_refused"
