@@ -76,6 +76,6 @@ class ClusterGate:
 def _rejected(detail: str) -> ProblemError:
     if detail.startswith("there is no"):
         return ProblemError(404, "Not found", detail)
-    if detail.startswith("starting"):
+    if detail.startswith(("starting", "try again")):
         return unavailable(detail)
     return ProblemError(409, "Conflict", detail)

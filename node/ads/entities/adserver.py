@@ -17,7 +17,8 @@ from node.ads import explain
 from node.ads import messages as m
 from node.ads.creative_stats import RollingStats
 from node.ads.decide import SlotDecision, decide_slot, first_choices, outcomes
-from node.ads.entities.beacons import Beacon, JudgedBeacon, click_query, impression_query, judge
+from node.ads.entities.beacon_counter import BeaconCounter
+from node.ads.entities.beacons import Beacon, click_query, impression_query
 from node.ads.explain import ServeDecision
 from node.ads.hosts import same_host
 from node.ads.keys import serve_key
@@ -31,8 +32,9 @@ from node.core.ids import EntityRef
 VIEW_TTL_MS = 120 * 60_000
 SITE_TIMEOUT_MS = 2_000
 RETRY_MS = 500
-RESERVE_TIMEOUT_MS = 1_000
-CONFIRM_TIMEOUT_MS = 2_000
+# Short, so that a request still has time for other candidates while a payer's node is dead.
+RESERVE_TIMEOUT_MS = 400
+SILENT_MS = 1_000
 ACTIVATE_PERIOD_MS = 1_000
 
 
@@ -49,18 +51,6 @@ class _ReserveAnswer(msgspec.Struct, frozen=True):
     slot: int
     request_id: str
     payer: str
-    outcome: Any
-
-
-class _Confirmed(msgspec.Struct, frozen=True):
-    beacon: JudgedBeacon
-    reply_to: ReplyTo
-    outcome: Any
-
-
-class _Settled(msgspec.Struct, frozen=True):
-    """An answer that nothing depends on."""
-
     outcome: Any
 
 
@@ -85,8 +75,10 @@ class AdServer:
         self._approved: frozenset[str] = frozenset()
         self._pages: dict[str, m.PageEntry] = {}
         self._stats = RollingStats()
+        self._beacons = BeaconCounter(site, self._stats)
         self._missed_auctions = False
         self._activate_after_ms = 0
+        self._silent_until: dict[str, int] = {}
         self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track]] = deque(maxlen=limits.requests_held_max)
         self._batches: dict[int, _Batch] = {}
         self._batch_count = 0
@@ -120,11 +112,9 @@ class AdServer:
                 self._pages[entry.url] = entry
             case m.Track():
                 self._track(ctx, ctx.reply_later(), message)
-            case _Confirmed():
-                self._tracked(ctx, message)
             case m.GetDecision():
                 self._explain(ctx, message)
-            case _Settled():
+            case _ if self._beacons.receive(ctx, message):
                 pass
             case _:
                 ctx.reject(f"an ad server does not understand {type(message).__name__}")
@@ -239,6 +229,7 @@ class AdServer:
             )
             for slot in request.slots
         ]
+        self._ask_silent_last(decisions, now_ms)
         first_choices(decisions)
         if page and fresh:
             self._activate_slots(ctx, page, request.slots, now_ms)
@@ -249,6 +240,21 @@ class AdServer:
             if decision.chosen is not None:
                 self._reserve(ctx, self._batch_count, batch, number)
         self._finish_if_done(ctx, self._batch_count, batch)
+
+    def _ask_silent_last(self, decisions: list[SlotDecision], now_ms: int) -> None:
+        """Campaigns that have just not answered are still tried, after all others: a page view can't wait for them."""
+        if not self._silent_until:
+            return
+        self._silent_until = {name: until for name, until in self._silent_until.items() if until > now_ms}
+        for decision in decisions:
+            pool = decision.pool
+            decision.order.sort(key=lambda draw: pool[draw.index].campaign_id in self._silent_until)
+
+    def _track(self, ctx: Context, reply_to: ReplyTo, track: m.Track) -> None:
+        if self._settings is None:
+            self._hold(ctx, reply_to, track)
+        else:
+            self._beacons.track(ctx, reply_to, track, self._settings.secret)
 
     def _activate_slots(self, ctx: Context, page: m.PageEntry, slots: tuple[m.SlotRequest, ...], now_ms: int) -> None:
         """A slot that was added or renamed after the page's text was judged would never be auctioned."""
@@ -292,6 +298,8 @@ class AdServer:
                 ctx.tell(ref, m.Release(answer.request_id))
             # A payer that said no explains more than one that said nothing.
             reason = explain.BUDGET if explain.BUDGET in votes.values() else explain.NO_ANSWER
+            if explain.NO_ANSWER in votes.values():
+                self._silent_until[choice.candidate.campaign_id] = ctx.wall_ms() + SILENT_MS
             self._refused(ctx, answer.batch, batch, answer.slot, reason)
         self._finish_if_done(ctx, answer.batch, batch)
 
@@ -392,35 +400,6 @@ class AdServer:
             ctx.reply(decision)
             return
         ctx.reject("no such decision is remembered")
-
-    # ---- beacons
-
-    def _track(self, ctx: Context, reply_to: ReplyTo, track: m.Track) -> None:
-        if self._settings is None:
-            self._hold(ctx, reply_to, track)
-            return
-        verdict, beacon = judge(self._site, track, self._settings.secret, ctx.wall_ms())
-        if beacon is None:
-            ctx.answer(reply_to, m.Tracked(verdict))
-            return
-        campaign, advertiser = EntityRef("campaign", track.campaign), EntityRef("advertiser", track.advertiser)
-        if track.event == "imp":
-            confirm = m.Confirm(track.request_id, self._site, track.creative, beacon.amount_micros)
-            ctx.ask(advertiser, confirm, CONFIRM_TIMEOUT_MS, _Settled)
-            ctx.ask(campaign, confirm, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
-        else:
-            click = m.RecordClick(track.request_id, self._site, track.creative)
-            ctx.ask(campaign, click, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
-
-    def _tracked(self, ctx: Context, confirmed: _Confirmed) -> None:
-        outcome, beacon = confirmed.outcome, confirmed.beacon
-        if not isinstance(outcome, m.Confirmed):
-            ctx.answer_reject(confirmed.reply_to, "the campaign did not answer; send the beacon again")
-            return
-        if outcome.counted:
-            seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
-            self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
-        ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
 
 
 def _objection(outcome: Any) -> str:

@@ -266,6 +266,7 @@ def test_approval_is_for_the_publishers_own_sites(api: Api) -> None:
         (Failed(Failure.NO_HOME), 503),
         (Failed(Failure.MAILBOX_FULL), 503),
         (Failed(Failure.REJECTED, "starting: the site"), 503),
+        (Failed(Failure.REJECTED, "try again: the campaign did not answer"), 503),
         (Failed(Failure.REJECTED, "there is no site 'x'"), 404),
         (Failed(Failure.REJECTED, "the site has approved too many"), 409),
     ],

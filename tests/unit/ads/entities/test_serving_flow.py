@@ -196,6 +196,62 @@ def test_a_payer_that_does_not_answer_is_passed_over_and_called_so(silent: str) 
     assert ("refused", explain.BUDGET) not in seen
 
 
+def test_a_dead_payer_holds_up_one_page_view_a_second_and_not_all() -> None:
+    world = serving_world()
+    world.advertiser("mute-adv")
+    world.campaign("mute", cpm=9_000_000, advertiser="mute-adv")
+    world.advance(3_000)
+    world.approve("mute-1")
+    world.advance(3_000)
+    world.silence(EntityRef("campaign", "mute"))
+    begun_ms = world.clock.wall_ms()
+    while True:
+        won = world.winner()
+        assert won is not None
+        if world.clock.wall_ms() > begun_ms:
+            break
+    at_ms = world.clock.wall_ms()
+    assert at_ms - begun_ms <= 500
+    for _ in range(50):
+        assert world.winner() is not None
+    assert world.clock.wall_ms() == at_ms
+    world.unsilence(EntityRef("campaign", "mute"))
+    world.advance(1_100)
+    assert "mute-1" in {won.creative for _ in range(30) if (won := world.winner())}
+
+
+def test_an_advertiser_that_was_away_still_learns_of_its_spend() -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    world.silence(EntityRef("advertiser", "adv"))
+    assert world.beacon(won.impression_query) == m.Tracked("counted")
+    world.advance(9_000)
+    world.unsilence(EntityRef("advertiser", "adv"))
+    world.advance(20_000)
+    spent = world.ask("campaign", "camp", m.GetCampaign()).spent_micros
+    assert spent > 0
+    assert world.ask("advertiser", "adv", m.GetAdvertiser()).spent_micros == spent
+
+
+def test_a_beacon_whose_campaign_is_away_may_be_sent_again() -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    world.silence(EntityRef("campaign", "camp"))
+    refused = world.beacon(won.impression_query)
+    assert isinstance(refused, Failed)
+    assert refused.detail.startswith("try again")
+    world.unsilence(EntityRef("campaign", "camp"))
+    assert world.beacon(won.impression_query) == m.Tracked("counted")
+    world.advance(30_000)
+    campaign, advertiser = (
+        world.ask("campaign", "camp", m.GetCampaign()),
+        world.ask("advertiser", "adv", m.GetAdvertiser()),
+    )
+    assert campaign.spent_micros == advertiser.spent_micros > 0
+
+
 def test_a_campaign_without_money_does_not_crowd_out_the_others() -> None:
     """Bids far below the best are not offered; one that can't pay is no measure for that."""
     world = serving_world()

@@ -1,0 +1,88 @@
+"""The ad server's part that counts beacons: asks the campaign, tells the advertiser, keeps the site's statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Context, ReplyTo
+from node.ads import messages as m
+from node.ads.creative_stats import RollingStats
+from node.ads.entities.beacons import JudgedBeacon, judge
+from node.core.ids import EntityRef
+
+CONFIRM_TIMEOUT_MS = 2_000
+SETTLE_RETRY_MS = 1_000
+SETTLE_ATTEMPTS_MAX = 6
+
+
+class _Confirmed(msgspec.Struct, frozen=True):
+    """The campaign's answer, on which the beacon's reply depends."""
+
+    beacon: JudgedBeacon
+    reply_to: ReplyTo
+    outcome: Any
+
+
+class _Settle(msgspec.Struct, frozen=True):
+    """Tell an advertiser of an impression; no reply waits for it, but its spend does: again until it is heard."""
+
+    advertiser: EntityRef
+    confirm: m.Confirm
+    attempt: int = 0
+
+
+class _Settled(msgspec.Struct, frozen=True):
+    settle: _Settle
+    outcome: Any
+
+
+class BeaconCounter:
+    """Lives in its ad server's cell; `receive` answers whether a message was its own."""
+
+    def __init__(self, site: str, stats: RollingStats) -> None:
+        self._site = site
+        self._stats = stats
+
+    def track(self, ctx: Context, reply_to: ReplyTo, track: m.Track, secret: bytes) -> None:
+        """Judge a beacon and have it counted, once."""
+        verdict, beacon = judge(self._site, track, secret, ctx.wall_ms())
+        if beacon is None:
+            ctx.answer(reply_to, m.Tracked(verdict))
+            return
+        question: m.Confirm | m.RecordClick
+        if track.event == "imp":
+            question = m.Confirm(track.request_id, self._site, track.creative, beacon.amount_micros)
+            self._settle(ctx, _Settle(EntityRef("advertiser", track.advertiser), question))
+        else:
+            question = m.RecordClick(track.request_id, self._site, track.creative)
+        campaign = EntityRef("campaign", track.campaign)
+        ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
+
+    def receive(self, ctx: Context, message: Any) -> bool:
+        match message:
+            case _Confirmed():
+                self._confirmed(ctx, message)
+            case _Settle():
+                self._settle(ctx, message)
+            case _Settled(settle, outcome):
+                if not isinstance(outcome, m.Confirmed) and settle.attempt < SETTLE_ATTEMPTS_MAX:
+                    again = msgspec.structs.replace(settle, attempt=settle.attempt + 1)
+                    ctx.after(f"settle-{settle.confirm.request_id}", SETTLE_RETRY_MS * 2**settle.attempt, again)
+            case _:
+                return False
+        return True
+
+    def _settle(self, ctx: Context, settle: _Settle) -> None:
+        ctx.ask(settle.advertiser, settle.confirm, CONFIRM_TIMEOUT_MS, lambda outcome: _Settled(settle, outcome))
+
+    def _confirmed(self, ctx: Context, confirmed: _Confirmed) -> None:
+        outcome, beacon = confirmed.outcome, confirmed.beacon
+        if not isinstance(outcome, m.Confirmed):
+            ctx.answer_reject(confirmed.reply_to, "try again: the campaign did not answer")
+            return
+        if outcome.counted:
+            seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
+            self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
+        ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
