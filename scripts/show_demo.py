@@ -1,4 +1,4 @@
-"""Starts the demonstration cluster and shows it: the status, one page classified, one ad served and why, what to type next."""
+"""Starts the demonstration cluster and shows it: status, a page classified, an ad served and why, what to type next."""
 
 from __future__ import annotations
 
