@@ -146,6 +146,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
         ("#" * 5_000, "longer than"),
         ("\udcff", "not TOML"),
     ],
+    ids=["no-secret", "bare-word", "short-secret", "too-long", "not-utf8"],
 )
 def test_a_damaged_key_file_is_refused_and_not_quoted(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "node.key"
