@@ -13,7 +13,8 @@ FIRST_FAULT_MS = 7_000
 @dataclass(frozen=True, slots=True)
 class Disturbance:
     """One thing done to the world at a time. `verb`: crash, wipe (a crash that loses the replica), pause, drain, cut,
-    cut_one_way, step_clock, move. `hosts` are whom it is done to (of a cut: one side), `for_ms` how long it lasts."""
+    cut_one_way, step_clock, move (the shard of an entity that is in use, to that host). `hosts` are whom it is done to
+    (of a cut: one side), `for_ms` how long it lasts."""
 
     at_ms: int
     verb: str
@@ -90,7 +91,7 @@ def draw(rng: random.Random, hosts: tuple[str, ...], seconds: int) -> Knobs:
         disk_ms=rng.randrange(1, 50),
         disk_failure_ratio=some(0.2, 0.2),
         classify_ms=rng.randrange(5, 500),
-        serves_per_s=1.0 + rng.random() * 4.0,
+        serves_per_s=1.0 + rng.random() * 5.0,
         api_only_node=len(hosts) >= 4 and rng.random() < 0.3,
         disturbances=_disturbances(rng, hosts, seconds),
     )
@@ -113,8 +114,7 @@ def _disturbances(rng: random.Random, hosts: tuple[str, ...], seconds: int) -> t
         ("drain", 0.3, 5_000),
         ("crash", 0.3, 10_000),
         ("step_clock", 0.2, 2_000),
-        ("move", 0.4, 1),
-        ("move", 0.4, 1),
+        *(("move", 0.4, 1),) * 6,
     ):
         if rng.random() < chance:
             found.append(Disturbance(when(), verb, (rng.choice(hosts),), rng.randrange(1, longest_ms + 1)))

@@ -70,7 +70,7 @@ class Host:
             self.disk.wipe()
 
         def up() -> None:
-            self.held_down -= 1
+            self.held_down = max(0, self.held_down - 1)  # the heal may have let go of it before
             self.start()
 
         self.scheduler.after(ms * MS, up)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from node.core.clock import MS, US
 from node.sim.faults import Knobs
 from node.sim.scheduler import Scheduler
-from node.sim.trace import Trace
+from node.sim.trace import ROUTINE, Trace
 from node.wire.codec import CODEC, loads
 from node.wire.envelope import Envelope, decode, encode
 from node.wire.port import PeerAddress, SendOutcome
@@ -128,7 +128,7 @@ class Network:
         if target is None:
             self._lose("nobody", link, wire_type)
             return
-        self._trace.add(f"{link[0]}>{link[1]} {wire_type.name}")
+        self._trace.add(f"{link[0]}>{link[1]} {wire_type.name}", routine=wire_type.name in ROUTINE)
         if left_ns:
             envelope = Envelope(
                 envelope.kind,
@@ -143,7 +143,7 @@ class Network:
 
     def _lose(self, why: str, link: tuple[str, str], wire_type: WireType) -> None:
         self.counters[why] += 1
-        self._trace.add(f"{link[0]}>{link[1]} {wire_type.name} {why}")
+        self._trace.add(f"{link[0]}>{link[1]} {wire_type.name} {why}", routine=wire_type.name in ROUTINE)
 
     def _through_codec(self, source: Process, target: str, envelope: Envelope) -> Envelope:
         self._until_encoded -= 1

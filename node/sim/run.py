@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from node.sim.world import World
 
 CONVERGE_MS_MAX = 30_000
 LOOK_EVERY_MS = 500
+VALIDATE_EVERY_MS = 2_000
 PROBE_TIMEOUT_MS = 3_000
 TAIL_LINES = 40
 
@@ -64,7 +66,12 @@ class _Run:
 
     def result(self) -> Result:
         world = self._world
-        violation = self._violation()
+        try:
+            violation = self._violation()
+        except Exception:
+            # A machine that raises would end its process: a fault of ours, to be seen again by its seed like any other.
+            last = " / ".join(line.strip() for line in traceback.format_exc().splitlines()[-6:])
+            violation = Violation("raised", world.scheduler.now_ns, last)
         if violation is not None:
             world.trace.add(f"!! {violation}")
         counters = Counter(world.network.counters)
@@ -92,11 +99,14 @@ class _Run:
         workload = Workload(world)
         world.begin(world.scheduler.derive("world"))
         workload.begin()
-        world.run(self._seconds * 1_000)
-        if world.violation is None:
-            workload.stop()
-            world.heal()
-            self._converge()
+        for at_ms in range(VALIDATE_EVERY_MS, self._seconds * 1_000 + VALIDATE_EVERY_MS, VALIDATE_EVERY_MS):
+            world.run(min(at_ms, self._seconds * 1_000))
+            world.violation = world.violation or settle.validate(world)
+            if world.violation is not None:
+                return world.violation
+        workload.stop()
+        world.heal()
+        self._converge()
         if world.violation is None:
             self._probe()
         if world.violation is None:
@@ -109,6 +119,7 @@ class _Run:
         why = ""
         for at_ms in range(healed_ms + LOOK_EVERY_MS, healed_ms + CONVERGE_MS_MAX + 1, LOOK_EVERY_MS):
             world.run(at_ms)
+            world.violation = world.violation or settle.validate(world)
             if world.violation is not None:
                 return
             why = settle.why_not_converged(world)

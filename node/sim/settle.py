@@ -11,8 +11,9 @@ from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
 from node.ads.entities.site import Site, SiteState
 from node.ads.facts import Click, CreativeApproved, Impression, PageClassified
+from node.core.errors import InvariantError
 from node.core.hashing import SHARD_COUNT
-from node.core.ids import NodeId
+from node.core.ids import SINGLETON_SHARD, NodeId
 from node.engine.engine import Engine
 from node.sim.invariants import Owning, Replica, Violation, nothing_lost, one_owner, replicas_agree
 from node.sim.world import World
@@ -39,6 +40,9 @@ def why_not_converged(world: World) -> str:
     active = [engine.me for engine in running if engine.sharding.coordinator.status().active]
     if len(active) != 1:
         return f"{len(active)} nodes coordinate shards: {active}"
+    hosting = [engine.me for engine in running if SINGLETON_SHARD in engine.system.owned()]
+    if len(hosting) != 1:
+        return f"{len(hosting)} nodes host the singletons: {hosting}"
     digests = [engine.replication.machine.digests() for engine in running]
     if any(other != digests[0] for other in digests):
         return "replicas differ"
@@ -73,6 +77,24 @@ def _uncovered(running: Sequence[Engine]) -> Iterator[str]:
                 found = cell.actor.coverage(engine.world.clock.wall_ms())
                 if found is not None and found.missing:
                     yield f"{found.site} lacks pools: {found.missing}"
+
+
+# ---- what a node must never be like
+
+
+def validate(world: World) -> Violation | None:
+    """The machines' own invariants, and that no handler has raised (an entity would be started again, and nobody but
+    an operator would know)."""
+    for engine in engines(world):
+        try:
+            engine.sharding.region.validate()
+            engine.sharding.coordinator.validate()
+        except InvariantError as error:
+            return Violation(str(error).partition(" ")[0], world.scheduler.now_ns, f"{engine.me}: {error}")
+        raised = engine.system.stats().get("failures", 0)
+        if raised:
+            return Violation("R1", world.scheduler.now_ns, f"{engine.me}: handlers raised {raised} times")
+    return None
 
 
 # ---- snapshots

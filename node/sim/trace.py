@@ -1,4 +1,4 @@
-"""What happened in a run, one line each: the newest kept for a report, all of it in one hash."""
+"""What happened in a run, one line each: all of it in one hash, and the newest that say something kept for a report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from node.core.clock import MS
 from node.sim.scheduler import Scheduler
 
 KEPT = 400
+# What is sent all the time and tells a reader nothing; it counts for the hash all the same.
+ROUTINE = frozenset(
+    {
+        "gossip.heartbeat",
+        "gossip.heartbeat_ack",
+        "gossip.digest",
+        "replica.digests",
+        "replica.delta_ack",
+        "sharding.placement_version",
+    }
+)
 _FLUSH_LINES = 512
 
 
@@ -22,10 +33,11 @@ class Trace:
         self._hash = hashlib.blake2b(digest_size=8)
         self.count = 0
 
-    def add(self, line: str) -> None:
+    def add(self, line: str, *, routine: bool = False) -> None:
         now_ns = self._scheduler.now_ns
         self.count += 1
-        self._kept.append((now_ns, line))
+        if not routine:
+            self._kept.append((now_ns, line))
         pending = self._pending
         pending.append(f"{now_ns} {line}")
         if len(pending) >= _FLUSH_LINES:

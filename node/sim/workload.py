@@ -15,6 +15,7 @@ import msgspec
 from node.actors.actor import Failed, Failure
 from node.ads import messages as m
 from node.core.clock import MS
+from node.core.hashing import shard_of
 from node.core.ids import EntityRef, Ref
 from node.sim import history as h
 from node.sim.host import Host
@@ -24,6 +25,7 @@ from node.sim.world import REFUSED, World
 CATEGORIES = ("150", "151", "179", "181")
 SITES = 3
 CAMPAIGNS = 5
+ADVERTISERS = ("adv0", "adv1")
 PAGES_PER_SITE = 2
 SLOT = m.SlotSpec("top", 728, 90)
 TIMEOUT_MS = 5_000
@@ -41,6 +43,8 @@ class Workload:
         self._stopped = False
         self._numbers = 0
         self.sites = tuple(f"site{n}.example" for n in range(SITES))
+        campaigns = (f"camp{n}" for n in range(CAMPAIGNS))
+        world.shards_in_use = tuple(shard_of(entity) for entity in (*self.sites, *campaigns, *ADVERTISERS))
 
     def begin(self) -> None:
         for number, site in enumerate(self.sites):
@@ -48,8 +52,8 @@ class Workload:
             self._after(9_000 + 500 * number, self._publish, site)
             for page in range(PAGES_PER_SITE):
                 self._after(4_000 + 700 * page, self._classify, site, f"https://{site}/{page}")
-        for number in range(2):
-            self._after(1_000, self._create_advertiser, f"adv{number}")
+        for advertiser in ADVERTISERS:
+            self._after(1_000, self._create_advertiser, advertiser)
         for number in range(CAMPAIGNS):
             self._after(2_000 + 4_000 * number, self._create_campaign, number)
         self._after(5_000, self._visit)
@@ -118,7 +122,7 @@ class Workload:
         self._until_ok("create_advertiser", (advertiser,), EntityRef("advertiser", advertiser), message, _nothing)
 
     def _create_campaign(self, number: int) -> None:
-        campaign, advertiser = f"camp{number}", f"adv{number % 2}"
+        campaign, advertiser = f"camp{number}", ADVERTISERS[number % len(ADVERTISERS)]
         # Every other budget is worth a few impressions, so that it runs out.
         budget = 20_000 if number % 2 else 50_000_000
         categories = tuple(dict.fromkeys((CATEGORIES[number % len(CATEGORIES)], CATEGORIES[0])))

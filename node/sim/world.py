@@ -28,7 +28,7 @@ PATIENCE_MS = 1_000  # how much longer than its deadline a client waits before i
 
 
 class World:
-    """`violation` is the first thing that must not happen; the run stops there."""
+    """`violation` is the first thing that must not happen; the run stops there. `shards_in_use`: of entities."""
 
     def __init__(self, scheduler: Scheduler, knobs: Knobs, names: tuple[str, ...], plant: str = "") -> None:
         self.scheduler = scheduler
@@ -36,6 +36,7 @@ class World:
         self.trace = Trace(scheduler)
         self.history = h.History()
         self.violation: Violation | None = None
+        self.shards_in_use: tuple[int, ...] = (0,)
         self._instants = EveryInstant()
         memory = MemoryStore(HostClock(scheduler))
         kept: StateStore = PLANTS[plant](memory) if plant else memory
@@ -93,7 +94,7 @@ class World:
             case "step_clock":
                 self.hosts[hosts[0]].clock.step_wall_ms(rng.choice((-for_ms, for_ms)))
             case "move":
-                self._move(rng.randrange(256), hosts[0])
+                self._move(rng.choice(self.shards_in_use), hosts[0])
             case verb:
                 for name in hosts:
                     self._down(verb, self.hosts[name], for_ms)
