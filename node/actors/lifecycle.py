@@ -84,7 +84,7 @@ class Lifecycle:
             self._start(cell, None, 0)
         elif isinstance(answer, Record):
             try:
-                state = self._kernel.ports.codec.decode(answer.body)
+                state = self._kernel.ports.codec.decode_record(answer.body)
             except RemoteProtocolError as error:
                 self.failed(cell, error, None)
                 return

@@ -151,10 +151,10 @@ def stage(
     if reply is not None:
         kernel.check(reply)
     codec = kernel.ports.codec
-    body = codec.encode(state)
+    body = codec.encode_record(state)
     if len(body) > limits.record_bytes_max:
         raise OperatingError("E-RECORD-TOO-LARGE", f"{cell.ref} has a state of {len(body)} bytes")
-    encoded = tuple(Fact(kernel.registry.of(fact).name, codec.encode(fact)) for fact in facts)
+    encoded = tuple(Fact(kernel.registry.of(fact).name, codec.encode_record(fact)) for fact in facts)
     return Staged(body, encoded, mail, reply, then, trace)
 
 

@@ -86,9 +86,12 @@ class DomainRequests:
         return views.site(info), call
 
     async def pages(self, request: p.GetPages, call: p.Meta) -> tuple[p.PageList, p.Meta]:
-        pages = await ask(self._engine, EntityRef("site", site_id(request.site)), m.GetPages())
+        # Read from the store, which a listing of thousands of pages may be; a message between nodes may not.
+        state = await self._server.states.one("site", site_id(request.site), SiteState)
+        if state is None:
+            raise not_found("site", request.site, await self._server.states.ids("site"))
         now_ms = self._engine.world.clock.wall_ms()
-        return p.PageList(items=tuple(views.page(entry, now_ms) for entry in pages.entries)), call
+        return p.PageList(items=tuple(views.page(entry, now_ms) for entry in state.pages.values())), call
 
     async def classify(self, request: p.ClassifyText, call: p.Meta) -> tuple[p.ClassificationShow, p.Meta]:
         text = fold_page_text(extract(request.text).text if looks_like_html(request.text) else request.text)

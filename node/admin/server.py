@@ -19,7 +19,8 @@ from node.admin.outcomes import bad_input
 from node.admin.states import States
 from node.ads.classifier import Classifier
 from node.core.clock import rfc3339
-from node.core.errors import BadInput, OperatingError, RemoteProtocolError
+from node.core.errors import BadInput, LocalProtocolError, OperatingError, RemoteProtocolError
+from node.core.limits import admin_request_bytes_max
 from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
 from node.wire.codec import CODEC, dumps, loads
@@ -124,7 +125,14 @@ class AdminServer:
 
     def _document(self, number: int, meta: p.Meta, answer: msgspec.Struct) -> bytes:
         _, _, meta_body = CODEC.body_of(meta)
-        return dumps([number, meta_body, *CODEC.body_of(answer)])
+        try:
+            document = dumps([number, meta_body, *CODEC.body_of(answer)])
+        except LocalProtocolError:
+            document = b""  # more items than a message may hold
+        if 0 < len(document) <= admin_request_bytes_max:
+            return document
+        refused = p.AdminError(code="E-TOO-LARGE", exit=15, message="the answer is larger than one message may be")
+        return dumps([number, meta_body, *CODEC.body_of(refused)])
 
 
 async def _no_request(request: msgspec.Struct, _meta: p.Meta) -> tuple[msgspec.Struct, p.Meta]:

@@ -10,7 +10,7 @@ from node.actors.runtime import outcome_of
 from node.admin.outcomes import FAILED
 from node.admin.protocol import AdminRefusal
 from node.engine.engine import Engine
-from node.store.port import ListStates, StatePage
+from node.store.port import Absent, ListStates, ReadState, Record, StatePage
 from node.wire.codec import CODEC
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -31,10 +31,20 @@ class States:
         """All states of a kind, in order of their ids."""
         found: list[S] = []
         for record in await self._records(kind, bodies=True):
-            state = CODEC.decode(record.body)
+            state = CODEC.decode_record(record.body)
             if isinstance(state, shape):
                 found.append(state)
         return found
+
+    async def one(self, kind: str, name: str, shape: type[S]) -> S | None:
+        """The state of that name, None when there is none."""
+        answer = await outcome_of(lambda done: self._engine.world.submit(ReadState(kind, name), done))
+        if isinstance(answer, Absent):
+            return None
+        if not isinstance(answer, Record):
+            raise AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
+        state = CODEC.decode_record(answer.body)
+        return state if isinstance(state, shape) else None
 
     async def _records(self, kind: str, *, bodies: bool) -> list[Any]:
         records: list[Any] = []

@@ -143,8 +143,7 @@ plans_kept_max = 64  # staged plans per node; older ones must be made again
 # --- ads: a site's record
 host_chars_max = 300  # a host name of 253 characters with a scheme and a port
 site_slots_max = 256  # named by anybody who reports a page; more would be somebody's mistake or malice
-site_page_items_max = 40_000  # of frame_items_max, beside approvals and queue: a site must fit one record
-site_page_bytes_max = 900_000  # of frame_data_bytes_max: all pages are listed in one message
+site_page_bytes_max = 3 << 20  # of record_bytes_max, beside approvals and queue: a site must fit one record
 approved_creatives_max = 2_000  # per site
 pending_slots_max = 16  # slots named with a creative that waits; they only say where it won
 refusals_told_apart_max = 1_000  # peers and reasons that a log line is kept apart for; the counters know all

@@ -122,12 +122,30 @@ class Codec:
             _refuse("invalid", f"{name}: {error}")
 
     def encode(self, message: object) -> bytes:
-        """A self-describing document `[name, version, body]`, for durable values."""
+        """A self-describing document `[name, version, body]`, for values that other nodes read."""
         return dumps(list(self.body_of(message)))
 
     def decode(self, data: bytes) -> msgspec.Struct:
         """The message in a document written by `encode`; raises RemoteProtocolError."""
-        document = loads(data)
+        return self._message_in(loads(data))
+
+    def encode_record(self, message: object) -> bytes:
+        """A document for our own store: it may be larger than any frame, and is not scanned, which for a large record
+        would take longer than writing it."""
+        try:
+            return cbor2.dumps(list(self.body_of(message)))
+        except (cbor2.CBOREncodeError, ValueError, TypeError, RecursionError) as error:
+            raise LocalProtocolError(f"not encodable: {error}") from error
+
+    def decode_record(self, data: bytes) -> msgspec.Struct:
+        """The message in a document written by `encode_record` and kept under a checksum; raises
+        RemoteProtocolError."""
+        try:
+            return self._message_in(cbor2.loads(data))
+        except (cbor2.CBORError, ValueError) as error:
+            raise RemoteProtocolError("malformed", type(error).__name__) from error
+
+    def _message_in(self, document: Any) -> msgspec.Struct:
         if not isinstance(document, list) or len(document) != 3:
             _refuse("malformed", "not [name, version, body]")
         return self.message_of(*document)

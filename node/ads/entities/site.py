@@ -120,8 +120,6 @@ class Site:
         match message:
             case m.GetSite():
                 ctx.reply(self._info(ctx, state))
-            case m.GetPages():
-                ctx.reply(m.Pages(tuple(state.pages.values())))
             case m.ClassifyPage():
                 self._classify(ctx, message)
             case _Classified():
@@ -375,26 +373,15 @@ def _merge_slots(known: tuple[m.SlotSpec, ...], reported: tuple[m.SlotSpec, ...]
 
 
 def keep_newest(pages: dict[str, m.PageEntry]) -> dict[str, m.PageEntry]:
-    """The pages, the oldest dropped first, that fit into one record and one message."""
-    items = sum(map(_items, pages.values()))
+    """The pages, the oldest dropped first, that fit into one record."""
     size = sum(map(_bytes, pages.values()))
     kept = dict(pages)
     for url, page in pages.items():
-        if (
-            len(kept) <= limits.site_pages_max
-            and items <= limits.site_page_items_max
-            and size <= limits.site_page_bytes_max
-        ):
+        if len(kept) <= limits.site_pages_max and size <= limits.site_page_bytes_max:
             break
         del kept[url]
-        items -= _items(page)
         size -= _bytes(page)
     return kept
-
-
-def _items(page: m.PageEntry) -> int:
-    """Of its encoded form: the key, the map with its fields, the lists and what they hold."""
-    return 16 + 3 * len(page.categories) + len(page.slots)
 
 
 def _bytes(page: m.PageEntry) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from node.ads.messages.shared import PageEntry, SlotSpec
+from node.ads.messages.shared import SlotSpec
 from node.wire.registry import wire_type
 
 # ---- publisher
@@ -64,16 +64,6 @@ class SiteInfo(msgspec.Struct, frozen=True):
     approved: tuple[str, ...]
     pending: tuple[str, ...]
     changed: bool = True
-
-
-@wire_type("ads.get_pages")
-class GetPages(msgspec.Struct, frozen=True):
-    pass
-
-
-@wire_type("ads.pages")
-class Pages(msgspec.Struct, frozen=True):
-    entries: tuple[PageEntry, ...]
 
 
 @wire_type("ads.classify_page")

@@ -219,17 +219,17 @@ def test_a_site_takes_only_so_many_slots_from_strangers() -> None:
     assert world.winner() is not None
 
 
-def test_the_pages_of_a_site_fit_its_record_and_one_message() -> None:
-    """The worst that can be sent: the longest urls, or the most categories and slots on each."""
+def test_the_pages_of_a_site_fit_its_record() -> None:
+    """The worst that can be stored: the longest urls, or the most categories and slots on each."""
     slots = tuple(f"slot-{n}" for n in range(64))
     for suffix, entry_slots in (("x" * 1_900, ("top",)), ("", slots)):
         pages: dict[str, m.PageEntry] = {}
-        for n in range(3_000):
+        for n in range(8_000):
             url = f"{PAGE}/{n}{suffix}"
             pages[url] = m.PageEntry(url, tuple((str(c), 0.123456789) for c in range(100, 105)), entry_slots, n)
         kept = keep_newest(pages)
         assert list(kept) == list(pages)[-len(kept) :], "the oldest go first"
-        assert 200 < len(kept) < 3_000
+        assert 700 < len(kept) < 8_000
         approved = {f"creative-{n:050}": 1_700_000_000_000 for n in range(limits.approved_creatives_max)}
         pending = {
             f"pending-{n:050}": m.PendingCreative(
@@ -239,8 +239,9 @@ def test_the_pages_of_a_site_fit_its_record_and_one_message() -> None:
         }
         specs = tuple(m.SlotSpec(f"slot-{n}", 300, 250) for n in range(limits.site_slots_max))
         state = SiteState(SITE, SITE, "acme", specs, 0, bytes(32), kept, approved, pending)
-        assert len(CODEC.encode(state)) < limits.record_bytes_max
-        assert len(CODEC.encode(m.Pages(tuple(kept.values())))) < limits.frame_data_bytes_max
+        record = CODEC.encode_record(state)
+        assert len(record) < limits.record_bytes_max
+        assert CODEC.decode_record(record) == state
 
 
 def test_a_failed_classification_leaves_the_page_as_it_was() -> None:
