@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from node.admin import protocol as p
 from node.admin import views
+from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
 from node.ads.keys import entity_id, split_serve_key
 from node.ads.money import format_money
@@ -257,11 +259,19 @@ class ClusterRequests:
         return p.Done(changed=done.changed), call
 
     async def freeze(self, request: p.FreezePlacement, call: p.Meta) -> tuple[p.Done, p.Meta]:
-        changed = False
-        for name in sorted({*topology.peers(self._engine.view), self._engine.me.name}):
-            done = await ask(self._engine, ServiceRef(name, "/node"), Freeze(request.reason))
-            changed |= done.changed
-        return p.Done(changed=changed), call
+        names = sorted({*topology.peers(self._engine.view), self._engine.me.name})
+        outcomes = await asyncio.gather(*(self._freeze(name, request.reason) for name in names))
+        silent = [name for name, outcome in zip(names, outcomes, strict=True) if outcome is None]
+        text = f"did not answer: {', '.join(silent)}" if silent else ""
+        return p.Done(changed=any(outcomes), message=text), call
+
+    async def _freeze(self, name: str, reason: str) -> bool | None:
+        """Whether the node froze only now; None when it did not answer: that must not keep others from stopping."""
+        try:
+            done = await ask(self._engine, ServiceRef(name, "/node"), Freeze(reason), NODE_DEADLINE_MS)
+        except p.AdminRefusal:
+            return None
+        return bool(done.changed)
 
 
 def _counters(counts: dict[str, int]) -> tuple[p.Counter, ...]:

@@ -63,13 +63,16 @@ async def classify_page(gate: ClusterGate, body: bytes) -> Response:
     except BadInput as error:
         raise bodies.as_problem(error) from None
     message = m.ClassifyPage(url, text, request.section[:200], slots)
+    host = host_of_url(url)
+    ack: m.ClassifyAck
     try:
-        await gate.ask(EntityRef("site", gate.known_site(pub, host_of_url(url))), message)
+        ack = await gate.ask(EntityRef("site", gate.known_site(pub, host)), message)
     except ProblemError as problem:
         if problem.status != 404:
             raise
-        site = await gate.site_of(pub, host_of_url(url))
-        await gate.ask(EntityRef("site", site), message)
+        ack = await gate.ask(EntityRef("site", await gate.site_of(pub, host)), message)
+    if ack.reason == "host_refused":
+        raise ProblemError(403, "Forbidden", f"{host!r} is not the site's verified host", about="url")
     return ACCEPTED
 
 

@@ -12,7 +12,8 @@ from node.actors.actor import Context
 from node.ads import messages as m
 from node.core.clock import MS
 
-SETTLE_MS = 3_000
+# Longer than a failed node's shards need to run again elsewhere, when their campaigns register.
+SETTLE_MS = 15_000
 
 
 class CampaignDirectory:

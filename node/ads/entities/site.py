@@ -15,6 +15,7 @@ from node.ads import messages as m
 from node.ads.classifier import Classification, Classifier
 from node.ads.entities.coverage import site_coverage
 from node.ads.facts import CreativeApproved, PageClassified
+from node.ads.hosts import host_of_url, same_host
 from node.ads.serveindex import ServeIndex
 from node.core import limits
 from node.core.hashing import spread_ms
@@ -121,7 +122,7 @@ class Site:
             case m.GetSite():
                 ctx.reply(self._info(ctx, state))
             case m.ClassifyPage():
-                self._classify(ctx, message)
+                self._classify(ctx, state, message)
             case _Classified():
                 self._classified(ctx, state, message)
             case m.AuctioneerStarted():
@@ -204,7 +205,10 @@ class Site:
 
     # ---- classification
 
-    def _classify(self, ctx: Context, message: m.ClassifyPage) -> None:
+    def _classify(self, ctx: Context, state: SiteState, message: m.ClassifyPage) -> None:
+        if not same_host(host_of_url(message.url), state.host):
+            ctx.reply(m.ClassifyAck(False, "host_refused"))
+            return
         if message.url in self._in_flight:
             ctx.reply(m.ClassifyAck(False, "in_flight"))
             return

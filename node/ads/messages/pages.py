@@ -86,7 +86,7 @@ class ActivateSlots(msgspec.Struct, frozen=True):
 
 @wire_type("ads.classify_ack")
 class ClassifyAck(msgspec.Struct, frozen=True):
-    """`reason`: accepted, in_flight or unchanged."""
+    """`reason`: accepted, in_flight or host_refused."""
 
     accepted: bool
     reason: str

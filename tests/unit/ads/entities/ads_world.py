@@ -25,6 +25,7 @@ from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import SINGLETON_ID, SINGLETON_SHARD, EntityRef, NodeId, SingletonRef
 from node.engine.entities import SINGLETONS, TOPICS, entity_types
+from node.singleton.campaign_directory import SETTLE_MS
 from node.store.memory import MemoryStore
 from node.store.port import (
     AcquireLease,
@@ -305,7 +306,7 @@ class World:
 def serving_world(**campaign: Any) -> World:
     """A site with a travel page, one approved campaign that serves it."""
     world = World()
-    world.advance(5_000)
+    world.advance(SETTLE_MS + 2_000)
     assert world.site().changed
     world.advertiser()
     world.campaign("camp", **campaign)

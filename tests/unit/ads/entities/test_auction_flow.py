@@ -17,6 +17,7 @@ from node.core import limits
 from node.core.hashing import stripe_of
 from node.core.ids import EntityRef
 from node.flows.messages import GetCoverage, ReplayReport, ReplaySite
+from node.singleton.campaign_directory import SETTLE_MS
 from node.wire.codec import CODEC
 
 BIDDER = f"{TRAVEL}|{stripe_of(SITE)}"
@@ -38,7 +39,7 @@ def test_a_bidder_is_incomplete_until_it_has_all_quotes() -> None:
     world.unsilence(bidder)
     answer = world.ask("category-bidder", BIDDER, ASK)
     assert (answer.complete, answer.offers) == (False, ())
-    world.advance(5_000)
+    world.advance(SETTLE_MS + 2_000)
     answer = world.ask("category-bidder", BIDDER, ASK)
     assert (answer.complete, answer.missing) == (False, ("camp",))
     world.unsilence(ref)
@@ -83,14 +84,14 @@ def test_absence_is_known_also_after_the_auctioneer_has_restarted() -> None:
     ghost = msgspec.structs.replace(view.candidates[0], creative_id="ghost", campaign_id="ghost")
     world.index.views[f"{SITE}|top"] = msgspec.structs.replace(view, candidates=(*view.candidates, ghost))
     world.restart()
-    world.advance(8_000)
+    world.advance(SETTLE_MS + 5_000)
     assert world.index.creatives() == {"camp-1"}
 
 
 def test_a_campaign_that_loses_one_category_keeps_its_place_on_pages_of_another() -> None:
     """It is crowded out where bids are five times higher; the other page's pool is none of that auction's business."""
     world = World()
-    world.advance(5_000)
+    world.advance(SETTLE_MS + 2_000)
     world.site()
     world.advertiser()
     world.campaign("both", TRAVEL, AUTO, cpm=1_000_000)
@@ -135,7 +136,7 @@ def test_a_resend_causes_no_auction() -> None:
         tuple(site._state.pages.values()), site._state.slots, site._state.floor_micros, "resend", False, True
     )
     assert world.ask("auctioneer", SITE, restore) == m.Restored(0, 1)
-    world.advance(5_000)
+    world.advance(SETTLE_MS + 2_000)
     assert rounds(world) == count
     world.advance(RESEND_PERIOD_MS)
     assert rounds(world) - count <= 1, "the periodic auction and nothing else"
@@ -155,7 +156,7 @@ def test_pages_behind_a_late_bidder_are_not_forgotten() -> None:
     """More pages than one round takes, all late, then the bidder is back: every page is auctioned, without a timer's
     help from elsewhere."""
     world = World()
-    world.advance(5_000)
+    world.advance(SETTLE_MS + 2_000)
     world.site()
     world.advertiser()
     world.campaign("camp")
@@ -302,7 +303,7 @@ def test_campaigns_register_again_when_the_directory_restarts() -> None:
     world.restart_directory()
     directory: Any = world.ask("campaign-directory", "@", m.GetCampaignsFor(TRAVEL))
     assert (directory.campaigns, directory.settled) == (("camp",), False)
-    world.advance(4_000)
+    world.advance(SETTLE_MS + 1_000)
     assert world.ask("campaign-directory", "@", m.GetCampaignsFor(TRAVEL)).settled
 
 
@@ -317,17 +318,17 @@ def test_quotes_of_a_silent_campaign_age_out_and_are_called_missing() -> None:
 
 def test_coverage_says_why_a_slot_is_empty() -> None:
     world = World()
-    world.advance(5_000)
+    world.advance(SETTLE_MS + 2_000)
     world.site(floor=1_000_000)
     world.advertiser()
     world.classify()
     world.advance(PERIOD_MS)
     assert dict(world.ask("site", SITE, GetCoverage()).missing) == {"top": "no_demand", "side": "no_demand"}
     world.campaign("cheap", cpm=999_999)
-    world.advance(5_000)
+    world.advance(SETTLE_MS + 2_000)
     assert dict(world.ask("site", SITE, GetCoverage()).missing)["top"] == "below_floor"
     world.campaign("camp", cpm=1_000_000)
-    world.advance(5_000)
+    world.advance(SETTLE_MS + 2_000)
     assert dict(world.ask("site", SITE, GetCoverage()).missing)["top"] == "not_approved"
 
 
