@@ -1,0 +1,196 @@
+"""A cluster of real processes as its operator meets it: by the installed command and by HTTP, nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+CTL = str(Path(sys.executable).with_name("promovolvectl"))
+COMMAND_S = 150
+POLL_S = 0.1
+T = TypeVar("T")
+
+
+class CommandError(AssertionError):
+    """A command ended with another status than was expected."""
+
+
+def eventually(look: Callable[[], T], holds: Callable[[T], bool], within_s: float, what: str) -> T:
+    """What `look` finds as soon as `holds` says so; fails with the last finding when the time is over."""
+    until = time.monotonic() + within_s
+    while True:
+        found = look()
+        if holds(found):
+            return found
+        if time.monotonic() >= until:
+            raise AssertionError(f"{what} did not come to hold in {within_s:g} s; last found: {found!r}")
+        time.sleep(POLL_S)
+
+
+class Cluster:
+    """One cluster in one folder, with a configuration of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self._env = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("PROMOVOLVE")},
+            "PROMOVOLVECTL_CONFIG": str(folder / "config.toml"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "NO_COLOR": "1",
+        }
+        self.http = ""
+
+    # ---- commands
+
+    def run(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        """One command; raises CommandError when it ends with another status."""
+        done = subprocess.run(
+            [CTL, *words], env=self._env, text=True, capture_output=True, timeout=COMMAND_S, check=False
+        )
+        if done.returncode != status:
+            raise CommandError(
+                f"{' '.join(words)}: status {done.returncode} instead of {status}\n{done.stdout[-2000:]}\n{done.stderr}"
+            )
+        return done
+
+    def ask(self, *words: str, status: int = 0) -> Any:
+        """The document that a command answers with."""
+        return json.loads(self.run(*words, "-o", "json", status=status).stdout)
+
+    def refused(self, *words: str, status: int) -> Any:
+        """The error document of a command that must fail so."""
+        return json.loads(self.run(*words, "-o", "json", status=status).stderr.strip().splitlines()[-1])
+
+    def up(self, *words: str) -> Any:
+        found = self.ask("up", "--data", str(self.data), *words)
+        self.http = found["http"]
+        return found
+
+    def down(self) -> Any:
+        return self.ask("down", "--data", str(self.data))
+
+    def status(self) -> Any:
+        """The status, also while some nodes do not answer."""
+        done = subprocess.run(
+            [CTL, "cluster", "status", "-o", "json"], env=self._env, text=True, capture_output=True, timeout=COMMAND_S
+        )
+        return json.loads(done.stdout) if done.stdout else None
+
+    def whole(self, within: str = "60s") -> None:
+        """Waits until all nodes are there and agree, and every page's slots are filled."""
+        conditions = ("converged", "nodes=4", "shards=allocated", "replicas=agree", "coverage=1.0")
+        self.run("cluster", "wait", "-t", within, *(word for c in conditions for word in ("--for", c)))
+
+    # ---- processes
+
+    def pids(self) -> dict[str, int]:
+        """The pid of each node that answers."""
+        return {row["name"]: row["pid"] for row in self.ask("node", "list")["items"] if row["pid"]}
+
+    def kill(self, *names: str) -> None:
+        """`kill -9`, all at once, and waits until the kernel has ended them."""
+        pids = [pid for name, pid in self.pids().items() if name in names]
+        assert len(pids) == len(names)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: [pid for pid in pids if runs(pid)], lambda left: not left, 10, "the end of killed nodes")
+
+    def last_resort(self) -> None:
+        """After the tests: nothing that they started may stay, also when `down` failed."""
+        for file in (self.data / "run").glob("*.pid"):
+            pid, started, _ = file.read_text().split()
+            if runs(int(pid)) and start_time(int(pid)) == started:
+                os.kill(int(pid), signal.SIGKILL)
+
+    # ---- the domain
+
+    def post(self, path: str, document: Any) -> tuple[int, Any]:
+        """Status and document of one POST; error statuses are answers, too."""
+        body = json.dumps(document).encode()
+        request = urllib.request.Request(self.http + path, body, {"Content-Type": "application/json"}, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read() or b"null")
+
+    def serve(self, site: str, url: str, slots: list[dict[str, Any]]) -> dict[str, Any]:
+        """Winner (or None) of each slot."""
+        status, answer = self.post("/v1/serve/batch", {"pub": site, "url": url, "imp": slots})
+        assert status == 200, answer
+        return {seat["id"]: seat.get("winner") for seat in answer["seatbid"]}
+
+    def sites(self) -> list[Any]:
+        found: list[Any] = self.ask("site", "list")["items"]
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """What must never be lost: approvals, classifications, budgets, spend, counts."""
+        campaigns = self.ask("campaign", "list")["items"]
+        spent = ("campaign", "status", "max_cpm", "daily_budget", "spent_today", "impressions_count", "clicks_count")
+        return {
+            "approved": {s["site"]: sorted(s["approved"]) for s in (self._site(x["site"]) for x in self.sites())},
+            "pages": {
+                site["site"]: sorted(
+                    (p["url"], p["classified_at"], [c["id"] for c in p["categories"]]) for p in self.pages(site["site"])
+                )
+                for site in self.sites()
+            },
+            "campaigns": [{key: row[key] for key in spent} for row in campaigns],
+            "advertisers": [
+                (row["advertiser"], row["daily_budget"], row["spent_today"])
+                for row in self.ask("advertiser", "list")["items"]
+            ],
+        }
+
+    def settled_state(self) -> dict[str, Any]:
+        """The state once what was on its way has arrived: the same twice in a row."""
+        seen: list[dict[str, Any]] = [self.state()]
+
+        def look() -> bool:
+            seen.append(self.state())
+            return seen[-1] == seen[-2]
+
+        eventually(look, bool, 30, "a state that stays")
+        return seen[-1]
+
+    def pages(self, site: str) -> list[Any]:
+        found: list[Any] = self.ask("page", "list", site)["items"]
+        return found
+
+    def _site(self, site: str) -> Any:
+        return self.ask("site", "show", site)
+
+    def shards(self) -> dict[int, Any]:
+        return {row["shard"]: row for row in self.ask("shard", "list")["items"]}
+
+    def owner_of(self, site: str) -> str:
+        owner: str = self.ask("shard", "where", "site", site)["node"]
+        return owner
+
+    def logs(self) -> Iterator[str]:
+        """The end of each node's log, for who looks at a failure."""
+        for file in sorted((self.data / "logs").glob("*.log")):
+            yield f"---- {file.name}\n" + "\n".join(file.read_text(errors="replace").splitlines()[-15:])
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and not only waits to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def start_time(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

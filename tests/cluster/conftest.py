@@ -1,0 +1,45 @@
+"""One demonstration cluster for all tests here: four processes, whole again before each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_world import Cluster
+
+
+@pytest.fixture(scope="session")
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.up("--demo")
+        yield cluster
+        cluster.down()
+    finally:
+        cluster.last_resort()
+
+
+@pytest.fixture
+def cluster(_shared: Cluster) -> Cluster:
+    """All nodes up, replicas equal, all slots filled."""
+    _shared.up("--demo")
+    _shared.whole()
+    return _shared
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A failure here is read with what the nodes said."""
+    report = yield
+    found = getattr(item, "funcargs", {}).get("cluster")
+    if report.failed and isinstance(found, Cluster):
+        report.sections.append(("nodes' logs", "\n".join(found.logs())))
+    return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder starts processes, also what forgets to say so."""
+    for item in items:
+        if Path(item.fspath).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.cluster)
