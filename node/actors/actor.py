@@ -91,6 +91,14 @@ class Context(Protocol):
         """Answer the ask being handled, at once. Of a tell: nothing happens."""
         ...
 
+    def reply_durable(self, message: msgspec.Struct) -> None:
+        """Answer the ask being handled once all that was persisted before is durable; at once when it is.
+
+        For answers that say that something holds already: memory may be ahead of the store, and what it says may yet
+        be refused there (I2). If the write fails, the answer is the one that `persist` gives then.
+        """
+        ...
+
     def reject(self, reason: str) -> None:
         """Answer the ask being handled with Failed(REJECTED, reason)."""
         ...

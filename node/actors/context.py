@@ -130,6 +130,13 @@ class CellContext:
         if self.mail is not None:
             self._kernel.answer(self.mail, message)
 
+    def reply_durable(self, message: msgspec.Struct) -> None:
+        if self._here().writer is None and not self.staged:
+            self.reply(message)
+            return
+        self._kernel.check(message)
+        self.staged.append(Staged(None, (), self.mail, message, None, self.trace))
+
     def reject(self, reason: str) -> None:
         self._here()
         if self.mail is not None:

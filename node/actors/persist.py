@@ -22,9 +22,9 @@ from node.store.port import Answer, Conflict, Fact, Fenced, StoreFailed, WriteSt
 
 @dataclass(slots=True)
 class Staged:
-    """One call of persist: the encoded state and facts, and what waits for them."""
+    """One call of persist: the encoded state and facts, and what waits for them. Without a body it only waits."""
 
-    body: bytes
+    body: bytes | None
     facts: tuple[Fact, ...]
     mail: Mail | None
     reply: msgspec.Struct | None
@@ -61,17 +61,20 @@ class Persistence:
         self._on_settled = on_settled
 
     def commit(self, cell: Cell, staged: Sequence[Staged]) -> None:
-        """The handler returned: its persists go into the next write."""
+        """The handler returned: its persists go into the next write, and what only waits goes with the newest."""
         kernel = self._kernel
+        bodies = sum(item.body is not None for item in staged)
         batch = Batch()
         if cell.writer is not None:
-            kernel.count("persists_folded", len(staged))
-            batch = cell.writer.next or batch
+            batch = cell.writer.next or (batch if bodies else cell.writer.under_way)
+        if cell.writer is not None and bodies:
+            kernel.count("persists_folded", bodies)
             cell.writer.next = batch
         for item in staged:
             if item.reply is not None and (item.mail is None or not kernel.promise(item.mail)):
                 item.reply = None
-            batch.body = item.body
+            if item.body is not None:
+                batch.body = item.body
             batch.facts.extend(item.facts)
             batch.waiting.append(item)
         if cell.writer is None:

@@ -100,7 +100,7 @@ class Operation:
 
     def _begin(self, ctx: Context, message: StartOperation) -> None:
         if self._state is not None:
-            ctx.reply(self._state.status)
+            ctx.reply_durable(self._state.status)
             return
         target = message.node if message.verb == "drain" else f"{message.shard}"
         status = OperationStatus(self._id, message.verb, target, "running", (), ctx.wall_ms(), 0, {})

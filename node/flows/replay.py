@@ -99,7 +99,7 @@ class Replay:
 
     def _begin(self, ctx: Context, message: StartReplay) -> None:
         if self._state is not None:
-            ctx.reply(self._state.status)
+            ctx.reply_durable(self._state.status)
             return
         now_ms = ctx.wall_ms()
         status = ReplayStatus(self._id, "running", message.scope, 0, 0, 0, 0, 0.0, 0.0, now_ms, 0)

@@ -74,13 +74,13 @@ class Advertiser:
             message.daily_budget_micros,
             message.timezone,
         ):
-            ctx.reply(msgspec.structs.replace(self._info(ctx, known), changed=False))
+            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, known), changed=False))
         else:
             ctx.reject(f"conflict: advertiser {self._advertiser!r} exists with other values")
 
     def _attach(self, ctx: Context, state: AdvertiserState, campaign: str) -> None:
         if campaign in state.campaigns:
-            ctx.reply(m.Accepted(changed=False))
+            ctx.reply_durable(m.Accepted(changed=False))
             return
         self._state = msgspec.structs.replace(state, campaigns=(*state.campaigns, campaign))
         ctx.persist(self._state, reply=m.Accepted())

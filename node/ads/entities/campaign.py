@@ -123,7 +123,7 @@ class Campaign:
                 message.categories,
             ) and known.budget.daily_budget_micros == message.daily_budget_micros
             if same:
-                ctx.reply(msgspec.structs.replace(self._info(ctx, known), changed=False))
+                ctx.reply_durable(msgspec.structs.replace(self._info(ctx, known), changed=False))
             else:
                 ctx.reject(f"conflict: campaign {self._campaign!r} exists with other values")
             return
@@ -141,7 +141,7 @@ class Campaign:
     def _add_creative(self, ctx: Context, state: CampaignState, spec: m.CreativeSpec) -> None:
         known = next((c for c in state.creatives if c.creative == spec.creative), None)
         if known == spec:
-            ctx.reply(m.Accepted(changed=False))
+            ctx.reply_durable(m.Accepted(changed=False))
         elif known is not None:
             ctx.reject(f"conflict: creative {spec.creative!r} exists with other values")
         else:
@@ -168,7 +168,7 @@ class Campaign:
 
     def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
         if message.request_id in self._clicked:
-            ctx.reply(m.Confirmed(False))
+            ctx.reply_durable(m.Confirmed(False))
             return
         self._clicked.add(message.request_id, ctx.wall_ms())
         self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=self._clicked.minutes())

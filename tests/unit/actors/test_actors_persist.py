@@ -51,6 +51,42 @@ def test_persists_made_meanwhile_are_folded_and_replies_wait_for_their_write() -
     assert [write.revision for write in writes(node)] == [0, 1]
 
 
+class Repeated(Owner):
+    """Asked for what it holds already, it says so when that is durable."""
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        if isinstance(message, Get):
+            ctx.reply_durable(Got(len(self.state.values)))
+        else:
+            super().receive(ctx, message)
+
+
+@pytest.mark.parametrize(("puts", "fenced"), [(1, False), (2, False), (1, True), (2, True)])
+def test_an_answer_about_what_holds_waits_for_the_write_that_makes_it_so(puts: int, fenced: bool) -> None:
+    node = Node(kind(lambda _: Repeated(), durable=Kept))
+    node.own(A)
+    at_once = node.ask(A, Get())
+    node.run()
+    assert at_once == [Got(0)], "nothing is under way"
+    node.hold_store = True
+    for value in range(puts):
+        node.ask(A, Put(value))
+    again = [node.ask(A, Get()) for _ in range(2)]
+    node.run()
+    assert again == [[], []], "memory is ahead of the store"
+    if fenced:
+        node.place([A.shard], epoch=9, node="n2")
+    before = len(writes(node))
+    node.answer_store()
+    node.run()
+    if puts == 2 and not fenced:
+        assert again == [[], []], "what they speak of is in the second write"
+        node.answer_store()
+        node.run()
+    assert again == [[Failed(Failure.STOPPED, "fenced")] if fenced else [Got(puts)]] * 2
+    assert len(writes(node)) - before == (puts - 1 if not fenced else 0), "an answer alone writes nothing"
+
+
 def test_a_handler_that_raises_persists_nothing() -> None:
     log: list[Any] = []
     node = owner(log)
