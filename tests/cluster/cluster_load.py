@@ -20,13 +20,16 @@ BEACON_EACH = 10
 
 @dataclass(frozen=True)
 class Answer:
-    """One serve request: when it was sent (seconds, monotonic), its status (0: none came), what is wrong with it."""
+    """One serve request: when it was sent (seconds, monotonic), its status (0: none came), what is wrong with it; what
+    it said when it is no 200, and how long that took."""
 
     sent: float
     site: str
     status: int
     wrong: str = ""
     winners: int = 0
+    said: str = ""
+    took_s: float = 0.0
 
 
 @dataclass
@@ -108,7 +111,7 @@ class Load:
 
     def _judged(self, sent: float, site: str, status: int, text: str, slots: list[dict[str, Any]]) -> Answer:
         if status in (0, 503):
-            return Answer(sent, site, status)
+            return Answer(sent, site, status, said=text[:200], took_s=time.monotonic() - sent)
         if status != 200:
             return Answer(sent, site, status, f"{status} {text[:200]}")
         sizes = {slot["id"]: (slot["w"], slot["h"]) for slot in slots}
@@ -141,6 +144,6 @@ class Load:
             connection.request(method, target, body, {"Content-Type": "application/json"} if body else {})
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
             connection.close()
-            return 0, ""
+            return 0, repr(error)

@@ -1,0 +1,263 @@
+"""A cluster's folder: what it is refused for, what is made in it, and which processes belong to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from node.core.settings import load_settings
+from node.wire.keys import read_key_pair
+from node.wire.roster import OperatorRole, parse_roster
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import Profile, load_file, write_profile
+from promovolvectl.local import access, cluster, files, layout, ports, processes
+
+
+def up(folder: Path, *, profile: str = "local", nodes: int = 4) -> None:
+    cluster.up(
+        folder,
+        nodes=nodes,
+        demo=False,
+        profile=profile,
+        config=folder.parent / "config.toml",
+        timeout_ms=1_000,
+        say=lambda line: None,
+    )
+
+
+def made(folder: Path, *, nodes: int = 4) -> layout.Layout:
+    """A folder as `up` leaves it before it starts processes."""
+    layout.claim(folder)
+    found = ports.plan(folder, "local", nodes)
+    layout.write(folder, found)
+    files.prepare(folder, found)
+    return found
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_any_number_of_nodes_can_serve(count: int) -> None:
+    roles = dict(layout.spread(count))
+    assert len(roles) == count
+    assert all(any(role in carried for carried in roles.values()) for role in ("api", "entity", "singleton", "crawler"))
+    assert sum("singleton" in carried for carried in roles.values()) == min(count, 3)
+
+
+def test_what_is_made_fits_together_and_is_private(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    found = made(folder)
+    roster = parse_roster(layout.roster_file(folder).read_text())
+    for node in found.nodes:
+        settings = load_settings(layout.node_file(folder, node.name))
+        assert settings.node.roles == node.roles
+        assert settings.cluster.min_entity_nodes == 3
+        assert settings.wire.seeds[0] == f"api-1@{found.nodes[0].control}"
+        entry = roster.node(node.name)
+        assert entry is not None
+        assert entry.public_key == read_key_pair(settings.wire.key_file).public
+    operator = roster.operator(layout.OPERATOR)
+    assert operator is not None
+    assert operator.role is OperatorRole.ADMIN
+    addresses = [address for node in found.nodes for address in node.addresses().values()]
+    assert len(set(addresses)) == len(addresses) == 13
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
+    assert not [path for path, mode in modes.items() if mode & 0o077]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_making_it_again_keeps_keys_and_a_person_s_settings(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    found = made(folder)
+    keys = files.prepare(folder, found)
+    settings = layout.node_file(folder, "entity-1")
+    settings.write_text(settings.read_text().replace("[node]", "[node]\ncapacity = 7"))
+    assert files.prepare(folder, found) == keys
+    assert load_settings(settings).node.capacity == 7
+
+
+def test_a_making_that_was_cut_off_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    found = made(folder)
+    layout.roster_file(folder).unlink()
+    layout.key_file(folder, "entity-2").unlink()
+    keys = files.prepare(folder, found)
+    entry = parse_roster(layout.roster_file(folder).read_text()).node("entity-2")
+    assert entry is not None
+    assert entry.public_key == keys["entity-2"]
+
+
+def _foreign(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("x")
+
+
+def _newer(folder: Path) -> None:
+    layout.write(folder, msgspec.structs.replace(made(folder), format=2))
+
+
+def _damaged(folder: Path) -> None:
+    made(folder)
+    (folder / "cluster.toml").write_text('format = 1\ncluster = "local"\n')
+
+
+def _other_cluster(folder: Path) -> None:
+    layout.write(folder, msgspec.structs.replace(made(folder), cluster="other"))
+
+
+def _key_gone(folder: Path) -> None:
+    made(folder)
+    layout.key_file(folder, "api-1").unlink()
+
+
+def _key_for_all(folder: Path) -> None:
+    made(folder)
+    layout.key_file(folder, layout.OPERATOR).chmod(0o644)
+
+
+def _broken_config(folder: Path) -> None:
+    (folder.parent / "config.toml").write_text("current = [")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (_foreign, "thesis.txt"),
+        (_newer, "another release"),
+        (_damaged, "damaged"),
+        (_other_cluster, "belongs to the cluster 'other'"),
+        (_key_gone, "api-1.key"),
+        (_key_for_all, "mode 0644"),
+        (_broken_config, "config.toml"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_can_t_be_used_is_named_and_left_alone(tmp_path: Path, spoil: object, words: str) -> None:
+    folder = tmp_path / "data"
+    assert callable(spoil)
+    spoil(folder)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(CommandFailed) as failed:
+        up(folder)
+    assert failed.value.status is ExitStatus.UNUSABLE_CONFIG
+    assert words in failed.value.message
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert after == before
+
+
+def test_a_port_that_is_taken_is_named_with_its_node_and_log(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    node = made(folder).nodes[2]
+    host, port = node.admin.split(":")
+    with socket.create_server((host, int(port))), pytest.raises(CommandFailed) as failed:
+        up(folder)
+    assert failed.value.status is ExitStatus.LOCAL_FILE
+    assert node.admin in failed.value.message
+    assert "entity-2" in failed.value.message
+    assert "entity-2.log" in failed.value.message
+    assert not list((folder / "run").iterdir())
+
+
+def test_two_commands_at_once_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    made(folder)
+    with layout.locked(folder), pytest.raises(CommandFailed) as failed:
+        up(folder)
+    assert failed.value.status is ExitStatus.CONFLICT
+
+
+def test_a_node_that_ends_at_once_is_reported_with_its_last_words(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    made(folder, nodes=1)
+    settings = layout.node_file(folder, "api-1")
+    settings.write_text(settings.read_text().replace("[store]", "[store]\nsize = 3"))
+    with pytest.raises(CommandFailed) as failed:
+        cluster.start_node(folder, "api-1", timeout_ms=20_000, say=lambda line: None)
+    assert failed.value.status is ExitStatus.FAILED
+    assert "store.size: no such setting" in failed.value.message
+    assert processes.running(folder, "api-1") is None
+
+
+def test_an_unknown_node_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    made(tmp_path / "data", nodes=2)
+    with pytest.raises(CommandFailed) as failed:
+        cluster.start_node(tmp_path / "data", "entity-9", timeout_ms=1_000, say=lambda line: None)
+    assert failed.value.status is ExitStatus.NOT_FOUND
+    assert "api-1, entity-1" in failed.value.message
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is none of ours and does nothing until its input ends."""
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def test_a_pid_that_was_handed_out_again_is_not_touched(tmp_path: Path, stranger: subprocess.Popen[bytes]) -> None:
+    folder = tmp_path / "data"
+    made(folder)
+    stat_text = Path(f"/proc/{stranger.pid}/stat").read_text()
+    started = int(stat_text.rpartition(")")[2].split()[19])
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    recorded = layout.pid_file(folder, "entity-1")
+    for line in (f"{stranger.pid} {started - 1} {boot}", f"{stranger.pid} {started} another-boot", "nonsense"):
+        recorded.write_text(line)
+        assert processes.running(folder, "entity-1") is None
+        assert cluster.down(folder, timeout_ms=1_000, say=lambda text: None).changed is False
+    assert stranger.poll() is None
+    recorded.write_text(f"{stranger.pid} {started} {boot}")
+    found = processes.running(folder, "entity-1")
+    assert found is not None
+    found.signal(signal.SIGTERM)
+    assert stranger.wait(10) == -signal.SIGTERM
+    found.signal(signal.SIGTERM)  # nobody any more: nothing happens
+
+
+def test_down_kills_what_does_not_end_and_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    made(folder)
+    code = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stubborn:
+        assert stubborn.stdout is not None
+        stubborn.stdout.readline()
+        started = Path(f"/proc/{stubborn.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        layout.pid_file(folder, "entity-1").write_text(f"{stubborn.pid} {started} {boot}")
+        said: list[str] = []
+        found = cluster.down(folder, timeout_ms=600, say=said.append)
+        assert stubborn.wait(10) == -signal.SIGKILL
+    assert found.stopped == ("entity-1",)
+    assert any("still running" in line for line in said)
+    assert any("killed" in line and "entity-1" in line for line in said)
+
+
+def test_the_profile_keeps_a_person_s_defaults_and_tells_what_it_stood_for(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    folder = tmp_path / "data"
+    found = made(folder, nodes=1)
+    write_profile(config, Profile(name="local", output="wide", data="/srv/old", cluster_id="c-old"), make_current=True)
+    write_profile(config, Profile(name="work"), make_current=True)
+    ours = access.profile_of(folder, msgspec.structs.replace(found, cluster_id="c-new"), files.prepare(folder, found))
+    assert access.save_profile(config, ours) == "/srv/old"
+    stored = load_file(config)
+    assert stored.current == "local"
+    assert stored.profiles["local"].output == "wide"
+    assert stored.profiles["local"].cluster_id == "c-new"
+    assert access.save_profile(config, ours) == ""
+
+
+def test_a_folder_that_can_t_be_made_is_local_trouble(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CommandFailed) as failed:
+        layout.claim(tmp_path / "file" / "data")
+    assert failed.value.status is ExitStatus.LOCAL_FILE
+    assert os.fspath(tmp_path / "file" / "data") in failed.value.message
