@@ -1,0 +1,107 @@
+"""What all screens share: title and health above, node strip and keys below, breakpoints, one line when tiny."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from promovolvectl.tui.state import State
+from promovolvectl.tui.text import content_of
+from promovolvectl.tui.widgets.panel import Panel
+from promovolvectl.tui.widgets.topbar import Bar, tiny_line
+
+# Columns and lines at which a screen changes its layout; below the first pair one line is all there is room for.
+TINY = (40, 10)
+MEDIUM = (78, 22)
+LARGE = (110, 36)
+LAYOUTS = ("tiny", "small", "medium", "large")
+
+
+def layout_of(width: int, height: int) -> str:
+    """Which of the layouts fits."""
+    if width < TINY[0] or height < TINY[1]:
+        return "tiny"
+    if width < MEDIUM[0] or height < MEDIUM[1]:
+        return "small"
+    return "medium" if width < LARGE[0] or height < LARGE[1] else "large"
+
+
+class Tiny(Widget):
+    """The one line for a terminal too small for a screen."""
+
+    def __init__(self) -> None:
+        super().__init__(id="tiny", markup=False)
+        self._seen: tuple[State, int] | None = None
+
+    def show(self, state: State, now_ns: int) -> None:
+        self._seen = (state, now_ns)
+        if self.display:
+            self.refresh()
+
+    def render(self) -> Content:
+        return content_of([tiny_line(*self._seen, self.size.width)] if self._seen else [])
+
+
+class Body(VerticalScroll, can_focus=False):
+    """A screen's own part; it scrolls where it does not fit."""
+
+
+class Board(Screen[None]):
+    """A screen is a function of the state: it is shown one, and asks for nothing by itself."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    DEFAULT_CSS = """
+    Bar { height: 1; width: 1fr; padding: 0 1; }
+    #title { background: $panel; }
+    #strip { background: $surface; }
+    Panel { height: auto; padding: 0 1; }
+    Footer { height: 1; }
+    #tiny { display: none; height: 1; }
+    Body { height: 1fr; scrollbar-size-vertical: 1; }
+    Board.tiny #tiny { display: block; }
+    Board.tiny Bar, Board.tiny Body, Board.tiny Footer { display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: tuple[State, int] | None = None
+
+    def body(self) -> Iterable[Widget]:
+        """The screen's own widgets."""
+        return ()
+
+    def compose(self) -> ComposeResult:
+        yield Tiny()
+        yield Bar("title")
+        yield Bar("health")
+        yield Body(*self.body(), id="body")
+        yield Bar("strip")
+        yield Footer(show_command_palette=False)
+
+    def show(self, state: State, now_ns: int) -> None:
+        """Draws the state wherever it changed."""
+        self._seen = (state, now_ns)
+        self.query_one(Tiny).show(state, now_ns)
+        for bar in self.query(Bar):
+            bar.show(state, now_ns)
+        for panel in self.query(Panel):
+            panel.show(state, now_ns)
+
+    def on_resize(self, event: events.Resize) -> None:
+        wanted = layout_of(event.size.width, event.size.height)
+        for name in LAYOUTS:
+            self.set_class(name == wanted, name)
+        self.call_after_refresh(self.show_again)
+
+    def show_again(self) -> None:
+        """Draws what was drawn before, for other sizes."""
+        if self._seen is not None:
+            self.show(*self._seen)

@@ -1,0 +1,97 @@
+"""Where the shards are: 16 by 16, a letter for each owner, and a sign for each that is not simply running."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from node.admin.protocol import ShardItem
+from promovolvectl.tui import theme
+from promovolvectl.tui.state import State
+from promovolvectl.tui.text import Line, natural, padded, shown
+
+SIDE: Final = 16
+MAP_COLUMNS: Final = 4 + SIDE * 2
+_LETTERS: Final = string.ascii_lowercase + string.ascii_uppercase
+_SHADES: Final = ("$primary", "$secondary", "$warning", "$accent 70%", "$foreground", "$secondary 60%")
+
+
+def shard_map(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
+    """The map and beside it, or under it, the legend."""
+    if state.shards_problem:
+        return [[(f"not told: {shown(state.shards_problem)}", theme.ODD)]]
+    letters = letters_of(state.shards)
+    by_number = {item.shard: item for item in state.shards}
+    grid: list[Line] = [[("    " + " ".join(f"{column:X}" for column in range(SIDE)), theme.FAINT)]]
+    for row in range(SIDE):
+        line: Line = [(f" {row:X}x ", theme.FAINT)]
+        for column in range(SIDE):
+            sign, style = _sign(by_number.get(row * SIDE + column), letters)
+            line += [(sign, style), (" ", "")]
+        grid.append(line)
+    key = legend(state.shards, letters)
+    if width >= MAP_COLUMNS + 20:
+        empty: Line = []
+        beside = [*key[: len(grid)], *([empty] * (len(grid) - len(key)))]
+        return [[*left, ("  ", ""), *right] for left, right in zip(grid, beside, strict=True)]
+    return [*grid, *key][:height]
+
+
+def letters_of(shards: Sequence[ShardItem]) -> dict[str, str]:
+    """A letter for each owner in the order of names; owners beyond 52 share `*`."""
+    owners = sorted({item.node for item in shards if item.node}, key=natural)
+    return {owner: _LETTERS[place] if place < len(_LETTERS) else "*" for place, owner in enumerate(owners)}
+
+
+def legend(shards: Sequence[ShardItem], letters: dict[str, str]) -> list[Line]:
+    """What each sign means and how many shards have it."""
+    owned = Counter(item.node for item in shards if item.node)
+    states = Counter(item.state for item in shards)
+    lines: list[Line] = [
+        [(letter, _shade(letter)), (f" {shown(owner)}", ""), (f" {owned[owner]}", theme.STRONG)]
+        for owner, letter in letters.items()
+    ]
+    signs = (("▲", "moving", states["moving"], theme.ODD), ("!", "no owner", states["unallocated"], theme.BAD))
+    lines += [[(sign, style), (f" {words} {number}", "")] for sign, words, number, style in signs if number]
+    pinned = sum(item.pinned for item in shards)
+    if pinned:
+        lines.append([(f"  pinned {pinned}", theme.FAINT)])
+    return lines
+
+
+def shard_bars(state: State, _now_ns: int, width: int, _height: int) -> list[Line]:
+    """Totals and a bar for each node that may own shards, from the status alone."""
+    if state.status is None:
+        return []
+    totals = state.status.shards
+    line: Line = [(f"allocated {totals.allocated}/{totals.total}", theme.GOOD if not totals.unallocated else "")]
+    line.append((f"  ▲ moving {totals.moving}", theme.ODD if totals.moving else theme.FAINT))
+    if totals.unallocated:
+        line.append((f"  ! no owner {totals.unallocated}", theme.BAD))
+    owners = [row for row in state.status.nodes if row.shards or "entity" in row.roles]
+    names = min(16, max((len(shown(row.name)) for row in owners), default=0))
+    room = max(4, width - names - 6)
+    most = max((row.shards for row in owners), default=0) or 1
+    bars: list[Line] = []
+    for row in sorted(owners, key=lambda row: natural(row.name)):
+        filled = round(row.shards / most * room)
+        bars.append([(f"{padded(shown(row.name), names)} ", ""), ("█" * filled, "$primary"), (f" {row.shards}", "")])
+    return [line, *bars]
+
+
+def _sign(item: ShardItem | None, letters: dict[str, str]) -> tuple[str, str]:
+    if item is None:
+        return "·", theme.FAINT
+    if item.state == "unallocated" or item.node is None:
+        return "!", theme.BAD
+    if item.state == "moving":
+        return "▲", theme.ODD
+    letter = letters[item.node]
+    return letter, _shade(letter)
+
+
+def _shade(letter: str) -> str:
+    place = _LETTERS.find(letter)
+    return _SHADES[place % len(_SHADES)] if place >= 0 else ""

@@ -1,0 +1,134 @@
+"""What stands above and below every screen: whose data this is and how fresh, the health, the nodes in a strip."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widget import Widget
+
+from node.admin.protocol import ClusterStatus, NodeRow
+from node.core.clock import SECOND
+from promovolvectl.tui import theme
+from promovolvectl.tui.state import Phase, State, age_s, phase
+from promovolvectl.tui.text import Line, content_of, fitted, shown, span, width_of
+
+
+class Bar(Widget):
+    """One line; `draw` is one of the functions below."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(id=kind, markup=False)
+        self._draw = {"title": title_line, "health": health_line, "strip": strip_line}[kind]
+        self._seen: tuple[State, int] | None = None
+        self._line: Line = []
+
+    def show(self, state: State, now_ns: int) -> None:
+        self._seen = (state, now_ns)
+        line = self._draw(state, now_ns, self.size.width)
+        if line != self._line:
+            self._line = line
+            self.refresh()
+
+    def render(self) -> Content:
+        if self._seen is None:
+            return Content("")
+        self._line = self._draw(*self._seen, self.size.width)
+        return content_of([self._line])
+
+
+def title_line(state: State, now_ns: int, width: int) -> Line:
+    """Cluster and profile at the left; at the right the connection's state, its node and the data's age."""
+    words, style = theme.sign_of(phase(state, now_ns))
+    right: Line = [(words, style)]
+    if state.connected and state.where:
+        right.append((f" · {shown(state.where)}", ""))
+    if state.status_at_ns:
+        right.append((f" · {span(age_s(state.status_at_ns, now_ns))}", ""))
+    left: Line = [("promovolvectl", theme.STRONG)]
+    if state.meta is not None:
+        left += [(" ─ ", theme.FAINT), (shown(state.meta.cluster_name), theme.STRONG)]
+        left.append((f" ({shown(state.meta.cluster_id)})", theme.FAINT))
+    elif state.profile:
+        left += [(" ─ profile ", theme.FAINT), (shown(state.profile), theme.STRONG)]
+    room = width - width_of(right) - 1
+    if room < 4:
+        return fitted(right, width)
+    left = fitted(left, room)
+    return [*left, (" " * (width - width_of(left) - width_of(right)), ""), *right]
+
+
+def health_line(state: State, now_ns: int, width: int) -> Line:
+    """The cluster's health as the node judged it; while away, why, and when the next try is."""
+    current = phase(state, now_ns)
+    if current in (Phase.OFFLINE, Phase.DENIED):
+        return fitted(_away(state, now_ns), width)
+    if state.status is None:
+        return fitted([("waiting for the first answer", theme.FAINT)], width)
+    line = _health(state, state.status)
+    if current is Phase.STALE:
+        why = "the node went quiet" if state.connected else f"lost: {_first(state.problem)}"
+        line = [(f"STALE {why} · was ", theme.ODD), *line]
+    return fitted(line, width)
+
+
+def strip_line(state: State, now_ns: int, width: int) -> Line:
+    """Every node by mark and name, trouble first; those without room are counted."""
+    if state.status is None:
+        return []
+    live = phase(state, now_ns) is Phase.LIVE
+    rows = sorted(state.status.nodes, key=lambda row: (row.reachable and row.ready and row.status == "up", row.name))
+    line: Line = []
+    for number, row in enumerate(rows):
+        mark, style = theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
+        piece: Line = [(f"{mark} ", style if live else theme.FAINT), (f"{shown(row.name)}  ", "" if live else "dim")]
+        rest = f"+{len(rows) - number} {_kinds(rows[number:])}"
+        if width_of([*line, *piece]) > width - (len(rest) if number + 1 < len(rows) else 0):
+            return fitted([*line, (rest, theme.FAINT)], width)
+        line += piece
+    return fitted(line, width)
+
+
+def counts(status: ClusterStatus) -> str:
+    """The cluster in a few words, for screens too small for more."""
+    up = sum(row.status == "up" and row.reachable for row in status.nodes)
+    shards = status.shards
+    return f"{up}/{len(status.nodes)} up  {shards.allocated}/{shards.total} shards  cov {status.coverage.ratio:.2f}"
+
+
+def tiny_line(state: State, now_ns: int, width: int) -> Line:
+    """One line for a terminal too small for a screen."""
+    current = phase(state, now_ns)
+    words, style = theme.sign_of(current)
+    if state.status is None:
+        return fitted([(words, style)], width)
+    health = state.health.state.upper() if state.health else "?"
+    known: Line = [(f"{shown(health)} {counts(state.status)}", "" if current is Phase.LIVE else theme.FAINT)]
+    if current is Phase.LIVE:
+        return fitted(known, width)
+    return fitted([(f"{words} {span(age_s(state.status_at_ns, now_ns))} ", style), *known], width)
+
+
+def _kinds(rows: list[NodeRow]) -> str:
+    return "up" if all(row.reachable and row.status == "up" for row in rows) else "more"
+
+
+def _health(state: State, status: ClusterStatus) -> Line:
+    if state.health is None:
+        return [("? health unknown: the node's release does not tell it", theme.ODD), (f"  {counts(status)}", "")]
+    mark, style = theme.health_sign(state.health.state)
+    line: Line = [(f"{mark} {shown(state.health.state.upper())}", style)]
+    if not state.health.reasons:
+        return [*line, (f"  {counts(status)}", theme.FAINT)]
+    for number, reason in enumerate(state.health.reasons):
+        line.append(("  " if not number else " · ", theme.FAINT))
+        line.append((f"{shown(reason.object.removeprefix('node/'))} {shown(reason.text)}", ""))
+    return line
+
+
+def _away(state: State, now_ns: int) -> Line:
+    left_s = max(0, state.retry_at_ns - now_ns) / SECOND
+    when = f"next try in {span(left_s)}" if left_s else "trying"
+    return [(when, theme.ODD), ("  r now", ""), (f"  {_first(state.problem)}", "")]
+
+
+def _first(problem: str) -> str:
+    return shown(" ".join(line.strip() for line in problem.splitlines()))
