@@ -115,6 +115,11 @@ def maps(reports: Reports) -> tuple[p.MapItem, ...]:
     return tuple(found)
 
 
+def replicas_agree(reports: Reports) -> bool:
+    """Whether all replicas that reported have equal digests of every map."""
+    return len({tuple(m.digest for m in report.maps) for report in reports.values()}) <= 1
+
+
 def coverage(reports: Reports, sites: Sequence[str] = ()) -> p.Coverage:
     """Of the slots that should have a pool, those that have one; `sites` empty means all."""
     rows = {
@@ -162,7 +167,7 @@ def cluster_status(
         serveindex=p.ServeIndexTotals(
             maps=len(index),
             keys=sum(item.keys for item in index),
-            agree=all(item.agree for item in index) and len(reports) == len(view.members),
+            agree=replicas_agree(reports) and len(reports) == len(view.members),
             max_lag_ms=max((n.max_lag_ms for n in nodes), default=0),
             tombstones=sum(item.tombstones for item in index),
             pending_removals=0,
