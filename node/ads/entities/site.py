@@ -62,10 +62,12 @@ class _Classified(msgspec.Struct, frozen=True):
 
 
 class _Teach(msgspec.Struct, frozen=True):
-    """State is durable: tell the ad server, the auctioneer if pages must be auctioned again, and who made the site."""
+    """State is durable: tell the ad server, the auctioneer if pages must be auctioned again, and who made the site;
+    `made` is false when it was there before."""
 
     reevaluate: bool = False
     created: ReplyTo | None = None
+    made: bool = True
 
 
 class _Resend(msgspec.Struct, frozen=True):
@@ -152,9 +154,9 @@ class Site:
                 self._queue(ctx, state, creatives)
             case m.ApproveCreative(creative):
                 self._approve(ctx, state, creative)
-            case _Teach(reevaluate, created):
+            case _Teach(reevaluate, created, made):
                 if created is not None:
-                    ctx.answer(created, self._info(ctx, state))
+                    ctx.answer(created, msgspec.structs.replace(self._info(ctx, state), changed=made))
                 ctx.tell(self._adserver, self._settings(state))
                 if reevaluate:
                     ctx.tell(self._auctioneer, m.Reevaluate((), "approval"))
@@ -184,7 +186,8 @@ class Site:
             message.floor_micros,
         )
         if same:
-            ctx.answer(reply_to, msgspec.structs.replace(self._info(ctx, known), changed=False))
+            # Persisted again: the first write may still be under way, and the answer says that it holds.
+            ctx.persist(known, then=_Teach(created=reply_to, made=False))
         else:
             ctx.answer_reject(reply_to, f"conflict: site {self._site!r} exists with other values")
 
@@ -317,7 +320,7 @@ class Site:
     def _approve(self, ctx: Context, state: SiteState, creative: str) -> None:
         waiting = state.pending.get(creative)
         if creative in state.approved and waiting is None:
-            ctx.reply(m.Accepted(changed=False))
+            ctx.reply_durable(m.Accepted(changed=False))
             return
         if len(state.approved) >= limits.approved_creatives_max:
             ctx.reject(f"the site has approved {limits.approved_creatives_max} creatives, which is the most")
