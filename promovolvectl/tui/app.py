@@ -11,7 +11,7 @@ from textual import on, work
 from textual.app import App
 
 from node.admin.protocol import ClusterStatus, GetNode, GetShards, NodeShow, ShardList
-from node.core.clock import Clock, SystemClock
+from node.core.clock import SECOND, Clock, SystemClock
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Profile
@@ -58,6 +58,7 @@ class Dashboard(App[int]):
         self._clock = clock
         self._feed = Feed(source, self.tell, clock)
         self._painting = False
+        self._painted_ns = 0
         self._placement: object = None
         self._shards_asked = False
         self.boards = {"overview": Overview(), "nodes": Nodes()}
@@ -72,7 +73,7 @@ class Dashboard(App[int]):
         for name, board in self.boards.items():
             self.install_screen(board, name)
         self.push_screen("overview")
-        self.set_interval(TICK_S, self.paint)
+        self.set_interval(TICK_S, self._tick)
         self._follow()
 
     def tell(self, incoming: Incoming) -> None:
@@ -84,9 +85,15 @@ class Dashboard(App[int]):
             self._painting = True
             self.set_timer(FRAME_S, self.paint)
 
+    def _tick(self) -> None:
+        """Ages go on when nothing comes; what was painted just now shows them already."""
+        if self._clock.mono_ns() - self._painted_ns >= TICK_S * SECOND * 3 // 4:
+            self.paint()
+
     def paint(self) -> None:
         """Shows the state on the screen that is seen."""
         self._painting = False
+        self._painted_ns = self._clock.mono_ns()
         board = next((screen for screen in reversed(self.screen_stack) if isinstance(screen, Board)), None)
         if board is not None and board.is_mounted:
             board.show(self.state, self._clock.mono_ns())

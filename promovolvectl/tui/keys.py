@@ -24,6 +24,8 @@ SCROLL: Final[list[BindingType]] = [
 ]
 
 NODES: Final[list[BindingType]] = [
+    Binding("enter", "ask", "Ask again", id="nodes.ask", show=False),
+    Binding("tab", "app.focus_next", "Table or detail", id="nodes.pane", show=False),
     Binding("slash", "filter", "Filter", id="nodes.filter", key_display="/"),
     Binding("escape", "back", "Back", id="nodes.back", key_display="esc"),
 ]

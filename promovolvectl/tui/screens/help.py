@@ -19,7 +19,7 @@ def help_lines(bindings: Iterable[ActiveBinding]) -> list[Line]:
     found: dict[tuple[str, str], list[str]] = {}
     for active in bindings:
         binding = active.binding
-        if binding.description:
+        if binding.id:  # ours; what a widget brings along is left away
             words = binding.tooltip or binding.description
             names = found.setdefault((binding.action, words), [])
             name = binding.key_display or binding.key

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from textual import on
+from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
@@ -25,13 +26,13 @@ class Nodes(Board):
     CSS = """
     Nodes Body { overflow-y: hidden; }
     #table { height: 1fr; min-height: 3; padding: 0 1; }
-    #detail { height: 45%; }
+    #pane { height: 45%; scrollbar-size-vertical: 1; }
     #filter { display: none; height: 1; border: none; padding: 0 1; background: $panel; }
     Nodes.filtering #filter { display: block; }
-    Nodes.small #detail { height: 3; }
+    Nodes.opened #pane { height: 60%; }
+    Nodes.small #pane { height: 4; }
     Nodes.small.opened #table { display: none; }
-    Nodes.small.opened #detail { height: 1fr; }
-    Nodes.opened #detail { height: 60%; }
+    Nodes.small.opened #pane { height: 1fr; }
     """
 
     class Asked(Message):
@@ -43,7 +44,7 @@ class Nodes(Board):
 
     def body(self) -> Iterable[Widget]:
         yield NodeTable()
-        yield Panel("detail", self._detail, name="detail")
+        yield VerticalScroll(Panel("detail", self._detail, name="detail"), id="pane")
         yield Input(placeholder="words to look for: name, role, state, address", id="filter")
 
     def show(self, state: State, now_ns: int) -> None:
@@ -64,6 +65,11 @@ class Nodes(Board):
     def action_filter(self) -> None:
         self.add_class("filtering")
         self.query_one(Input).focus()
+
+    def action_ask(self) -> None:
+        """Enter outside of the table: the open node is asked again."""
+        if self.opened and self.cursor:
+            self.post_message(self.Asked(self.cursor))
 
     def action_back(self) -> None:
         """One step: out of the filter's input, out of the open node, or the filter away."""
@@ -90,7 +96,10 @@ class Nodes(Board):
     def _chosen(self, event: NodeTable.Chosen) -> None:
         if event.opened:
             self.add_class("opened")
+            self.query_one("#pane").focus()
             self.post_message(self.Asked(event.node))
+        else:
+            self.query_one("#pane", VerticalScroll).scroll_home(animate=False)
         self.call_after_refresh(self.show_again)
 
     def _detail(self, state: State, now_ns: int, width: int, _height: int) -> list[Line]:

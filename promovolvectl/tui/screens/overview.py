@@ -34,6 +34,8 @@ class Overview(Board):
     Overview.large #map { display: block; }
     Overview.large #lower, Overview.large #happened { height: 1fr; min-height: 19; }
     Overview.large #events { height: 1fr; }
+    #members { max-height: 10; }
+    Overview.large #members { max-height: 14; }
     Overview #faults { max-height: 6; }
     Overview.large #faults { max-height: 12; }
     """

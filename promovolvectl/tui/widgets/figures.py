@@ -13,13 +13,16 @@ from promovolvectl.tui.widgets.sparkline import sparkline
 _NAME_MAX = 20
 
 
-def members(state: State, _now_ns: int, width: int, _height: int) -> list[Line]:
+def members(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     """A line for each node: state, readiness, shards, entities, lag, memory; columns go as the room does."""
     if state.status is None:
         return []
     rows = sorted(state.status.nodes, key=lambda row: natural(row.name))
     if not rows:
         return [[("empty: the cluster has no members", theme.FAINT)]]
+    hidden = len(rows) - max(1, height - 2) if len(rows) > height - 1 else 0
+    if hidden:  # trouble is never among those without room
+        rows = sorted(rows, key=lambda row: row.reachable and row.ready and row.status == "up")[:-hidden]
     names = min(_NAME_MAX, max(4, *(len(padded(shown(row.name), _NAME_MAX).rstrip()) for row in rows)))
     wanted = [("SHARDS", 6), ("ENTITIES", 8), ("LAG", 7), ("RSS", 8)]
     room = width - 2 - names - 1 - 12 - 1
@@ -31,7 +34,8 @@ def members(state: State, _now_ns: int, width: int, _height: int) -> list[Line]:
     head = f"  {padded('NODE', names)} {padded('STATE', 12)} " + " ".join(
         padded(title, width_, right=True) for title, width_ in columns
     )
-    return [[(head, theme.FAINT)], *(_member(row, names, columns) for row in rows)]
+    more: list[Line] = [[(f"… {hidden} more", theme.FAINT)]] if hidden else []
+    return [[(head, theme.FAINT)], *(_member(row, names, columns) for row in rows), *more]
 
 
 def _member(row: NodeRow, names: int, columns: list[tuple[str, int]]) -> Line:

@@ -40,7 +40,8 @@ def _about(row: NodeRow, width: int) -> list[Line]:
         ("memory", size(row.rss_bytes)),
         ("cpu", f"{row.cpu_ratio:.1%} since it started"),
     )
-    return _flow([[(f"{mark} {state_words(row)}", style)], *(_fact(name, value) for name, value in facts)], width)
+    named: Line = [(f"{shown(row.name)} ", theme.STRONG), (f"{mark} {state_words(row)}", style)]
+    return _flow([named, *(_fact(name, value) for name, value in facts)], width)
 
 
 def _reasons(row: NodeRow, width: int) -> list[Line]:
@@ -94,8 +95,9 @@ def _counters(title: str, counters: Sequence[Counter], width: int) -> list[Line]
     for number in range(deep):
         line: Line = []
         for row in counted[number::deep]:
+            line += [("  ", "")] if line else []
             line.append((f"{padded(shown(row.name), names)} ", theme.FAINT))
-            line.append((f"{padded(count(row.count), figures, right=True)}  ", theme.STRONG))
+            line.append((padded(count(row.count), figures, right=True), theme.STRONG))
         lines.append(line)
     return lines
 

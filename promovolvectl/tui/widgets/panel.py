@@ -17,7 +17,7 @@ from promovolvectl.tui.text import Line, content_of, fitted, padded, shown, span
 
 # The lines for a state at a moment (monotonic ns), at most so many columns wide and lines high.
 Draw = Callable[[State, int, int, int], list[Line]]
-AUTO_LINES_MAX = 60
+LINES_MAX = 500  # of a panel that grows with what it shows
 
 
 class Panel(Widget):
@@ -39,21 +39,27 @@ class Panel(Widget):
         self._why_empty = why_empty
         self._seen: tuple[State, int] | None = None
         self._lines: list[Line] = []
+        self._wanted = 0
 
     def show(self, state: State, now_ns: int) -> None:
         """Draws the state; nothing is painted when that changes no character."""
         self._seen = (state, now_ns)
+        if self.styles.is_auto_height:
+            wanted = len(self._lines_for(Size(self.content_size.width, LINES_MAX)))
+            if wanted != self._wanted:
+                self._wanted = wanted
+                self.refresh(layout=True)
         lines = self._lines_for(self.content_size)
         if lines != self._lines:
-            self.refresh(layout=len(lines) != len(self._lines) and self.styles.is_auto_height)
             self._lines = lines
+            self.refresh()
 
     def render(self) -> Content:
         self._lines = self._lines_for(self.content_size)
         return content_of(self._lines)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._lines_for(Size(width, AUTO_LINES_MAX)))
+        return len(self._lines_for(Size(width, LINES_MAX)))
 
     def _lines_for(self, size: Size) -> list[Line]:
         if self._seen is None or size.width < 1:
