@@ -1,7 +1,9 @@
 """The public API's way into the cluster: asks with one deadline, repeated while a failure is definite.
 
 A definite failure (no home yet, the shard moves, the peer is busy) did not happen, so asking again is free: a page
-view during a drain waits a moment instead of failing.
+view during a drain waits a moment instead of failing. What may be done twice without harm is asked once more after an
+indefinite one, too: a read, a text that is classified already, a beacon that counts by its request id, a decision whose
+promise of money expires unused. Once only, or a request that makes an entity fail would do so eighty times.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from node.http.problem import ProblemError, unavailable
 DEADLINE_MS = 4_000
 ASK_MS = 2_500
 PAUSE_S = 0.05
+REPEATABLE = (m.BatchSelect, m.ClassifyPage, m.GetSite, m.ResolveSite, m.Track)
 
 
 class ClusterGate:
@@ -40,6 +43,7 @@ class ClusterGate:
         """The reply. Raises ProblemError: 503 when nobody answered in time, 404 when the thing does not exist."""
         clock = self._engine.world.clock
         until_ns = clock.mono_ns() + DEADLINE_MS * 1_000_000
+        once_more = isinstance(message, REPEATABLE)
         self.in_flight += 1
         try:
             while True:
@@ -53,7 +57,9 @@ class ClusterGate:
                 if outcome.failure is Failure.REJECTED:
                     raise _rejected(outcome.detail)
                 if not outcome.definite:
-                    raise unavailable("the cluster did not answer in time")
+                    if not once_more:
+                        raise unavailable("the cluster did not answer in time")
+                    once_more = False
                 await asyncio.sleep(PAUSE_S)
         finally:
             self.in_flight -= 1

@@ -280,12 +280,22 @@ def test_failures_of_the_cluster(api: Api, failed: Failed, status: int) -> None:
     assert api.cluster.clock.mono_ns() - before_ns <= (DEADLINE_MS + 1_000) * MS
 
 
-def test_what_did_not_happen_is_asked_again_what_may_have_is_not(api: Api) -> None:
+def test_what_did_not_happen_is_asked_again(api: Api) -> None:
     api.cluster.answers[m.BatchSelect] = [Failed(Failure.STOPPED), Failed(Failure.PEER_BUSY), m.BatchSelected("served")]
     assert api.serve().status_code == 200
     assert len(api.cluster.asked) == 3
-    api.cluster.answers[m.BatchSelect] = [Failed(Failure.TIMEOUT), m.BatchSelected("served")]
+    assert api.gate.in_flight == 0
+
+
+def test_what_may_have_happened_is_asked_once_more_when_twice_is_harmless(api: Api) -> None:
+    unknown = Failed(Failure.FAILED, "the entity stopped before it answered")
+    api.cluster.answers[m.BatchSelect] = [unknown, m.BatchSelected("served")]
+    assert api.serve().status_code == 200
+    api.cluster.answers[m.BatchSelect] = [unknown, unknown, m.BatchSelected("served")]
     assert api.serve().status_code == 503
+    api.cluster.answers[m.GetSite] = [INFO]
+    api.cluster.answers[m.ApproveCreative] = [unknown, m.Accepted()]
+    assert api.call("POST", f"{APPROVAL}/approve", json={"creativeId": "c1"}).status_code == 503
     assert api.gate.in_flight == 0
 
 
