@@ -55,7 +55,7 @@ class Child:
         return self.popen.poll()
 
     def last_line(self) -> str:
-        """The last thing that it said, empty when it said nothing."""
+        """The last thing that it said but for a hint, empty when it said nothing."""
         try:
             with self.log.open("rb") as stream:
                 end = stream.seek(0, os.SEEK_END)
@@ -63,7 +63,7 @@ class Child:
                 lines = stream.read().decode(errors="replace").splitlines()
         except OSError:
             return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return next((line.strip() for line in reversed(lines) if line.strip() and not line.startswith("hint:")), "")
 
 
 def running(folder: Path, name: str) -> Process | None:
