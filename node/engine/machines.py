@@ -181,6 +181,7 @@ class Replication:
         world = engine.world
         self.machine = Replicator(engine.me.name, world.replica, engine.config.replication, world.rng)
         self.committing = 0
+        self._wake_ns: int | None = None  # wanted twice a turn; only what ends in `carry_out` changes it
         self._damaged: frozenset[str] = frozenset()
         # The machine takes "no peers" for "nobody to wait for": it must not hear that before this node has joined.
         self._begun = False
@@ -197,11 +198,16 @@ class Replication:
         if damaged - self._damaged:
             self._step(replica_io.Damaged(damaged - self._damaged))
         self._damaged = damaged
-        if self.machine.next_wake_ns() <= now_ns:
+        if self._machine_wake_ns() <= now_ns:
             self._step(replica_io.Tick())
 
     def next_wake_ns(self) -> int | None:
-        return self.machine.next_wake_ns() if self._begun else None
+        return self._machine_wake_ns() if self._begun else None
+
+    def _machine_wake_ns(self) -> int:
+        if self._wake_ns is None:
+            self._wake_ns = self.machine.next_wake_ns()
+        return self._wake_ns
 
     def peers_changed(self, peers: frozenset[str]) -> None:
         """Who else is in reach; first called when this node has joined."""
@@ -222,6 +228,7 @@ class Replication:
 
     def carry_out(self, effects: Iterable[replica_io.Effect]) -> None:
         engine = self._engine
+        self._wake_ns = None
         for effect in effects:
             match effect:
                 case replica_io.Send(node, message):

@@ -141,8 +141,9 @@ class Tenure:
         counts = {t.node: 0 for t in self.targets}
         orphans: list[ShardRow] = []
         for row in self.table.rows:
-            if owner(row) in self._live:
-                counts[owner(row)] = counts.get(owner(row), 0) + 1
+            holder = owner(row)
+            if holder in self._live:
+                counts[holder] = counts.get(holder, 0) + 1
             elif row.shard not in self.moves:
                 orphans.append(row)
         rows: list[ShardRow] = []
