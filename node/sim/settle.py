@@ -58,7 +58,7 @@ def _why_node(engine: Engine, members: int) -> str:
         return f"not joined: {engine.membership.why_not_joined}"
     if not view.converged or len(view.members) != members:
         return f"sees {len(view.members)} members, blocked by {view.blocked_by}, unreachable {sorted(view.unreachable)}"
-    if not engine.replication.machine.ready:
+    if not engine.replication.ready:
         return "replica synchronising"
     if not engine.sharding.region.complete():
         return "placement not known"
