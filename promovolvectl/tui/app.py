@@ -79,6 +79,8 @@ class Dashboard(App[int]):
     def tell(self, incoming: Incoming) -> None:
         """Takes what came into the state; it is painted with whatever else comes within a frame."""
         self.state = reduce(self.state, incoming)
+        if isinstance(incoming, Happened) and incoming.event.topic.startswith("shard."):
+            self._placement = None  # two shards may change places and leave the totals as they were
         if isinstance(incoming, (Opened, Pushed, Happened)):
             self._ask_for_shards()
         if not self._painting:
@@ -143,7 +145,7 @@ class Dashboard(App[int]):
             self.tell(NodeUntold(node, failed.message))
 
     def _ask_for_shards(self) -> None:
-        """The map is asked for when the pushed totals changed, never by the clock."""
+        """The map is asked for when totals changed or shards moved, never by the clock."""
         placement = _placement_of(self.state.status)
         if self.state.connected and placement is not None and placement != self._placement and not self._shards_asked:
             self._shards_asked = True

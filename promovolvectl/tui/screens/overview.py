@@ -64,7 +64,7 @@ class Overview(Board):
                 name="map",
             ),
             Vertical(
-                Panel("faults", figures.faults, name="faults"),
+                Panel("faults", figures.faults, why_empty=lambda state: state.problem, name="faults"),
                 Panel("events", figures.events, name="events"),
                 id="happened",
             ),

@@ -61,7 +61,7 @@ def state_words(row: NodeRow) -> str:
         return "unreachable"
     if row.status != "up":
         return shown(row.status)
-    return "up" if row.ready else "up, not ready"
+    return "up" if row.ready else "not ready"
 
 
 def serving(state: State, _now_ns: int, width: int, _height: int) -> list[Line]:
@@ -138,7 +138,8 @@ def faults(state: State, now_ns: int, width: int, height: int) -> list[Line]:
         return []
     found = state.status.faults
     missing = state.meta.missing if state.meta else ()
-    lines: list[Line] = [
+    lines = [[(shown(line), theme.BAD)] for line in state.problem.splitlines()]
+    lines += [
         [
             ("✗ ", theme.BAD),
             (f"{shown(fault.object)} ", theme.STRONG),
@@ -170,7 +171,7 @@ def events(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
 
 
 def _event(event: AdminEvent, width: int) -> Line:
-    topic = 18 if width >= 60 else 12
+    topic = 20 if width >= 54 else 12
     style = theme.ODD if event.gap or event.topic.endswith(("lost", "down", "unreachable", "forced")) else ""
     return [
         (f"{clock_time(event.at) if event.at else '-':8} ", theme.FAINT),

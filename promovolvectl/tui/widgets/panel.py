@@ -75,7 +75,8 @@ class Panel(Widget):
 
     def _body(self, state: State, now_ns: int, width: int, height: int) -> list[Line]:
         if not self._at_ns(state):
-            return [[(self._why_empty(state) or why_nothing(state, now_ns), theme.FAINT)]]
+            why = self._why_empty(state) or why_nothing(state, now_ns)
+            return [[(shown(line), theme.FAINT)] for line in why.splitlines()]
         lines = self._draw(state, now_ns, width, height)
         if phase(state, now_ns) in (Phase.LIVE, Phase.CONNECTING):
             return lines

@@ -1,0 +1,170 @@
+"""A dashboard over a source that a test plays, and the characters that stand on its screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+from textual.pilot import Pilot
+
+from node.admin import protocol as p
+from node.core.clock import MS, SECOND, ManualClock
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import Endpoint
+from promovolvectl.tui.app import Dashboard
+
+Reply = TypeVar("Reply", bound=msgspec.Struct)
+SIZES = ((60, 16), (80, 24), (120, 40))
+HOSTILE = ("[red]x", "[/]", "[@click=app.quit]y", "שלום", "日本語ノード", "a\x1b[31mb\u202ec")
+HOSTILE_SHOWN = ("[red]x", "[/]", "[@click=app.quit]y", "שלום", "日本語ノード", "a\\x1b[31mb\\u202ec")
+META = p.Meta(cluster_name="local", cluster_id="c-0001", observed_at="2026-11-29T14:03:11.204Z", observed_by="api-1")
+
+
+def node(name: str = "entity-1", **fields: Any) -> p.NodeRow:
+    values: dict[str, Any] = {
+        "incarnation": 7,
+        "status": "up",
+        "reachable": True,
+        "roles": ("entity",),
+        "address": "127.0.0.1:7400",
+        "pid": 4123,
+        "uptime_s": 93.5,
+        "shards": 94,
+        "entities": 38112,
+        "ready": True,
+        "max_lag_ms": 3,
+        "rss_bytes": 880 << 20,
+        "cpu_ratio": 0.41,
+    }
+    return p.NodeRow(name=name, **{**values, **fields})
+
+
+def status(*nodes: p.NodeRow, **fields: Any) -> p.ClusterStatus:
+    values: dict[str, Any] = {
+        "converged": True,
+        "leader": "entity-1",
+        "coordinator": "entity-1",
+        "term": 12,
+        "nodes": nodes,
+        "shards": p.ShardTotals(total=256, allocated=255, moving=1, unallocated=0),
+        "serveindex": p.ServeIndexTotals(maps=32, keys=412, agree=True, max_lag_ms=4, tombstones=0, pending_removals=0),
+        "coverage": p.CoverageTotals(expected=12, present=12, ratio=1.0),
+        "requests_per_s": 1204.5,
+        "served_count": 9,
+    }
+    return p.ClusterStatus(**{**values, **fields})
+
+
+def push(
+    *nodes: p.NodeRow, state: str = "healthy", reasons: tuple[p.HealthReason, ...] = (), **fields: Any
+) -> p.StatusPush:
+    return p.StatusPush(status=status(*nodes, **fields), meta=META, health=p.Health(state=state, reasons=reasons))
+
+
+def event(topic: str = "node.up", about: str = "node/entity-1", text: str = "is up", gap: int = 0) -> p.AdminEvent:
+    return p.AdminEvent(at="2026-11-29T14:03:07.113Z", topic=topic, object=about, text=text, gap=gap)
+
+
+def shards(*owners: str) -> p.ShardList:
+    return p.ShardList(
+        items=tuple(
+            p.ShardItem(
+                shard=number,
+                node=owners[number % len(owners)],
+                epoch=1,
+                state="moving" if number == 17 else "running",
+                entities=0,
+                pinned=False,
+            )
+            for number in range(256)
+        )
+    )
+
+
+def refusal(reason: str = "no node could be reached", status: ExitStatus = ExitStatus.UNREACHABLE) -> CommandFailed:
+    return CommandFailed(status, "E-LOST", reason)
+
+
+class FakeSource:
+    """A cluster that does what a test says: `play` pushes, or breaks the stream with an error."""
+
+    def __init__(self, answers: dict[type, Callable[[Any], msgspec.Struct]] | None = None) -> None:
+        self.endpoint: Endpoint | None = Endpoint(node="api-1", admin="127.0.0.1:1")
+        self.answers = answers or {}
+        self.asked: list[msgspec.Struct] = []
+        self.subscriptions = 0
+        self.closed = False
+        self.away: CommandFailed | None = None
+        self._stream: asyncio.Queue[p.StatusPush | p.AdminEvent | CommandFailed] = asyncio.Queue()
+
+    def play(self, *items: p.StatusPush | p.AdminEvent | CommandFailed) -> None:
+        for item in items:
+            self._stream.put_nowait(item)
+
+    async def subscribe(self, min_interval_ms: int = 500) -> AsyncIterator[p.StatusPush | p.AdminEvent]:
+        self.subscriptions += 1
+        if self.away is not None:
+            raise self.away
+        while True:
+            item = await self._stream.get()
+            if isinstance(item, CommandFailed):
+                raise item
+            yield item
+
+    async def ask(self, params: msgspec.Struct, reply: type[Reply], timeout_ms: int = 10_000) -> tuple[Reply, p.Meta]:
+        self.asked.append(params)
+        if type(params) not in self.answers:
+            raise refusal("did not answer")
+        found = self.answers[type(params)](params)
+        assert isinstance(found, reply)
+        return found, META
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Stage:
+    """The dashboard as a person sees it; `clock` moves only when told."""
+
+    def __init__(self, app: Dashboard, source: FakeSource, clock: ManualClock, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.source = source
+        self.clock = clock
+        self.pilot = pilot
+
+    async def text(self) -> str:
+        """What stands on the screen now."""
+        self.app.paint()
+        await self.pilot.pause()
+        await self.pilot.pause()
+        width, height = self.app.size
+        strips = self.app.screen._compositor.render_strips()
+        lines = ["".join(segment.text for segment in strip).ljust(width) for strip in strips]
+        assert len(lines) == height
+        return "\n".join(line.rstrip() for line in lines)
+
+    async def until(self, *wanted: str) -> str:
+        """The screen once all of this stands on it."""
+        found = ""
+        for _ in range(100):
+            found = await self.text()
+            if all(part in found for part in wanted):
+                return found
+        raise AssertionError(f"{wanted} never appeared on\n{found}")
+
+    def later(self, seconds: float) -> None:
+        self.clock.advance_ns(int(seconds * 1000) * MS)
+
+
+@asynccontextmanager
+async def staged(size: tuple[int, int] = (120, 40), source: FakeSource | None = None) -> AsyncIterator[Stage]:
+    source = source or FakeSource()
+    clock = ManualClock(mono_ns=1_000 * SECOND)
+    app = Dashboard(source, "local", clock)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield Stage(app, source, clock, pilot)
