@@ -30,10 +30,11 @@ def test_invariants_hold_under_faults(seed: int) -> None:
     assert result.counters["starts"] > 4, "nothing crashed"
 
 
-# 8: a node that was decided out while it joined asked to join for ever (node/gossip/membership.py).
-@pytest.mark.parametrize(("seed", "nodes"), [(8, 4)])
-def test_seeds_that_found_a_fault(seed: int, nodes: int) -> None:
-    result = run_seed(seed, nodes=nodes)
+# 8, 35: a node that was decided out while it joined asked to join for ever (node/gossip/membership.py).
+# 47: a repeat was told that it held while its write, to be fenced, was under way (Context.reply_durable).
+@pytest.mark.parametrize("seed", [35, 47])
+def test_seeds_that_found_a_fault(seed: int) -> None:
+    result = run_seed(seed)
     assert result.ok, failure(result)
 
 
