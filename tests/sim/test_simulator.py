@@ -38,7 +38,7 @@ def test_seeds_that_found_a_fault(seed: int) -> None:
     assert result.ok, failure(result)
 
 
-@pytest.mark.parametrize(("plant", "invariant", "seed"), [("old-epoch", "I1", 11), ("lost-write", "I2", 1)])
+@pytest.mark.parametrize(("plant", "invariant", "seed"), [("old-epoch", "I1", 13), ("lost-write", "I2", 1)])
 def test_a_planted_fault_is_found(plant: str, invariant: str, seed: int) -> None:
     """The known seed first, so that this is quick; any other of the acceptance's 200 will do as well."""
     for candidate in (seed, *range(1, 201)):
