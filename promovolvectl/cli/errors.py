@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from promovolvectl.cli.render import MACHINE
-from promovolvectl.cli.text import visible
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.visible import visible
 
 
 class Stopped(SystemExit):

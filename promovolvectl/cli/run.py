@@ -14,11 +14,11 @@ from node.core.clock import SystemClock, rfc3339
 from promovolvectl.cli import terminal
 from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, timeout_ms
 from promovolvectl.cli.render import MACHINE, Answer, render
-from promovolvectl.cli.text import visible
 from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile, find, load_file, write_profile
+from promovolvectl.client.visible import visible
 
 if TYPE_CHECKING:
     from promovolvectl.client.calls import AdminClient

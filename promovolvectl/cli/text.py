@@ -7,15 +7,10 @@ import unicodedata
 from datetime import datetime
 from typing import Any, Final
 
-# C0, DEL, C1, and the marks that reorder or hide text; a tab or a line break would tear a row apart as well
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+from promovolvectl.client.visible import visible
+
 _BEYOND_JSON: Final = re.compile("[\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 EMPTY: Final = "-"
-
-
-def visible(text: str) -> str:
-    """The text with every control character written as `\\x..`, so that data can't drive a terminal."""
-    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
 
 
 def json_safe(text: str) -> str:

@@ -12,9 +12,9 @@ import msgspec
 
 from node.admin.protocol import AdminEvent, StatusPush
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.text import visible
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.visible import visible
 
 _HEARTBEAT_S: Final = 15.0
 _LOST: Final = "E-LOST"

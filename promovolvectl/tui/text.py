@@ -10,22 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
+from promovolvectl.client.visible import visible
+
 Piece = tuple[str, str]
 Line = list[Piece]
-
-# C0, DEL, C1, line separators and the marks that turn the direction of what follows: a row must stay a row
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff]")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
-def shown(data: str) -> str:
-    """Data as it is, each control character as its escape."""
-    return _SURROGATE.sub("\ufffd", _CONTROL.sub(lambda found: repr(found.group())[1:-1], data))
 
 
 def width_of(line: Sequence[Piece]) -> int:
@@ -138,7 +130,7 @@ def clock_time(at: str) -> str:
     try:
         return datetime.fromisoformat(at).strftime("%H:%M:%S")
     except ValueError:
-        return shown(at)[:8]
+        return visible(at)[:8]
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:

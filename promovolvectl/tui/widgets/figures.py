@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from node.admin.protocol import AdminEvent, NodeRow
+from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.state import RATE_EVERY_NS, State, age_s
-from promovolvectl.tui.text import Line, clock_time, count, lag, natural, padded, short, shown, size, span
+from promovolvectl.tui.text import Line, clock_time, count, lag, natural, padded, short, size, span
 from promovolvectl.tui.widgets.sparkline import sparkline
 
 _NAME_MAX = 20
@@ -23,7 +24,7 @@ def members(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     hidden = len(rows) - max(1, height - 2) if len(rows) > height - 1 else 0
     if hidden:  # trouble is never among those without room
         rows = sorted(rows, key=lambda row: row.reachable and row.ready and row.status == "up")[:-hidden]
-    names = min(_NAME_MAX, max(4, *(len(padded(shown(row.name), _NAME_MAX).rstrip()) for row in rows)))
+    names = min(_NAME_MAX, max(4, *(len(padded(visible(row.name), _NAME_MAX).rstrip()) for row in rows)))
     wanted = [("SHARDS", 6), ("ENTITIES", 8), ("LAG", 7), ("RSS", 8)]
     room = width - 2 - names - 1 - 12 - 1
     columns: list[tuple[str, int]] = []
@@ -49,7 +50,7 @@ def _member(row: NodeRow, names: int, columns: list[tuple[str, int]]) -> Line:
     cells = " ".join(padded(values[title], width, right=True) for title, width in columns)
     return [
         (f"{mark} ", style),
-        (f"{padded(shown(row.name), names)} ", ""),
+        (f"{padded(visible(row.name), names)} ", ""),
         (f"{padded(state_words(row), 12)} ", style if mark != "●" else ""),
         (cells, ""),
     ]
@@ -60,7 +61,7 @@ def state_words(row: NodeRow) -> str:
     if not row.reachable:
         return "unreachable"
     if row.status != "up":
-        return shown(row.status)
+        return visible(row.status)
     return "up" if row.ready else "not ready"
 
 
@@ -116,7 +117,7 @@ def control(state: State, _now_ns: int, _width: int, _height: int) -> list[Line]
         return []
     same = ("● converged", theme.GOOD) if status.converged else ("◐ not converged", theme.ODD)
     enough = "" if status.available >= status.required else theme.BAD
-    coordinator = shown(status.coordinator) if status.coordinator else "none"
+    coordinator = visible(status.coordinator) if status.coordinator else "none"
     return [
         [
             same,
@@ -127,7 +128,7 @@ def control(state: State, _now_ns: int, _width: int, _height: int) -> list[Line]
             ("coordinator ", theme.FAINT),
             (coordinator, "" if status.coordinator else theme.BAD),
             (f" term {status.term}", theme.FAINT),
-            (f"  leader {shown(status.leader or '-')}", theme.FAINT),
+            (f"  leader {visible(status.leader or '-')}", theme.FAINT),
         ],
     ]
 
@@ -138,18 +139,18 @@ def faults(state: State, now_ns: int, width: int, height: int) -> list[Line]:
         return []
     found = state.status.faults
     missing = state.meta.missing if state.meta else ()
-    lines = [[(shown(line), theme.BAD)] for line in state.problem.splitlines()]
+    lines = [[(visible(line), theme.BAD)] for line in state.problem.splitlines()]
     lines += [
         [
             ("✗ ", theme.BAD),
-            (f"{shown(fault.object)} ", theme.STRONG),
-            (shown(fault.message), ""),
+            (f"{visible(fault.object)} ", theme.STRONG),
+            (visible(fault.message), ""),
             (f"  {_since(state, fault.since, now_ns)}", theme.FAINT),
         ]
         for fault in found
     ]
     lines += [
-        [("? ", theme.ODD), (f"{shown(row.node)} ", theme.STRONG), (f"did not answer: {shown(row.reason)}", "")]
+        [("? ", theme.ODD), (f"{visible(row.node)} ", theme.STRONG), (f"did not answer: {visible(row.reason)}", "")]
         for row in missing
     ]
     if not lines:
@@ -175,9 +176,9 @@ def _event(event: AdminEvent, width: int) -> Line:
     style = theme.ODD if event.gap or event.topic.endswith(("lost", "down", "unreachable", "forced")) else ""
     return [
         (f"{clock_time(event.at) if event.at else '-':8} ", theme.FAINT),
-        (f"{padded(shown(event.topic), topic)} ", style),
-        (f"{short(shown(event.object), 24)} ", theme.STRONG),
-        (shown(event.text), ""),
+        (f"{padded(visible(event.topic), topic)} ", style),
+        (f"{short(visible(event.object), 24)} ", theme.STRONG),
+        (visible(event.text), ""),
     ]
 
 
@@ -188,4 +189,4 @@ def _since(state: State, since: str, now_ns: int) -> str:
         told = datetime.fromisoformat(state.meta.observed_at) if state.meta else then
         return span((told - then).total_seconds() + age_s(state.status_at_ns, now_ns))
     except (ValueError, TypeError):
-        return f"since {shown(since)}"
+        return f"since {visible(since)}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from node.admin.protocol import Counter, NodeRow, NodeShow
+from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.state import Detail, State, age_s
-from promovolvectl.tui.text import Line, count, lag, natural, padded, shown, size, span, width_of, wrapped
+from promovolvectl.tui.text import Line, count, lag, natural, padded, size, span, width_of, wrapped
 from promovolvectl.tui.widgets.figures import state_words
 
 
@@ -40,7 +41,7 @@ def _about(row: NodeRow, width: int) -> list[Line]:
         ("memory", size(row.rss_bytes)),
         ("cpu", f"{row.cpu_ratio:.1%} since it started"),
     )
-    named: Line = [(f"{shown(row.name)} ", theme.STRONG), (f"{mark} {state_words(row)}", style)]
+    named: Line = [(f"{visible(row.name)} ", theme.STRONG), (f"{mark} {state_words(row)}", style)]
     return _flow([named, *(_fact(name, value) for name, value in facts)], width)
 
 
@@ -48,13 +49,13 @@ def _reasons(row: NodeRow, width: int) -> list[Line]:
     if row.ready:
         return []
     reasons = "; ".join(row.why_not_ready) or "it does not say why"
-    found = wrapped(f"not ready: {shown(reasons)}", width, 4)
+    found = wrapped(f"not ready: {visible(reasons)}", width, 4)
     return [[(text, theme.ODD)] for text in found]
 
 
 def _asked(detail: Detail, now_ns: int, width: int) -> list[Line]:
     if detail.problem:
-        told = wrapped(f"the node was asked and did not tell: {shown(detail.problem)}", width, 4)
+        told = wrapped(f"the node was asked and did not tell: {visible(detail.problem)}", width, 4)
         return [[(text, theme.BAD)] for text in told]
     if detail.show is None:
         return [[("asking …", theme.FAINT)]]
@@ -73,11 +74,11 @@ def _asked(detail: Detail, now_ns: int, width: int) -> list[Line]:
 def _views(show: NodeShow, width: int) -> list[Line]:
     lines: list[Line] = []
     if show.phases:
-        lines += _flow([[("phases ", theme.HEADING)], *([(shown(name), "")] for name in show.phases)], width)
+        lines += _flow([[("phases ", theme.HEADING)], *([(visible(name), "")] for name in show.phases)], width)
     told = (("held unreachable by", show.observers_against), ("not joined", show.why_not_joined))
     for words, names in told:
         if names:
-            text = wrapped(f"{words}: {shown(', '.join(names))}", width, 3)
+            text = wrapped(f"{words}: {visible(', '.join(names))}", width, 3)
             lines += [[(line, theme.ODD)] for line in text]
     return lines
 
@@ -87,7 +88,7 @@ def _counters(title: str, counters: Sequence[Counter], width: int) -> list[Line]
     counted = sorted((row for row in counters if row.count), key=lambda row: natural(row.name))
     if not counted:
         return [[(title, theme.HEADING), (" all zero", theme.FAINT)]]
-    names = min(34, max(width_of([(shown(row.name), "")]) for row in counted))
+    names = min(34, max(width_of([(visible(row.name), "")]) for row in counted))
     figures = max(len(count(row.count)) for row in counted)
     beside = max(1, (width + 2) // (names + figures + 3))
     deep = -(-len(counted) // beside)
@@ -96,14 +97,14 @@ def _counters(title: str, counters: Sequence[Counter], width: int) -> list[Line]
         line: Line = []
         for row in counted[number::deep]:
             line += [("  ", "")] if line else []
-            line.append((f"{padded(shown(row.name), names)} ", theme.FAINT))
+            line.append((f"{padded(visible(row.name), names)} ", theme.FAINT))
             line.append((padded(count(row.count), figures, right=True), theme.STRONG))
         lines.append(line)
     return lines
 
 
 def _fact(name: str, value: str) -> Line:
-    return [(f"{shown(name)} ", theme.FAINT), (shown(value), "")]
+    return [(f"{visible(name)} ", theme.FAINT), (visible(value), "")]
 
 
 def _flow(parts: Sequence[Line], width: int) -> list[Line]:

@@ -10,9 +10,10 @@ from textual.message import Message
 from textual.widget import Widget
 
 from node.admin.protocol import NodeRow
+from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
 from promovolvectl.tui.state import Phase, State, phase
-from promovolvectl.tui.text import Line, content_of, count, fitted, lag, natural, padded, shown, size, span, width_of
+from promovolvectl.tui.text import Line, content_of, count, fitted, lag, natural, padded, size, span, width_of
 from promovolvectl.tui.widgets.figures import state_words
 from promovolvectl.tui.widgets.panel import heading, why_nothing
 
@@ -48,14 +49,14 @@ def table_lines(state: State, choice: Choice, now_ns: int, width: int, height: i
     rows = matching(everything, choice.needle)
     title = f"nodes {len(rows)} of {len(everything)}"
     if choice.needle:
-        title += f" · filter {shown(choice.needle)}"
+        title += f" · filter {visible(choice.needle)}"
     head = heading(title, state, state.status_at_ns, now_ns, width)
     if state.status is None:
         return [head, [(why_nothing(state, now_ns), theme.FAINT)]][:height], []
     if not rows:
         why = "no node matches the filter, esc clears it" if everything else "empty: the cluster has no members"
         return [head, [(why, theme.FAINT)]][:height], []
-    names = min(_NAME_MAX, max(4, *(width_of([(shown(row.name), "")]) for row in rows)))
+    names = min(_NAME_MAX, max(4, *(width_of([(visible(row.name), "")]) for row in rows)))
     columns = _columns(rows, width - 2 - names)
     titles = "  " + padded("NODE", names) + "".join(f" {padded(name, w, right=right)}" for name, w, right in columns)
     room = max(1, height - 2)
@@ -92,13 +93,13 @@ def _row(row: NodeRow, names: int, columns: list[tuple[str, int, bool]], *, fain
         "ENTITIES": count(row.entities) if heard else "?",
         "LAG": lag(row.max_lag_ms) if heard else "?",
         "RSS": size(row.rss_bytes) if heard else "?",
-        "ROLES": shown(",".join(row.roles)),
+        "ROLES": visible(",".join(row.roles)),
         "CPU": f"{row.cpu_ratio:.0%}" if heard else "?",
         "UP": span(row.uptime_s) if heard else "?",
-        "ADDRESS": shown(row.address),
+        "ADDRESS": visible(row.address),
     }
     plain = theme.FAINT if faint else ""
-    line: Line = [(f"{mark} ", theme.FAINT if faint else style), (padded(shown(row.name), names), plain)]
+    line: Line = [(f"{mark} ", theme.FAINT if faint else style), (padded(visible(row.name), names), plain)]
     for name, width, right in columns:
         alarming = name == "STATE" and mark != "●" and not faint
         line.append((f" {padded(values[name], width, right=right)}", style if alarming else plain))

@@ -11,9 +11,10 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.state import Phase, State, age_s, phase
-from promovolvectl.tui.text import Line, content_of, fitted, padded, shown, span, width_of
+from promovolvectl.tui.text import Line, content_of, fitted, padded, span, width_of
 
 # The lines for a state at a moment (monotonic ns), at most so many columns wide and lines high.
 Draw = Callable[[State, int, int, int], list[Line]]
@@ -69,14 +70,14 @@ class Panel(Widget):
         try:
             body = self._body(state, now_ns, size.width, height - 1)
         except Exception as error:  # a panel's fault must not end the dashboard
-            body = [[(f"this panel failed: {type(error).__name__}: {shown(str(error))}", theme.BAD)]]
+            body = [[(f"this panel failed: {type(error).__name__}: {visible(str(error))}", theme.BAD)]]
         head = heading(self._title, state, self._at_ns(state), now_ns, size.width)
         return [head, *(fitted(line, size.width) for line in body)][:height]
 
     def _body(self, state: State, now_ns: int, width: int, height: int) -> list[Line]:
         if not self._at_ns(state):
             why = self._why_empty(state) or why_nothing(state, now_ns)
-            return [[(shown(line), theme.FAINT)] for line in why.splitlines()]
+            return [[(visible(line), theme.FAINT)] for line in why.splitlines()]
         lines = self._draw(state, now_ns, width, height)
         if phase(state, now_ns) in (Phase.LIVE, Phase.CONNECTING):
             return lines
@@ -92,7 +93,7 @@ def dimmed(line: Line) -> Line:
 def heading(title: str, state: State, at_ns: int, now_ns: int, width: int) -> Line:
     """`── title ───── source · age ─`, the source first to go when there is no room."""
     current = phase(state, now_ns)
-    source = shown(state.meta.observed_by) if state.meta else ""
+    source = visible(state.meta.observed_by) if state.meta else ""
     age = span(age_s(at_ns, now_ns)) if at_ns else "nothing yet"
     ages_style = theme.FAINT if current is Phase.LIVE else theme.ODD
     for told in (f" {source} · {age} " if source and at_ns else f" {age} ", f" {age} ", ""):

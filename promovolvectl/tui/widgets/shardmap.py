@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from node.admin.protocol import ShardItem
+from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, natural, padded, shown
+from promovolvectl.tui.text import Line, natural, padded
 
 SIDE: Final = 16
 MAP_COLUMNS: Final = 4 + SIDE * 2
@@ -21,7 +22,7 @@ _SHADES: Final = ("$primary", "$secondary", "$warning", "$accent 70%", "$foregro
 def shard_map(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     """The map and beside it, or under it, the legend."""
     if state.shards_problem:
-        return [[(f"not told: {shown(state.shards_problem)}", theme.ODD)]]
+        return [[(f"not told: {visible(state.shards_problem)}", theme.ODD)]]
     letters = letters_of(state.shards)
     by_number = {item.shard: item for item in state.shards}
     grid: list[Line] = [[("    " + " ".join(f"{column:X}" for column in range(SIDE)), theme.FAINT)]]
@@ -50,7 +51,7 @@ def legend(shards: Sequence[ShardItem], letters: dict[str, str]) -> list[Line]:
     owned = Counter(item.node for item in shards if item.node)
     states = Counter(item.state for item in shards)
     lines: list[Line] = [
-        [(letter, _shade(letter)), (f" {shown(owner)}", ""), (f" {owned[owner]}", theme.STRONG)]
+        [(letter, _shade(letter)), (f" {visible(owner)}", ""), (f" {owned[owner]}", theme.STRONG)]
         for owner, letter in letters.items()
     ]
     signs = (("▲", "moving", states["moving"], theme.ODD), ("!", "no owner", states["unallocated"], theme.BAD))
@@ -71,13 +72,13 @@ def shard_bars(state: State, _now_ns: int, width: int, _height: int) -> list[Lin
     if totals.unallocated:
         line.append((f"  ! no owner {totals.unallocated}", theme.BAD))
     owners = [row for row in state.status.nodes if row.shards or "entity" in row.roles]
-    names = min(16, max((len(shown(row.name)) for row in owners), default=0))
+    names = min(16, max((len(visible(row.name)) for row in owners), default=0))
     room = max(4, width - names - 6)
     most = max((row.shards for row in owners), default=0) or 1
     bars: list[Line] = []
     for row in sorted(owners, key=lambda row: natural(row.name)):
         filled = round(row.shards / most * room)
-        bars.append([(f"{padded(shown(row.name), names)} ", ""), ("█" * filled, "$primary"), (f" {row.shards}", "")])
+        bars.append([(f"{padded(visible(row.name), names)} ", ""), ("█" * filled, "$primary"), (f" {row.shards}", "")])
     return [line, *bars]
 
 

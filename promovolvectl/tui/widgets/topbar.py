@@ -7,9 +7,10 @@ from textual.widget import Widget
 
 from node.admin.protocol import ClusterStatus, NodeRow
 from node.core.clock import SECOND
+from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.state import Phase, State, age_s, phase
-from promovolvectl.tui.text import Line, content_of, fitted, shown, span, width_of
+from promovolvectl.tui.text import Line, content_of, fitted, span, width_of
 
 
 class Bar(Widget):
@@ -40,15 +41,15 @@ def title_line(state: State, now_ns: int, width: int) -> Line:
     words, style = theme.sign_of(phase(state, now_ns))
     right: Line = [(words, style)]
     if state.connected and state.where:
-        right.append((f" · {shown(state.where)}", ""))
+        right.append((f" · {visible(state.where)}", ""))
     if state.status_at_ns:
         right.append((f" · {span(age_s(state.status_at_ns, now_ns))}", ""))
     left: Line = [("promovolvectl", theme.STRONG)]
     if state.meta is not None:
-        left += [(" ─ ", theme.FAINT), (shown(state.meta.cluster_name), theme.STRONG)]
-        left.append((f" ({shown(state.meta.cluster_id)})", theme.FAINT))
+        left += [(" ─ ", theme.FAINT), (visible(state.meta.cluster_name), theme.STRONG)]
+        left.append((f" ({visible(state.meta.cluster_id)})", theme.FAINT))
     elif state.profile:
-        left += [(" ─ profile ", theme.FAINT), (shown(state.profile), theme.STRONG)]
+        left += [(" ─ profile ", theme.FAINT), (visible(state.profile), theme.STRONG)]
     room = width - width_of(right) - 1
     if room < 4:
         return fitted(right, width)
@@ -79,7 +80,7 @@ def strip_line(state: State, now_ns: int, width: int) -> Line:
     line: Line = []
     for number, row in enumerate(rows):
         mark, style = theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
-        piece: Line = [(f"{mark} ", style if live else theme.FAINT), (f"{shown(row.name)}  ", "" if live else "dim")]
+        piece: Line = [(f"{mark} ", style if live else theme.FAINT), (f"{visible(row.name)}  ", "" if live else "dim")]
         rest = f"+{len(rows) - number} {_kinds(rows[number:])}"
         if width_of([*line, *piece]) > width - (len(rest) if number + 1 < len(rows) else 0):
             return fitted([*line, (rest, theme.FAINT)], width)
@@ -101,7 +102,7 @@ def tiny_line(state: State, now_ns: int, width: int) -> Line:
     if state.status is None:
         return fitted([(words, style)], width)
     health = state.health.state.upper() if state.health else "?"
-    known: Line = [(f"{shown(health)} {counts(state.status)}", "" if current is Phase.LIVE else theme.FAINT)]
+    known: Line = [(f"{visible(health)} {counts(state.status)}", "" if current is Phase.LIVE else theme.FAINT)]
     if current is Phase.LIVE:
         return fitted(known, width)
     return fitted([(f"{words} {span(age_s(state.status_at_ns, now_ns))} ", style), *known], width)
@@ -115,12 +116,12 @@ def _health(state: State, status: ClusterStatus) -> Line:
     if state.health is None:
         return [("? health unknown: the node's release does not tell it", theme.ODD), (f"  {counts(status)}", "")]
     mark, style = theme.health_sign(state.health.state)
-    line: Line = [(f"{mark} {shown(state.health.state.upper())}", style)]
+    line: Line = [(f"{mark} {visible(state.health.state.upper())}", style)]
     if not state.health.reasons:
         return [*line, (f"  {counts(status)}", theme.FAINT)]
     for number, reason in enumerate(state.health.reasons):
         line.append(("  " if not number else " · ", theme.FAINT))
-        line.append((f"{shown(reason.object.removeprefix('node/'))} {shown(reason.text)}", ""))
+        line.append((f"{visible(reason.object.removeprefix('node/'))} {visible(reason.text)}", ""))
     return line
 
 
@@ -131,4 +132,4 @@ def _away(state: State, now_ns: int) -> Line:
 
 
 def _first(problem: str) -> str:
-    return shown(" ".join(line.strip() for line in problem.splitlines()))
+    return visible(" ".join(line.strip() for line in problem.splitlines()))

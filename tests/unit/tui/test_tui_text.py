@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from tui_stage import HOSTILE, HOSTILE_SHOWN
 
+from promovolvectl.client.visible import visible
 from promovolvectl.tui.text import (
     clock_time,
     content_of,
@@ -17,7 +18,6 @@ from promovolvectl.tui.text import (
     natural,
     padded,
     short,
-    shown,
     size,
     span,
     width_of,
@@ -28,8 +28,8 @@ from promovolvectl.tui.widgets.sparkline import sparkline
 
 @pytest.mark.parametrize(("data", "as_shown"), list(zip(HOSTILE, HOSTILE_SHOWN, strict=True)))
 def test_hostile_names_are_shown_as_they_are(data: str, as_shown: str) -> None:
-    assert shown(data) == as_shown
-    content = content_of([[(shown(data), "bold")]])
+    assert visible(data) == as_shown
+    content = content_of([[(visible(data), "bold")]])
     assert content.plain == as_shown
     assert [str(span_.style) for span_ in content.spans] == ["bold"]
 
@@ -37,11 +37,11 @@ def test_hostile_names_are_shown_as_they_are(data: str, as_shown: str) -> None:
 @given(st.text())
 def test_nothing_that_drives_a_terminal_is_left(data: str) -> None:
     assert not any(
-        ord(char) < 32 or 127 <= ord(char) < 160 or char in "\u2028\u2029\u202e\u2066" for char in shown(data)
+        ord(char) < 32 or 127 <= ord(char) < 160 or char in "\u2028\u2029\u202e\u2066" for char in visible(data)
     )
 
 
-@given(st.text().map(shown), st.integers(2, 40))
+@given(st.text().map(visible), st.integers(2, 40))
 def test_shortened_and_padded_text_keeps_its_width(data: str, width: int) -> None:
     assert cell_len(short(data, width)) <= width
     assert cell_len(padded(data, width)) == width
