@@ -71,7 +71,9 @@ class _Teach(msgspec.Struct, frozen=True):
 
 
 class _Resend(msgspec.Struct, frozen=True):
-    pass
+    """Teach the ad server and the auctioneer everything again; the trigger is what an explanation will say."""
+
+    trigger: str
 
 
 class _Replayed(msgspec.Struct, frozen=True):
@@ -98,8 +100,8 @@ class Site:
             self._live(ctx)
 
     def _live(self, ctx: Context) -> None:
-        ctx.every("resend", RESEND_PERIOD_MS, _Resend(), first_ms=spread_ms(self._site, RESEND_PERIOD_MS))
-        ctx.after("teach", 0, _Resend())
+        ctx.every("resend", RESEND_PERIOD_MS, _Resend("resend"), first_ms=spread_ms(self._site, RESEND_PERIOD_MS))
+        ctx.after("teach", 0, _Resend("restart"))
 
     def receive(self, ctx: Context, message: Any) -> None:
         match message:
@@ -135,9 +137,9 @@ class Site:
                 self._replay(ctx, state)
             case _Replayed():
                 self._replayed(ctx, state, message)
-            case _Resend():
+            case _Resend(trigger):
                 ctx.tell(self._adserver, self._settings(state))
-                ctx.tell(self._auctioneer, self._restore(ctx, state, "resend"))
+                ctx.tell(self._auctioneer, self._restore(ctx, state, trigger))
             case GetCoverage():
                 ctx.reply(self._coverage(state, ctx.wall_ms()))
             case m.ActivateSlots():
