@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import random
 import tempfile
@@ -58,6 +59,7 @@ class Node:
         )
         self.transport.bind("127.0.0.1:0", "127.0.0.1:0")
         self.seen: list[tuple[str, int]] = []
+        self._woken = asyncio.Event()
 
     def join(self, addresses: dict[str, tuple[str, str]]) -> None:
         for name, (control, data) in addresses.items():
@@ -75,14 +77,18 @@ class Node:
 
     async def run(self) -> None:
         while True:
+            self._woken.clear()
             wait_ns = self.machine.next_wake_ns() - self._clock.mono_ns()
-            await asyncio.sleep(max(0.0005, wait_ns / 1e9))
-            self.step(io.Tick())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), max(0.0005, wait_ns / 1e9))
+            if self.machine.next_wake_ns() <= self._clock.mono_ns():
+                self.step(io.Tick())
 
     def _receive(self, envelope: Envelope) -> None:
         self.step(io.Received(envelope.sender.name, envelope.message))  # type: ignore[arg-type]
 
     def _carry_out(self, effects: Iterable[io.Effect]) -> None:
+        self._woken.set()
         for effect in effects:
             if isinstance(effect, io.Send):
                 envelope = Envelope(
