@@ -107,8 +107,7 @@ region_hops_max = 2  # relays of one message between regions that disagree; then
 escrow_block_ratio = 0.02  # of a day's budget: what a crash may keep from being spent for four minutes
 settled_minutes_kept = 8  # a beacon's token lives three minutes either way, so older ids can't come again
 auction_round_pages_max = 64  # pages auctioned in one round, so that a large site shares its node
-bids_kept_ratio_min = 0.2  # of the best bid; lower ones never win and only widen every view
-bidder_campaigns_max = 50  # campaigns one bidder offers; the highest bids
+bidder_campaigns_max = 200  # campaigns one bidder offers; more than a publisher ever approves for one subject
 pending_creatives_max = 500  # per site; a queue longer than this is not read by a publisher
 
 # --- actors, continued

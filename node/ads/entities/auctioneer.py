@@ -250,7 +250,7 @@ class Auctioneer:
             for name in page.slots
             if name in self._slots
         )
-        answered = tuple(answer.category for answer in known if answer.complete)
+        answered = tuple(answer.category for answer in known if answer.complete and not answer.truncated)
         offered = tuple({(offer.campaign_id, offer.category): None for offer in offers})
         collected = m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, answered, offered)
         ctx.tell(self._ref_adserver, collected)

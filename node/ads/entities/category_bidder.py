@@ -104,10 +104,10 @@ class CategoryBidder:
                 bids.append(quote)
             else:
                 rejected += 1
-        bids.sort(key=lambda quote: (-quote.max_cpm_micros, quote.campaign))
-        # One without money is offered too, since it has some tomorrow, but it must not crowd out who can pay today.
-        best = next((quote.max_cpm_micros for quote in bids if quote.solvent), 0)
-        kept = [q for q in bids if q.max_cpm_micros >= best * limits.bids_kept_ratio_min]
+        # Whether a bid is approved on the site is not known here, so none may be dropped for being far below the best:
+        # one that the publisher has never approved could take everybody's place. One without money today comes last.
+        bids.sort(key=lambda quote: (not quote.solvent, -quote.max_cpm_micros, quote.campaign))
+        kept = bids[: limits.bidder_campaigns_max]
         sizes = set(request.sizes)
         offers = tuple(
             Offer(
@@ -123,9 +123,11 @@ class CategoryBidder:
                 creative.width,
                 creative.height,
             )
-            for quote in kept[: limits.bidder_campaigns_max]
+            for quote in kept
             for creative in quote.creatives
             if (creative.width, creative.height) in sizes
         )
         complete = self._registered is not None and self._settled and not missing
-        return m.CategoryBidResponse(self._category, offers[: limits.view_candidates_max], rejected, complete, missing)
+        truncated = len(bids) > len(kept) or len(offers) > limits.view_candidates_max
+        offers = offers[: limits.view_candidates_max]
+        return m.CategoryBidResponse(self._category, offers, rejected, complete, missing, truncated)

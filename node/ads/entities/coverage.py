@@ -20,17 +20,19 @@ LATE_BIDDERS = "late_bidders"
 
 def site_coverage(
     site: str,
+    declared: frozenset[str],
     fresh: Iterable[m.PageEntry],
     pending: Iterable[m.PendingCreative],
     reports: Mapping[str, tuple[int, int, int]],
     index: ServeIndex,
 ) -> SiteCoverage:
-    """`reports` holds the last auction of each slot: offers, bids below the floor, late bidders."""
+    """Counts the slots that the publisher declared: others are whatever somebody reported. `reports` holds the last
+    auction of each slot: offers, bids below the floor, late bidders."""
     taxonomy = load_taxonomy()
     wanted: dict[str, list[frozenset[str]]] = {}
     for page in fresh:
         reach = frozenset(taxonomy.expand_with_hops(category for category, _ in page.categories))
-        for slot in page.slots:
+        for slot in declared.intersection(page.slots):
             wanted.setdefault(slot, []).append(reach)
     waiting = {slot for creative in pending for slot in creative.slots}
     missing = tuple(

@@ -31,7 +31,9 @@ BID_WEIGHT = 0.5
 
 @wire_type("state.site")
 class SiteState(msgspec.Struct, frozen=True):
-    """`approved` maps a creative to when; `pages` is in order of classification, the oldest first."""
+    """`slots` are those that the publisher declared; `observed` are further ones that page tags reported: they are
+    auctioned and served, but anybody can report them, so they count for nothing. `approved` maps a creative to when;
+    `pages` is in order of classification, the oldest first."""
 
     site: str
     host: str
@@ -43,6 +45,11 @@ class SiteState(msgspec.Struct, frozen=True):
     approved: dict[str, int] = msgspec.field(default_factory=dict)
     pending: dict[str, m.PendingCreative] = msgspec.field(default_factory=dict)
     suspended: bool = False
+    observed: tuple[m.SlotSpec, ...] = ()
+
+    @property
+    def all_slots(self) -> tuple[m.SlotSpec, ...]:
+        return (*self.slots, *self.observed)
 
 
 class _Registered(msgspec.Struct, frozen=True):
@@ -232,46 +239,48 @@ class Site:
         outcome = classified.outcome
         if not isinstance(outcome, Classification):
             return  # the page stays as it was and the tag, still told that text is wanted, sends it again
-        slots = _merge_slots(state.slots, classified.slots)
-        known = state.pages.get(classified.url)
-        page_slots = tuple(s.slot for s in classified.slots) or (known.slots if known else ())
+        observed = _observe(state, classified.slots)
+        known = {slot.slot for slot in observed}
+        # Every declared slot is auctioned for every page: a tag's report can add slots, never take one away.
+        slots = (*(s.slot for s in state.slots), *(s.slot for s in classified.slots if s.slot in known))
         entry = m.PageEntry(
             classified.url,
             outcome.categories,
-            page_slots or tuple(s.slot for s in slots),
+            slots[: max(len(state.slots), limits.slots_per_request_max)],
             ctx.wall_ms(),
             outcome.provider,
             outcome.fallback,
         )
         fact = PageClassified(self._site, entry.url, entry.categories, entry.provider)
-        self._marked(ctx, state, entry, slots, "classification", (fact,))
+        self._marked(ctx, state, entry, observed, "classification", (fact,))
 
     def _activate(self, ctx: Context, state: SiteState, message: m.ActivateSlots) -> None:
         page = state.pages.get(message.url)
         if page is None:
             return
-        slots = _merge_slots(state.slots, message.slots)
-        known = {slot.slot for slot in slots}
+        observed = _observe(state, message.slots)
+        known = {slot.slot for slot in (*state.slots, *observed)}
         added = tuple(s.slot for s in message.slots if s.slot in known and s.slot not in page.slots)
         if added:
             entry = msgspec.structs.replace(page, slots=(*page.slots, *added)[: limits.slots_per_request_max])
-            self._marked(ctx, state, entry, slots, "slots", ())
+            self._marked(ctx, state, entry, observed, "slots", ())
 
     def _marked(
         self,
         ctx: Context,
         state: SiteState,
         entry: m.PageEntry,
-        slots: tuple[m.SlotSpec, ...],
+        observed: tuple[m.SlotSpec, ...],
         trigger: str,
         facts: tuple[PageClassified, ...],
     ) -> None:
         pages = keep_newest({**{url: page for url, page in state.pages.items() if url != entry.url}, entry.url: entry})
-        self._state = msgspec.structs.replace(state, pages=pages, slots=slots)
+        self._state = msgspec.structs.replace(state, pages=pages, observed=observed)
         ctx.persist(self._state, facts=facts)
-        if slots != state.slots:
+        if observed != state.observed:
             ctx.tell(self._adserver, self._settings(self._state))
         ctx.tell(self._adserver, m.PageMarked(entry))
+        slots = self._state.all_slots
         ctx.tell(self._auctioneer, m.RestoreClassifications((entry,), slots, state.floor_micros, trigger, True))
 
     # ---- replay
@@ -281,7 +290,7 @@ class Site:
     ) -> m.RestoreClassifications:
         oldest = ctx.wall_ms() - FRESHNESS_WINDOW_MS
         fresh = tuple(page for page in state.pages.values() if page.classified_at_ms > oldest)
-        return m.RestoreClassifications(fresh, state.slots, state.floor_micros, trigger, force, True)
+        return m.RestoreClassifications(fresh, state.all_slots, state.floor_micros, trigger, force, True)
 
     def _replay(self, ctx: Context, state: SiteState) -> None:
         reply_to = ctx.reply_later()
@@ -344,14 +353,15 @@ class Site:
     def _coverage(self, state: SiteState, now_ms: int) -> SiteCoverage:
         oldest = now_ms - FRESHNESS_WINDOW_MS
         fresh = [page for page in state.pages.values() if page.classified_at_ms > oldest]
-        return site_coverage(self._site, fresh, state.pending.values(), self._reports, self._index)
+        declared = frozenset(slot.slot for slot in state.slots)
+        return site_coverage(self._site, declared, fresh, state.pending.values(), self._reports, self._index)
 
     def _settings(self, state: SiteState) -> m.SiteSettings:
         return m.SiteSettings(
             state.site,
             state.host,
             state.publisher,
-            state.slots,
+            state.all_slots,
             state.floor_micros,
             BID_WEIGHT,
             state.suspended,
@@ -376,9 +386,11 @@ class Site:
         )
 
 
-def _merge_slots(known: tuple[m.SlotSpec, ...], reported: tuple[m.SlotSpec, ...]) -> tuple[m.SlotSpec, ...]:
-    names = {slot.slot for slot in known}
-    return (*known, *(slot for slot in reported if slot.slot not in names))[: max(len(known), limits.site_slots_max)]
+def _observe(state: SiteState, reported: tuple[m.SlotSpec, ...]) -> tuple[m.SlotSpec, ...]:
+    """The observed slots with those of `reported` that the site does not know yet, as far as there is room."""
+    names = {slot.slot for slot in state.all_slots}
+    room = max(len(state.observed), limits.site_slots_max - len(state.slots))
+    return (*state.observed, *(slot for slot in reported if slot.slot not in names))[:room]
 
 
 def keep_newest(pages: dict[str, m.PageEntry]) -> dict[str, m.PageEntry]:

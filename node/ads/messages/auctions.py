@@ -83,13 +83,15 @@ class CategoryBidRequest(msgspec.Struct, frozen=True):
 
 @wire_type("ads.category_bid_response")
 class CategoryBidResponse(msgspec.Struct, frozen=True):
-    """`complete` false: quotes of registered campaigns are still missing, so absence says nothing yet."""
+    """`complete` false: quotes of registered campaigns are still missing, so absence says nothing yet. `truncated`:
+    there are more offers than one answer carries, so absence says nothing either."""
 
     category: str
     offers: tuple[Offer, ...]
     rejected_by_floor: int
     complete: bool
     missing: tuple[str, ...] = ()
+    truncated: bool = False
 
 
 @wire_type("ads.campaign_ready")

@@ -208,7 +208,20 @@ def test_a_slot_that_nobody_knew_is_auctioned_after_its_first_request() -> None:
     won = world.winner(slot="renamed")
     assert won is not None
     assert won.creative == "camp-1"
-    assert "renamed" in [slot.slot for slot in world.ask("site", SITE, m.GetSite()).slots]
+    assert "renamed" in [slot.slot for slot in world.ask("site", SITE, m.AdServerStarted()).slots]
+
+
+def test_slots_that_anybody_named_change_nothing_that_the_publisher_said() -> None:
+    """A stranger's request must not spoil a site's coverage, nor what it was made with."""
+    world = serving_world()
+    before = world.ask("site", SITE, GetCoverage())
+    assert world.winner(slot="evil") is None
+    world.classify(slots=(m.SlotSpec("evil-too", 1, 1),))
+    world.advance(3_000)
+    assert world.ask("site", SITE, GetCoverage()) == before
+    assert [slot.slot for slot in world.ask("site", SITE, m.GetSite()).slots] == ["top", "side"]
+    assert not world.site().changed
+    assert world.winner() is not None, "declared slots are auctioned whatever a tag reports"
 
 
 def test_a_site_takes_only_so_many_slots_from_strangers() -> None:
@@ -216,7 +229,7 @@ def test_a_site_takes_only_so_many_slots_from_strangers() -> None:
     for n in range(0, 600, 60):
         world.classify(slots=tuple(m.SlotSpec(f"s{n + k}", 300, 250) for k in range(60)))
         world.advance(100)
-    assert len(world.ask("site", SITE, m.GetSite()).slots) == limits.site_slots_max
+    assert len(world.ask("site", SITE, m.AdServerStarted()).slots) == limits.site_slots_max
     assert world.winner() is not None
 
 
@@ -347,3 +360,13 @@ def test_strange_messages_are_refused_and_break_nothing() -> None:
         assert isinstance(world.ask(kind, name, m.PublisherSecret(b"")), Failed)
     assert not world.system.quarantined()
     assert world.winner() is not None
+
+
+def test_a_high_bid_that_nobody_approved_takes_nobody_s_place() -> None:
+    world = serving_world()
+    world.campaign("rich", cpm=90_000_000)
+    world.advance(SETTLE_MS + 5_000)
+    assert "rich-1" in world.ask("site", SITE, m.GetSite()).pending
+    won = world.winner()
+    assert won is not None
+    assert won.creative == "camp-1"
