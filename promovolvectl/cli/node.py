@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plan_text
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.stopping import Ending
 from promovolvectl.client import paths
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -75,7 +77,7 @@ async def drain(
 @leaf(
     app,
     "stop",
-    does="Stop a node's process, after its shards have moved elsewhere.",
+    does="Stop a node's process, after its shards have moved elsewhere, and wait until it has ended.",
     changes="Changes where shards live and ends the process. State on disk stays; 'node start' brings it back.",
     examples=("promovolvectl node stop entity-2", "promovolvectl node stop entity-2 --no-drain --yes"),
     exits=(
@@ -106,7 +108,11 @@ async def stop(
         return answer_of("Plan", plan, meta)
     refuse_violations(plan, again)
     confirm(run, shown, again, f"node/{name}")
-    done, meta = await run.ask(StopNode(node=name, drain=not no_drain), Done, run.timeout_ms(60_000))
+    timeout_ms = run.timeout_ms(60_000)
+    until = time.monotonic() + timeout_ms / 1000
+    ending = await Ending.of(run, name)
+    done, meta = await run.ask(StopNode(node=name, drain=not no_drain), Done, timeout_ms)
+    await ending.wait(run, until)
     return Answer("NodeStop", {"node": name, "changed": done.changed, "message": done.message}, meta)
 
 

@@ -108,14 +108,15 @@ def start_node(folder: Path, name: str, *, timeout_ms: int, say: Say) -> NodeSta
         )
     log = str(lay.log_file(folder, name))
     with lay.locked(folder):
-        process = processes.running(folder, name)
-        if process is not None:
-            return NodeStart(node=name, changed=False, pid=process.pid, log=log)
         keys = files.prepare(folder, layout)
+        profile = access.profile_of(folder, layout, keys)
+        process = processes.running(folder, name)
+        if process is not None and not asyncio.run(_ended(folder, profile, name, process, deadline, say)):
+            return NodeStart(node=name, changed=False, pid=process.pid, log=log)
         children = _start(folder, [node], say)
 
         async def wait() -> None:
-            client = access.client_of(access.profile_of(folder, layout, keys))
+            client = access.client_of(profile)
             try:
                 await Waiter(folder, client, children, deadline, say).node(name)
             finally:
@@ -123,6 +124,15 @@ def start_node(folder: Path, name: str, *, timeout_ms: int, say: Say) -> NodeSta
 
         asyncio.run(wait())
     return NodeStart(node=name, changed=True, pid=children[0].process.pid, log=log)
+
+
+async def _ended(folder: Path, profile: Profile, name: str, process: Process, deadline: Deadline, say: Say) -> bool:
+    """Whether a process has ended, once it is known that it stays or ends."""
+    client = access.client_of(profile)
+    try:
+        return await Waiter(folder, client, (), deadline, say).ended(name, process)
+    finally:
+        client.close()
 
 
 def _layout(folder: Path, name: str, count: int) -> Layout:

@@ -8,18 +8,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from node.admin.protocol import ClusterStatus, Coverage, GetClusterStatus, GetCoverage, Meta
+from node.admin.protocol import ClusterStatus, Coverage, GetClusterStatus, GetCoverage, Meta, NodeRow
 from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.local.access import lacking, not_up
-from promovolvectl.local.processes import Child, forget
+from promovolvectl.local.processes import Child, Process, forget
 
 Say = Callable[[str], None]
 
 POLL_S: Final = 0.1
 ASK_MS: Final = 3_000
 REMIND_S: Final = 30.0
+_STAYS: Final = ("joining", "weakly-up", "up")
 _NO_ANSWER: Final = (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT)
 
 
@@ -110,6 +111,25 @@ class Waiter:
                 return
             await self._not_yet(f"waiting for {name}", found)
 
+    async def ended(self, name: str, process: Process) -> bool:
+        """Until a live process has ended (True) or its node is a member that stays (False); raises CommandFailed (9).
+
+        A node that was told to stop lives on for a while: taking it for a running one would leave none a moment later.
+        """
+
+        def why(status: ClusterStatus, _meta: Meta) -> list[str]:
+            row = next((row for row in status.nodes if row.name == name), None)
+            stays = row is not None and row.reachable and row.status in _STAYS
+            return [] if stays else [f"{name}: process {process.pid} runs, but its node is {_standing(row)}"]
+
+        while process.alive():
+            found, answer = await self._status(why)
+            if answer is not None and not found:
+                return False
+            if process.alive():
+                await self._not_yet(f"waiting for {name} to end", found)
+        return True
+
     async def covered(self, sites: Sequence[str]) -> None:
         """Until every slot of these sites has candidates on every node; raises CommandFailed as above."""
         while True:
@@ -162,3 +182,9 @@ class Waiter:
             )
         self._progress.tell(phase, found[0])
         await asyncio.sleep(POLL_S)
+
+
+def _standing(row: NodeRow | None) -> str:
+    if row is None:
+        return "no member"
+    return row.status if row.reachable else "unreachable"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import pytest
 from conftest import Invoke
 from fake_server import META, FakeNode
 from samples import SAMPLES, operation, plan, status
+from samples import node as sample_node
 
 from node.admin import protocol as p
 from promovolvectl.cli.nouns import NOUNS, app_of
 from promovolvectl.cli.render import FORMATS
 from promovolvectl.client.profiles import load_file
+from promovolvectl.local import layout
 
 Handlers = dict[type, Callable[[Any], Any]]
 
@@ -209,19 +212,61 @@ def test_a_timeout_bounds_the_waiting_and_names_the_operation(tmp_path: Path, in
     assert document["hint"] == "promovolvectl op show op-1"
 
 
+def stopping_node(told: Callable[[], list[Any]], **plan_flags: Any) -> Handlers:
+    """A cluster whose members `told` lists."""
+    return {
+        **drain_node(**plan_flags),
+        p.StopNode: lambda _: p.Done(changed=True, message="stopped"),
+        p.GetNode: lambda _: SAMPLES["NodeShow"],
+        p.GetNodes: lambda _: p.NodeList(items=tuple(sample_node(name) for name in told())),
+    }
+
+
 def test_stop_shows_the_drain_and_refuses_what_the_drain_would(tmp_path: Path, invoke: Invoke) -> None:
-    done = {p.StopNode: lambda _: p.Done(changed=True, message="stopped"), p.GetNode: lambda _: SAMPLES["NodeShow"]}
-    with FakeNode({**drain_node(), **done}) as node:
+    def stops(node: FakeNode) -> list[msgspec.Struct]:
+        return [message for message in node.seen if isinstance(message, p.StopNode)]
+
+    with FakeNode(stopping_node(lambda: ["node-1"])) as node:
         node.write(tmp_path)
         code, out, _ = invoke("node", "stop", "node-2", "--yes", "-o", "json")
         assert (code, json.loads(out)["changed"]) == (0, True)
-        assert node.seen[-1] == p.StopNode(node="node-2", drain=True)
+        assert stops(node)[-1] == p.StopNode(node="node-2", drain=True)
         assert invoke("node", "stop", "node-2", "--no-drain", "-y")[0] == 0
-        assert node.seen[-1] == p.StopNode(node="node-2", drain=False)
+        assert stops(node)[-1] == p.StopNode(node="node-2", drain=False)
         assert invoke("node", "stop", "node-2")[0] == 6
-    with FakeNode({**drain_node(violations=("last",)), **done}) as node:
+    with FakeNode(stopping_node(lambda: ["node-1"], violations=("last",))) as node:
         node.write(tmp_path)
         assert invoke("node", "stop", "node-2", "--yes")[0] == 5
+
+
+def test_stop_returns_when_the_node_is_no_member_any_more(tmp_path: Path, invoke: Invoke) -> None:
+    answers = iter([["node-1", "node-2"]] * 3)
+    with FakeNode(stopping_node(lambda: next(answers, ["node-1"]))) as node:
+        node.write(tmp_path)
+        assert invoke("node", "stop", "node-2", "--yes")[0] == 0
+        assert sum(isinstance(message, p.GetNodes) for message in node.seen) == 4
+    with FakeNode(stopping_node(lambda: ["node-1", "node-2"])) as node:
+        node.write(tmp_path)
+        code, _, err = invoke("node", "stop", "node-2", "--yes", "-t", "400ms")
+        assert code == 9
+        assert "node-2 was told to stop, but it is still a member" in err
+
+
+def test_stop_waits_for_the_process_that_this_machine_knows(tmp_path: Path, invoke: Invoke) -> None:
+    """Its pid file names the running test: an end that doesn't come."""
+    folder = tmp_path / "cluster"
+    (folder / "run").mkdir(parents=True)
+    layout.write(folder, layout.Layout(format=1, cluster="local", nodes=(), cluster_id=META.cluster_id))
+    started = Path(f"/proc/{os.getpid()}/stat").read_text().rpartition(")")[2].split()[19]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    layout.pid_file(folder, "node-2").write_text(f"{os.getpid()} {started} {boot}")
+    with FakeNode(stopping_node(lambda: ["node-1"])) as node:
+        node.write(tmp_path, data=str(folder))
+        code, _, err = invoke("node", "stop", "node-2", "--yes", "-t", "400ms")
+        assert code == 9
+        assert "node-2 was told to stop, but its process still runs" in err
+        layout.pid_file(folder, "node-2").write_text(f"{os.getpid()} {int(started) - 1} {boot}")
+        assert invoke("node", "stop", "node-2", "--yes", "-t", "400ms")[0] == 0
 
 
 # --- waiting and watching

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+from node.admin.protocol import NodeRow
 from node.core.settings import load_settings
 from node.wire.keys import read_key_pair
 from node.wire.roster import OperatorRole, parse_roster
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Profile, load_file, write_profile
-from promovolvectl.local import access, cluster, files, layout, ports, processes
+from promovolvectl.local import access, cluster, files, layout, ports, processes, waiting
 
 
 def up(folder: Path, *, profile: str = "local", nodes: int = 4) -> None:
@@ -220,6 +223,45 @@ def test_a_pid_that_was_handed_out_again_is_not_touched(tmp_path: Path, stranger
     found.signal(signal.SIGTERM)
     assert stranger.wait(10) == -signal.SIGTERM
     found.signal(signal.SIGTERM)  # nobody any more: nothing happens
+
+
+class Asked:
+    """A cluster's client: the rows it tells, and what happens as it is asked."""
+
+    def __init__(self, *answers: tuple[NodeRow, ...], after: Callable[[], object] = lambda: None) -> None:
+        self._answers = list(answers)
+        self._after = after
+
+    async def ask(self, request: object, kind: object, wait_ms: int) -> tuple[object, object]:
+        rows = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if len(self._answers) == 1:
+            self._after()
+        return SimpleNamespace(nodes=rows), None
+
+
+def member(status: str) -> NodeRow:
+    return NodeRow(name="entity-1", incarnation=1, status=status, reachable=True, roles=(), address="")
+
+
+def test_a_node_that_is_about_to_end_is_not_taken_for_a_running_one(
+    tmp_path: Path, stranger: subprocess.Popen[bytes]
+) -> None:
+    process = processes.Process(
+        stranger.pid,
+        int(Path(f"/proc/{stranger.pid}/stat").read_text().rpartition(")")[2].split()[19]),
+        Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+    )
+
+    def ended(client: Asked, timeout_ms: int = 10_000) -> bool:
+        waiter = waiting.Waiter(tmp_path, client, (), waiting.Deadline(timeout_ms), lambda _: None)  # type: ignore[arg-type]
+        return asyncio.run(waiter.ended("entity-1", process))
+
+    assert ended(Asked((member("leaving"),), (member("up"),))) is False
+    with pytest.raises(CommandFailed) as failed:
+        ended(Asked(()), timeout_ms=200)
+    assert failed.value.status is ExitStatus.TIMED_OUT
+    assert f"process {stranger.pid} runs, but its node is no member" in failed.value.message
+    assert ended(Asked((member("leaving"),), (), after=stranger.kill)) is True
 
 
 def test_down_kills_what_does_not_end_and_says_so(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""`node stop` is over when the node is: no member any more, and no process of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from node.admin.protocol import GetNodes, NodeList, NodeRow
+from promovolvectl.cli.run import Run
+from promovolvectl.client import paths
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+_POLL_S: Final = 0.1
+_ASK_MS: Final = 3_000
+_NO_ANSWER: Final = (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT)
+
+
+class Ending:
+    """One node's end. Made before the node is told to stop: afterwards nobody could say which life was meant.
+
+    `alive` tells whether its process runs on this machine, always false when this machine doesn't know it.
+    """
+
+    def __init__(self, name: str, row: NodeRow | None, alive: Callable[[], bool], *, last: bool) -> None:
+        self._name = name
+        self._row = row
+        self._alive = alive
+        self._last = last  # nobody else can be asked: silence is then the end
+
+    @classmethod
+    async def of(cls, run: Run, name: str) -> Ending:
+        """Raises CommandFailed when the cluster can't be asked."""
+        found, meta = await run.ask(GetNodes(), NodeList)
+        row = next((row for row in found.items if row.name == name), None)
+        others = [one for one in run.client.profile.endpoints if row is None or one.admin != row.admin]
+        last = len(found.items) <= 1 or not [one for one in others if one.node != name]
+        return cls(name, row, _process_of(run, name, meta.cluster_id), last=last)
+
+    async def wait(self, run: Run, until: float) -> None:
+        """Until both hold or the monotonic second `until` has passed; raises CommandFailed (9) naming what does not."""
+        member = self._row is not None
+        while True:
+            member = member and await self._is_member(run, until)
+            running = self._alive()
+            if not member and not running:
+                return
+            if time.monotonic() >= until:
+                left = ["it is still a member of the cluster"] * member + ["its process still runs"] * running
+                raise CommandFailed(
+                    ExitStatus.TIMED_OUT,
+                    "E-TIMEOUT",
+                    f"{self._name} was told to stop, but {' and '.join(left)}; it goes on stopping",
+                    hint="promovolvectl node list",
+                    about=f"node/{self._name}",
+                )
+            await asyncio.sleep(_POLL_S)
+
+    async def _is_member(self, run: Run, until: float) -> bool:
+        assert self._row is not None
+        wait_ms = max(100, min(_ASK_MS, int((until - time.monotonic()) * 1000)))
+        try:
+            found, _ = await run.ask(GetNodes(), NodeList, wait_ms)
+        except CommandFailed as failed:
+            if failed.status not in _NO_ANSWER:
+                raise
+            return not (self._last and failed.status is ExitStatus.UNREACHABLE)
+        return any(
+            row.name == self._name and row.incarnation == self._row.incarnation and row.status != "removed"
+            for row in found.items
+        )
+
+
+def _process_of(run: Run, name: str, cluster_id: str) -> Callable[[], bool]:
+    """Whether the node's process runs here; a folder of another cluster says nothing about this one."""
+    from promovolvectl.local import layout, processes  # only who stops a node pays for it
+
+    folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
+    try:
+        known = layout.read(folder)
+    except CommandFailed:
+        return lambda: False
+    process = processes.running(folder, name) if known is not None and known.cluster_id == cluster_id else None
+    return process.alive if process is not None else lambda: False
