@@ -156,9 +156,9 @@ class _Node:
         )
         engine = Engine(_config(settings, member, cluster_id, existed=existed), world, classifier)
         service = NodeService(engine)
-        server = AdminServer(engine, service, classifier)
+        server = AdminServer(engine, service, classifier, _names(roster))
         self._open.push_async_callback(server.close)
-        self._watch_signals(engine, service, transport, admin)
+        self._watch_signals(engine, service, transport, admin, server)
         engine.start()
         runtime.drive(engine)
         self._watch_store(engine, driver)
@@ -184,7 +184,12 @@ class _Node:
             self._ended.set_result(reason)
 
     def _watch_signals(
-        self, engine: Engine, service: NodeService, transport: ZmqTransport, admin: AdminListener
+        self,
+        engine: Engine,
+        service: NodeService,
+        transport: ZmqTransport,
+        admin: AdminListener,
+        server: AdminServer,
     ) -> None:
         def stop() -> None:
             self._terms += 1
@@ -201,6 +206,7 @@ class _Node:
                 return
             transport.set_roster(roster)
             admin.set_roster(roster)
+            server.roster = _names(roster)
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -257,6 +263,10 @@ def _read_roster(path: Path) -> Roster:
         return parse_roster(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OperatingError("E-CONFIG", f"wire.roster_file {path}: {error.strerror}") from None
+
+
+def _names(roster: Roster) -> tuple[str, ...]:
+    return tuple(entry.name for entry in roster.nodes)
 
 
 async def _ask_store(driver: StoreDriver, request: Request) -> object:

@@ -63,7 +63,7 @@ class ClusterRequests:
 
     async def health(self, _request: p.GetClusterHealth, call: p.Meta) -> tuple[p.Health, p.Meta]:
         status, meta = await self._server.status(call)
-        return views.health(status), meta
+        return views.health(status, self._server.roster), meta
 
     async def nodes(self, _request: p.GetNodes, call: p.Meta) -> tuple[p.NodeList, p.Meta]:
         reports, missing = await self._server.gatherer.reports(coverage=False)
@@ -164,7 +164,7 @@ class ClusterRequests:
         if "entity" in member.roles and not others:
             text = f"{request.node} is the last entity node: nobody could take its shards"
             if not request.force:
-                hint = "start another entity node first, or say --force last-entity"
+                hint = "start another entity node first, or say --force"
                 raise p.AdminRefusal(REFUSED, "E-LAST-ENTITY-NODE", text, hint=hint, about=request.node)
             violations.append(text)
         reports, _ = await self._server.gatherer.reports(coverage=False)

@@ -16,7 +16,8 @@ from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
 from node.ads.entities.site import SiteState
 from node.ads.explain import ServeDecision
-from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id, split_serve_key
+from node.ads.hosts import same_host, site_host
+from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id
 from node.ads.money import parse_money
 from node.ads.taxonomy import load_taxonomy
 from node.core.clock import MS
@@ -64,15 +65,17 @@ class DomainRequests:
         slots = tuple(m.SlotSpec(slot_id(s.slot), *_size(s.width, s.height)) for s in request.slots)
         if len({slot.slot for slot in slots}) != len(slots):
             raise BadInput("slots", "a slot is named twice")
-        if not request.host.strip():
-            raise BadInput("host", "is empty")
         message = m.CreateSite(
             site_id(request.site),
-            request.host.strip().lower(),
+            site_host(request.host),
             entity_id(request.publisher, "publisher"),
             slots,
             parse_money(request.floor_cpm, "floor_cpm"),
         )
+        for other in await self._server.states.all("site", SiteState):
+            if other.publisher != message.publisher and same_host(other.host, message.host):
+                text = f"host {message.host!r} belongs to site {other.site!r} of publisher {other.publisher!r}"
+                raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, about=message.host)
         info = await ask(self._engine, EntityRef("site", message.site), message)
         return views.site(info), call
 
@@ -263,7 +266,9 @@ class DomainRequests:
     async def _never_asked(self, request: p.GetExplanation) -> p.ServeExplanation:
         info: m.SiteInfo = await ask(self._engine, EntityRef("site", request.site), m.GetSite())
         key = serve_key(request.site, slot_id(request.slot))
-        split_serve_key(key)
+        slots = [slot.slot for slot in info.slots]
+        if request.slot not in slots and self._engine.index.read(key) is None:
+            raise not_found("slot", request.slot, slots)
         view = self._engine.index.read(key)
         return views.undecided(info, request.slot, view, self._engine.index.version(key))
 

@@ -249,7 +249,7 @@ def _pool(version: PoolVersion, now_ms: int) -> p.ExplainedPool:
 
 def _why(decision: ServeDecision) -> str:
     if not decision.winner:
-        return f"nothing was served: {decision.reason.replace('_', ' ')}"
+        return decision.reason.replace("_", " ")
     price = format_money(decision.price_micros)
     if decision.runner_up:
         return f"{decision.winner} drew the best score; {decision.runner_up}, its rival, sets the price {price}"

@@ -37,10 +37,14 @@ TIMEOUT_MS_MAX = 120_000
 
 
 class AdminServer:
-    """Dispatches requests by their type. `handlers` is filled by the request modules."""
+    """Dispatches requests by their type. `handlers` is filled by the request modules; `roster` names the nodes that
+    may join, so that one that is missing can be missed."""
 
-    def __init__(self, engine: Engine, service: NodeService, classifier: Classifier) -> None:
+    def __init__(
+        self, engine: Engine, service: NodeService, classifier: Classifier, roster: tuple[str, ...] = ()
+    ) -> None:
         self.engine = engine
+        self.roster = roster
         self.service = service
         self.classifier = classifier
         self.gatherer = Gatherer(engine, service)

@@ -198,8 +198,10 @@ def faults(reports: Reports) -> tuple[p.FaultRow, ...]:
     return tuple(first[key] for key in sorted(first))
 
 
-def health(status: p.ClusterStatus) -> p.Health:
-    """Unhealthy: something is not served. Degraded: something is not as it should be. Reasons for both."""
+def health(status: p.ClusterStatus, roster: Sequence[str] = ()) -> p.Health:
+    """Unhealthy: something is not served. Degraded: something is not as it should be. Reasons for both.
+
+    `roster` names the nodes that may join: one that is no member is missed, whether it died or was drained."""
     bad: list[p.HealthReason] = []
     worse: list[p.HealthReason] = []
     for node in status.nodes:
@@ -207,6 +209,11 @@ def health(status: p.ClusterStatus) -> p.Health:
             worse.append(_reason("E-NODE-UNREACHABLE", f"node/{node.name}", "nobody here hears it"))
         elif not node.ready:
             bad.append(_reason("E-NODE-NOT-READY", f"node/{node.name}", "; ".join(node.why_not_ready)))
+    members = {node.name for node in status.nodes}
+    bad.extend(
+        _reason("E-NODE-ABSENT", f"node/{name}", "it is on the roster and no member: it has died, left, or never came")
+        for name in sorted(set(roster) - members)
+    )
     if status.shards.unallocated:
         worse.append(_reason("E-SHARDS-UNALLOCATED", "shards", f"{status.shards.unallocated} have no live owner"))
     if status.coordinator is None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
 from urllib.parse import urlsplit
+
+from node.core.errors import BadInput
+from node.core.limits import host_chars_max
+
+_HOST: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*(:[0-9]{1,5})?")
 
 
 def normalise_host(host: str) -> str:
@@ -11,6 +18,14 @@ def normalise_host(host: str) -> str:
     text = text.partition("://")[2] or text
     text = text.partition("/")[0]
     return text.removeprefix("www.")
+
+
+def site_host(text: str) -> str:
+    """A site's host as it is kept: a name with an optional port, in lower case. Raises BadInput naming `host`."""
+    host = text.strip().lower()
+    if len(host) > host_chars_max or not _HOST.fullmatch(host):
+        raise BadInput("host", f"{text[:60]!r} is not a host name such as news.example or localhost:8080")
+    return host
 
 
 def same_host(host: str, verified: str) -> bool:

@@ -212,6 +212,12 @@ _ALL: Final = (
         "'promovolvectl node start NAME' when its process ended.",
     ),
     _code(
+        "E-NODE-ABSENT",
+        ExitStatus.UNHEALTHY,
+        "A node of the roster is no member: it has died, was drained, or never came.",
+        "'promovolvectl node start NAME'.",
+    ),
+    _code(
         "E-NODE-ENDED",
         ExitStatus.FAILED,
         "A process that 'up' started ended before the cluster served; the message names its log.",

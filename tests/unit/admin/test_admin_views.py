@@ -123,6 +123,9 @@ def test_health_says_why() -> None:
     reports = {"n1": report("n1"), "n2": report("n2")}
     healthy = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0))
     assert (healthy.state, healthy.reasons) == ("healthy", ())
+    missed = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0), (*TWO.members, "n9"))
+    assert missed.state == "degraded"
+    assert [(r.code, r.object) for r in missed.reasons] == [("E-NODE-ABSENT", "node/n9")]
     reports["n2"] = report("n2", ready=False, why_not_ready=("draining",))
     degraded = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0))
     assert (degraded.state, [r.code for r in degraded.reasons]) == ("degraded", ["E-NODE-NOT-READY"])
