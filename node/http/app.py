@@ -18,7 +18,7 @@ from node.core import limits
 from node.engine.nodeservice import NodeService
 from node.http import metrics, serve
 from node.http.cluster import ClusterGate
-from node.http.problem import ProblemError, Response, unavailable
+from node.http.problem import ProblemError, Response, not_allowed, unavailable
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,11 @@ class App:
             return
         handler = self._hot.get((scope["method"], scope["path"]))
         if handler is None:
-            await self._rest(scope, receive, send)
+            allowed = [method for method, path in self._hot if path == scope["path"]]
+            if allowed:
+                await _send(send, not_allowed(scope["method"], scope["path"], allowed))
+            else:
+                await self._rest(scope, receive, send)
             return
         await _send(send, await self._answer(handler, scope, receive))
 
@@ -136,9 +140,9 @@ def _starlette(gate: ClusterGate, service: NodeService) -> Starlette:
         found = ProblemError(404, "Not found", f"there is no {request.method} {request.url.path}")
         return _starlette_response(found.response())
 
-    async def not_allowed(request: Request, _error: Exception) -> StarletteResponse:
-        found = ProblemError(405, "Not allowed", f"{request.method} is not for {request.url.path}")
-        return _starlette_response(found.response())
+    async def wrong_method(request: Request, error: Exception) -> StarletteResponse:
+        allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
+        return _starlette_response(not_allowed(request.method, request.url.path, allowed.split(", ")))
 
     approval = "/v1/publishers/{publisher}/sites/{site}/approval"
     return Starlette(
@@ -150,7 +154,7 @@ def _starlette(gate: ClusterGate, service: NodeService) -> Starlette:
             Route(f"{approval}/approve", approve, methods=["POST"]),
             Route(f"{approval}/pending", pending),
         ],
-        exception_handlers={ProblemError: problem, 404: not_found, 405: not_allowed, Exception: problem},
+        exception_handlers={ProblemError: problem, 404: not_found, 405: wrong_method, Exception: problem},
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -51,3 +52,9 @@ def bad_request(about: str, detail: str) -> ProblemError:
 def unavailable(detail: str) -> ProblemError:
     """503: nothing was done, and trying again soon is right."""
     return ProblemError(503, "Unavailable", detail, retry_after_s=1)
+
+
+def not_allowed(method: str, path: str, allowed: Sequence[str]) -> Response:
+    """405, with the methods that the path takes."""
+    problem = ProblemError(405, "Not allowed", f"{method} is not for {path}; {', '.join(allowed)} is").response()
+    return replace(problem, headers=(("allow", ", ".join(allowed)),))

@@ -316,7 +316,7 @@ def test_a_fault_of_ours_is_a_problem_document_too(api: Api) -> None:
 
 def test_what_is_not_there(api: Api) -> None:
     problem(api.call("GET", "/v1/nothing"), 404)
-    problem(api.call("GET", "/v1/serve/batch"), 404)
+    problem(api.call("GET", "/v1/serve/batch"), 405)
     problem(api.call("GET", f"{APPROVAL}/approve"), 405)
 
 
@@ -344,3 +344,18 @@ def test_health_and_metrics(api: Api) -> None:
         'promovolve_events_total{name="engine.dropped"} 4.0',
     ):
         assert line in text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/serve/batch", "POST"),
+        ("POST", "/v1/imp", "GET"),
+        ("DELETE", "/v1/publishers/p/sites/s/approval/approve", "POST"),
+    ],
+)
+def test_a_wrong_method_is_told_the_right_one(api: Api, method: str, path: str, allowed: str) -> None:
+    answer = api.call(method, path)
+    assert answer.status_code == 405
+    assert allowed in answer.headers["allow"]
+    assert answer.json()["status"] == 405
