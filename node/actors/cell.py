@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from node.actors.bus import Subscription
     from node.actors.context import CellTimer
     from node.actors.persist import Writer
-    from node.actors.timers import Due
+    from node.actors.timers import Call, Due
 
 
 class Phase(enum.Enum):
-    """A cell's life. Mail waits in LOADING and BACKOFF, is refused in QUARANTINED, bounces in STOPPING."""
+    """A cell's life. Mail waits in LOADING and BACKOFF, is refused in QUARANTINED, bounces in STOPPING, where
+    only mail of the cell's own still runs, while it owes replies."""
 
     LOADING = "loading"
     RUNNING = "running"
@@ -50,6 +51,7 @@ class Shard:
     epoch: int
     cells: dict[Cell, None] = field(default_factory=dict)
     stopping: bool = False
+    replies_end: Call | None = None  # set while it stops: when replies that are still kept fail
     fenced: bool = False
     handled: int = 0
     bounced: int = 0
@@ -124,6 +126,17 @@ class Cell:
     @property
     def depth(self) -> int:
         return 0 if self.mailbox is None else len(self.mailbox)
+
+    @property
+    def owes(self) -> bool:
+        """An ask that it handled has no answer yet: it kept the reply, or a write holds it."""
+        return bool(self.extras and self.extras.kept) or (self.writer is not None and self.writer.owes)
+
+    @property
+    def finishing(self) -> bool:
+        """It kept a reply, and something of its own that may lead to the answer is still to come."""
+        extras = self.extras
+        return extras is not None and bool(extras.kept) and bool(self.open or extras.timers)
 
     @property
     def quiet(self) -> bool:

@@ -115,7 +115,7 @@ class Kernel:
         """Queue mail of the cell's own. What must arrive is bounded where it starts (open asks, executors' queues,
         handled messages), so the mailbox's bound does not apply to it; timers are coalesced, events buffered."""
         allowed = cell.phase in (Phase.LOADING, Phase.RUNNING, Phase.BACKOFF)
-        if not allowed and not (cell.phase is Phase.STOPPING and mail.origin is Origin.THEN):
+        if not allowed and not (cell.phase is Phase.STOPPING and self.runs_stopping(cell, mail)):
             self.dead.count(f"own_{cell.phase.value}", mail.origin.value)
             return
         if cell.mailbox is None:
@@ -123,6 +123,15 @@ class Kernel:
         else:
             cell.mailbox.append(mail)
         self.schedule(cell)
+
+    def runs_stopping(self, cell: Cell, item: Any) -> bool:
+        """Whether a stopping cell still runs this mail: what its writes released always, what its own asks, pipes and
+        timers bring while it owes a reply (the handler that runs now may still be about to keep one)."""
+        if type(item) is not Mail:
+            return False
+        if item.origin is Origin.OUTCOME or item.origin is Origin.TIMER:
+            return cell.actor is not None and (cell.owes or cell is self.current)
+        return item.origin is Origin.THEN
 
     def envelope_of(self, to: EntityRef, item: Any) -> Envelope:
         """The envelope of mail that travels."""

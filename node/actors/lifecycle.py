@@ -7,7 +7,7 @@ only `Actor.start` does.
 | RUNNING | runs | handler raised → BACKOFF or QUARANTINED; write refused → BACKOFF; quiet and leaving → GONE |
 | BACKOFF | waits | delay over and no write under way → LOADING |
 | QUARANTINED | refused | released → BACKOFF, at once LOADING |
-| STOPPING | bounces; what own writes release runs | nothing under way → GONE |
+| STOPPING | bounces; own mail runs while a reply is owed | nothing under way, no kept reply can come → GONE |
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class Lifecycle:
             return
         phase = cell.phase
         if phase is Phase.STOPPING:
-            if cell.writer is None and not (cell.mailbox and cell.actor is not None):
+            if cell.writer is None and (cell.actor is None or not (cell.mailbox or cell.finishing)):
                 self.remove(cell)
         elif phase is Phase.BACKOFF:
             if cell.extras is not None and cell.extras.restart_due and cell.writer is None:
@@ -256,6 +256,8 @@ class Lifecycle:
 
     def shard_ended(self, shard: Shard) -> None:
         """The last cell of a stopping shard is gone. Until its owner is told, mail for it still bounces."""
+        if shard.replies_end is not None:
+            self._kernel.timers.cancel(shard.replies_end)
         self._kernel.later(self._end_shard, shard)
 
     def _end_shard(self, shard: Shard) -> None:
@@ -276,8 +278,16 @@ class Lifecycle:
         for subscription in extras.subscriptions:
             subscription.close()
         extras.subscriptions.clear()
-        kept = tuple(extras.kept.values())
-        extras.kept.clear()
+        self.fail_kept(cell, but)
+
+    def fail_kept(self, cell: Cell, but: Mail | None) -> None:
+        """Its kept replies will not come, which their askers are told; `but` is left for its next delivery."""
+        kernel = self._kernel
+        if cell.extras is None or not cell.extras.kept:
+            return
+        kept = tuple(cell.extras.kept.values())
+        cell.extras.kept.clear()
         for mail in kept:
             if mail is not but:
+                kernel.count("kept_failed")
                 kernel.fail(mail, Failed(Failure.FAILED, "the entity stopped before it answered"))

@@ -48,6 +48,12 @@ class Writer:
     under_way: Batch
     next: Batch | None = None
 
+    @property
+    def owes(self) -> bool:
+        """A reply waits for one of the writes."""
+        batches = (self.under_way,) if self.next is None else (self.under_way, self.next)
+        return any(item.reply is not None for batch in batches for item in batch.waiting)
+
 
 class Persistence:
     """Writes of all cells. `on_lost(cell, answer)`: a write was refused or failed, the actor's memory is ahead of the

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from node.actors.cell import Cell, Phase, Shard, ShardTally
 from node.actors.kernel import Kernel
 from node.actors.lifecycle import Lifecycle
-from node.actors.mailbox import Mail, Origin, travels
+from node.actors.mailbox import travels
 from node.actors.timers import Call
 from node.core import limits
 from node.core.check import invariant
@@ -52,7 +52,8 @@ class Shards:
             self._list(shard, None)
 
     def stopping(self, number: int, on_stopped: Callable[[ShardTally], None]) -> None:
-        """Stop the shard: waiting mail bounces at once and in order, writes are flushed, then `on_stopped`."""
+        """Stop the shard: waiting mail bounces at once and in order, kept replies are answered (within
+        `stopping_replies_ms_max`), writes are flushed, then `on_stopped`."""
         kernel = self._kernel
         shard = kernel.shards.get(number)
         if shard is None:
@@ -67,6 +68,14 @@ class Shards:
             self._lifecycle.shard_ended(shard)
         for cell in tuple(shard.cells):
             self._stop(cell)
+        if shard.cells:
+            shard.replies_end = Call(lambda _: self._end_replies(shard))
+            kernel.timers.add(kernel.clock.mono_ns() + limits.stopping_replies_ms_max * MS, shard.replies_end)
+
+    def _end_replies(self, shard: Shard) -> None:
+        for cell in tuple(shard.cells):
+            self._lifecycle.fail_kept(cell, None)
+            self._lifecycle.settle(cell)
 
     def _stop(self, cell: Cell) -> None:
         kernel = self._kernel
@@ -80,7 +89,7 @@ class Shards:
                     kernel.count("bounced")
                     cell.shard.bounced += 1
                     kernel.ports.bounce(kernel.envelope_of(cell.ref, item))
-                elif type(item) is Mail and item.origin is Origin.THEN:
+                elif kernel.runs_stopping(cell, item):
                     cell.mailbox.append(item)
                 else:
                     kernel.dead.count("own_stopping", item.origin.value)

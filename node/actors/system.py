@@ -67,8 +67,9 @@ class ActorSystem:
         self._shards.started(shard, epoch)
 
     def shard_stopping(self, shard: int, on_stopped: Callable[[ShardTally], None]) -> None:
-        """Waiting mail bounces at once, in order; current messages and writes finish; then `on_stopped`, once,
-        with what became of its mail. Of a shard that is not owned: `on_stopped` in the next turn."""
+        """Waiting mail bounces at once, in order; current messages, kept replies and writes finish; then
+        `on_stopped`, once, with what became of its mail. Of a shard that is not owned: `on_stopped` in the next
+        turn."""
         self._shards.stopping(shard, on_stopped)
 
     def owned(self) -> dict[int, int]:

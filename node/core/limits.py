@@ -37,6 +37,7 @@ restart_window_ms = 60_000  # restarts are counted in this window …
 restarts_max = 5  # … and this many of them quarantine the entity
 deliveries_max = 5  # a message that fails an entity this often is a dead letter
 dead_letters_kept = 1_000  # a ring; the counters go on
+stopping_replies_ms_max = 2_000  # a stopping shard waits this long for kept replies; well below handoff_ms_max
 asks_open_max = 20_000  # per node; more means that something does not answer
 executor_queue_max = 256  # per named executor; above it ExecutorSaturated at once
 
