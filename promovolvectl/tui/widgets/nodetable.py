@@ -131,8 +131,9 @@ class NodeTable(Widget, can_focus=True):
         self._settle()
         lines, self._names = table_lines(state, self.choice, now_ns, self.size.width, self.size.height)
         if lines != self._lines:
+            other_height = len(lines) != len(self._lines)
             self._lines = lines
-            self.refresh()
+            self.refresh(layout=other_height)
 
     def render(self) -> Content:
         if self._seen is None:

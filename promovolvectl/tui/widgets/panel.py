@@ -40,15 +40,15 @@ class Panel(Widget):
         self._why_empty = why_empty
         self._seen: tuple[State, int] | None = None
         self._lines: list[Line] = []
-        self._wanted = 0
+        self._laid_out = 0
 
     def show(self, state: State, now_ns: int) -> None:
         """Draws the state; nothing is painted when that changes no character."""
         self._seen = (state, now_ns)
         if self.styles.is_auto_height:
             wanted = len(self._lines_for(Size(self.content_size.width, LINES_MAX)))
-            if wanted != self._wanted:
-                self._wanted = wanted
+            # Compared with what the layout used, not with what was asked for: a request that was lost is made again.
+            if wanted not in (0, self._laid_out):
                 self.refresh(layout=True)
         lines = self._lines_for(self.content_size)
         if lines != self._lines:
@@ -60,7 +60,8 @@ class Panel(Widget):
         return content_of(self._lines)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._lines_for(Size(width, LINES_MAX)))
+        self._laid_out = len(self._lines_for(Size(width, LINES_MAX)))
+        return self._laid_out
 
     def _lines_for(self, size: Size) -> list[Line]:
         if self._seen is None or size.width < 1:

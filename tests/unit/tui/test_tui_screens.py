@@ -291,6 +291,24 @@ def test_a_panel_that_fails_says_so_in_its_place_and_the_rest_goes_on() -> None:
     asyncio.run(look())
 
 
+def test_members_and_bars_have_room_again_after_a_layout_that_was_lost() -> None:
+    async def look() -> None:
+        async with staged((80, 24)) as stage:
+            stage.source.play(push())
+            await stage.until("● live")
+            panels = [stage.app.screen.query_one(name, Panel) for name in ("#members", "#shards")]
+            for panel in panels:
+                panel.refresh = lambda *_, **__: None  # type: ignore[method-assign]
+            stage.source.play(push(node("entity-1"), node("entity-2")))
+            await stage.pilot.pause(0.2)
+            await stage.text()
+            for panel in panels:
+                del panel.refresh  # type: ignore[method-assign]
+            await stage.until("● entity-2", "entity-2 █")
+
+    asyncio.run(look())
+
+
 def test_nothing_is_painted_when_nothing_changed() -> None:
     async def look() -> None:
         async with staged((120, 40)) as stage:
