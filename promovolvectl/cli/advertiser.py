@@ -26,6 +26,7 @@ app = group("Advertisers and their budgets.")
         "promovolvectl advertiser create acme --name 'Acme Rail' --daily-budget 100.00 --timezone Europe/Vienna",
     ),
     exits=CREATES,
+    shows="AdvertiserShow",
 )
 async def create(
     run: Run,

@@ -26,6 +26,7 @@ app = group("Campaigns, their bids and categories.")
         "promovolvectl campaign create two --advertiser acme --max-cpm 2.50 --daily-budget 9 --category 1 --category 2",
     ),
     exits=CREATES,
+    shows="CampaignShow",
 )
 async def create(
     run: Run,

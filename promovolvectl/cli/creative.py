@@ -36,6 +36,7 @@ app = group("Creatives and their approval.")
         "--landing-url https://rail.example/ --size 300x250 --mime image/webp",
     ),
     exits=CREATES,
+    shows="CreativeShow",
 )
 async def create(
     run: Run,
@@ -98,6 +99,7 @@ async def show(run: Run, creative: CreativeId) -> Answer:
     changes="Changes what may be served on the sites named. Without --site: every site where it waits.",
     examples=("promovolvectl creative approve cr-1 --site example.com", "promovolvectl creative approve cr-1 -o json"),
     exits=CREATES,
+    shows="Approved",
 )
 async def approve(
     run: Run,

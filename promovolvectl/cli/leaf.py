@@ -13,6 +13,7 @@ from typing import Any, Final
 import typer
 
 from promovolvectl.cli.options import COMMON, Flag, Flags
+from promovolvectl.cli.outlook import refuse_unfit
 from promovolvectl.cli.render import Answer
 from promovolvectl.cli.run import Run, of_process
 from promovolvectl.client.exit_codes import ExitStatus
@@ -60,14 +61,18 @@ def leaf(
     exits: Sequence[ExitStatus] = (),
     flags: tuple[Flag, ...] = (),
     asks: bool = True,
+    shows: str = "",
 ) -> Callable[[Function], Function]:
     """Registers `function(run, …)` under `name`. `changes` says what changes and what does not; `exits` adds to what
-    every command that asks a cluster can end with; `flags` are passed on to the function by name."""
+    every command that asks a cluster can end with; `flags` are passed on to the function by name. `shows` is the kind
+    of the answer: every command that changes something names it, so that flags of output are checked before."""
 
     def add(function: Function) -> Function:
         base = ASKING if asks else (ExitStatus.OK, ExitStatus.USAGE)
         statuses = sorted({*base, *exits})
-        app.command(name, help=_help(does, changes, examples, statuses), short_help=does)(_wrapped(function, flags))
+        app.command(name, help=_help(does, changes, examples, statuses), short_help=does)(
+            _wrapped(function, flags, shows)
+        )
         return function
 
     return add
@@ -78,7 +83,7 @@ def group(does: str) -> typer.Typer:
     return typer.Typer(help=does, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
 
 
-def _wrapped(function: Function, flags: tuple[Flag, ...]) -> Callable[..., int]:
+def _wrapped(function: Function, flags: tuple[Flag, ...], shows: str) -> Callable[..., int]:
     hints = typing.get_type_hints(function, include_extras=True)
     own = [
         parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
@@ -94,14 +99,17 @@ def _wrapped(function: Function, flags: tuple[Flag, ...]) -> Callable[..., int]:
     def command(**given: Any) -> int:
         chosen = {key: given.pop(key) for key in names}
         chosen["endpoint"] = tuple(chosen["endpoint"] or ())
-        return _execute(function, of_process(Flags(**chosen), os.environ), given)
+        return _execute(function, of_process(Flags(**chosen), os.environ), given, shows)
 
     command.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *common]}
     return command
 
 
-def _execute(function: Function, run: Run, given: Mapping[str, Any]) -> int:
+def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str) -> int:
+    view = run.flags.view(run.format)
+    refuse_unfit(view.chosen, "Plan" if given.get("dry_run") else shows)
+
     async def finished(outcome: Awaitable[Outcome]) -> Outcome:
         try:
             return await outcome

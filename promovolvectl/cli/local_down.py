@@ -27,6 +27,7 @@ _STOP_MS = 120_000
     examples=("promovolvectl down", "promovolvectl down --data /srv/promovolve -t 5m"),
     exits=(ExitStatus.FAILED, ExitStatus.TIMED_OUT, ExitStatus.UNUSABLE_CONFIG, ExitStatus.LOCAL_FILE),
     asks=False,
+    shows="Down",
 )
 def down(
     run: Run,

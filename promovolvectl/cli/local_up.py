@@ -34,6 +34,7 @@ _START_MS = 120_000
         ExitStatus.LOCAL_FILE,
     ),
     asks=False,
+    shows="Up",
 )
 def up(
     run: Run,

@@ -28,6 +28,7 @@ Name = Annotated[str, typer.Argument(metavar="NODE", show_default=False, help="T
     does="Every node of the cluster with its roles, state and load.",
     changes="Reads only.",
     examples=("promovolvectl node list", "promovolvectl node list --filter status=up -o name"),
+    shows="NodeList",
 )
 async def list_(run: Run) -> Answer:
     return answer_of("NodeList", *await run.ask(GetNodes(), NodeList))
@@ -40,6 +41,7 @@ async def list_(run: Run) -> Answer:
     changes="Reads only.",
     examples=("promovolvectl node show entity-1", "promovolvectl node show entity-1 -o json --query counters"),
     exits=(ExitStatus.NOT_FOUND,),
+    shows="NodeShow",
 )
 async def show(run: Run, name: Name) -> Answer:
     return answer_of("NodeShow", *await run.ask(GetNode(node=name), NodeShow))
@@ -63,6 +65,7 @@ async def show(run: Run, name: Name) -> Answer:
         ExitStatus.FAILED,
     ),
     flags=CHANGE + LONG,
+    shows="Operation",
 )
 async def drain(
     run: Run,
@@ -87,6 +90,7 @@ async def drain(
         ExitStatus.NOT_ALLOWED,
     ),
     flags=CHANGE,
+    shows="NodeStop",
 )
 async def stop(
     run: Run,
@@ -124,6 +128,7 @@ async def stop(
     examples=("promovolvectl node start entity-2", "promovolvectl node start entity-2 --data /srv/promovolve"),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNUSABLE_CONFIG, ExitStatus.LOCAL_FILE),
     asks=False,
+    shows="NodeStart",
 )
 def start(
     run: Run,

@@ -31,6 +31,7 @@ _FLAGS = tuple(flag for flag in CHANGE if flag[0] != "dry_run")
     examples=("promovolvectl replay start --all --wait", "promovolvectl replay start --site example.com --wait"),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.FAILED),
     flags=_FLAGS,
+    shows="Replay",
 )
 async def start(
     run: Run,

@@ -37,10 +37,7 @@ def select(rows: Sequence[Row], chosen: Selection, known: Iterable[str]) -> list
         terms = [_term(text, names) for text in chosen.filter.split(",")]
         kept = [row for row in kept if all(_passes(row, *term) for term in terms)]
     if chosen.sort:
-        key, _, order = chosen.sort.partition(":")
-        if order not in ("", "asc", "desc"):
-            raise usage("--sort", f"{order!r} is not an order", "--sort NAME:desc")
-        _check("--sort", key, names)
+        key, order = _order(chosen.sort, names)
         present = [row for row in kept if _value(row, key) not in (None, "")]
         present.sort(key=lambda row: natural(_value(row, key)), reverse=order == "desc")
         kept = present + [row for row in kept if _value(row, key) in (None, "")]
@@ -63,12 +60,49 @@ def pick_columns(columns: Sequence[Column], asked: str, rows: Sequence[Row], *, 
     return [by_key[name] for name in names]
 
 
+def check_rows(chosen: Selection, known: Sequence[str]) -> None:
+    """Whether filter and order can be understood, before there are rows; raises CommandFailed (2). Names are checked
+    when some are known."""
+    if chosen.filter:
+        for text in chosen.filter.split(","):
+            _term(text, known)
+    if chosen.sort:
+        _order(chosen.sort, known)
+
+
+def check_columns(asked: str, known: Sequence[str]) -> None:
+    """Whether all of these can be shown; raises CommandFailed (2)."""
+    pick_columns([Column(name) for name in known], asked, (), wide=True)
+
+
+def compiled(expression: str) -> Any:
+    """A JMESPath expression that can be searched with; raises CommandFailed (2), for an unknown function, too."""
+    import jmespath  # only who asks pays for it
+
+    try:
+        found = jmespath.compile(expression)
+        _check_functions(found.parsed, jmespath.functions.Functions.FUNCTION_TABLE)
+    except jmespath.exceptions.JMESPathError as error:
+        raise usage("--query", f"{expression!r} is not JMESPath: {error}", "--query 'items[].name'") from error
+    return found
+
+
+def _check_functions(node: Any, known: Iterable[str]) -> None:
+    if not isinstance(node, Mapping):
+        return
+    if node.get("type") == "function_expression" and node["value"] not in known:
+        name = node["value"]
+        raise usage("--query", f"there is no function {name!r}.{did_you_mean(name, known)}", "--query 'length(items)'")
+    for child in node.get("children", ()):
+        _check_functions(child, known)
+
+
 def query(document: Any, expression: str) -> Any:
     """The result of a JMESPath expression; raises CommandFailed (2)."""
     import jmespath  # only who asks pays for it
 
     try:
-        return jmespath.search(expression, document)
+        return compiled(expression).search(document)
     except jmespath.exceptions.JMESPathError as error:
         raise usage("--query", f"{expression!r} is not JMESPath: {error}", "--query 'items[].name'") from error
 
@@ -83,16 +117,29 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
 
 
+def _order(text: str, known: Sequence[str]) -> tuple[str, str]:
+    key, _, order = text.partition(":")
+    if order not in ("", "asc", "desc"):
+        raise usage("--sort", f"{order!r} is not an order", "--sort NAME:desc")
+    _check("--sort", key, known)
+    return key, order
+
+
 def _check(flag: str, name: str, known: Sequence[str]) -> None:
-    if name.split(".")[0] not in known:
+    if known and name.split(".")[0] not in known:
         raise usage(flag, f"there is no field {name!r}; known: {', '.join(known)}.{did_you_mean(name, known)}")
 
 
 def _term(text: str, known: Sequence[str]) -> tuple[str, str, str]:
     found = _TERM.match(text)
-    if found is None:
+    if found is None or found[3].startswith("="):
         raise usage("--filter", f"{text!r} is not FIELD=VALUE", "--filter 'status=up,shards>10'")
     _check("--filter", found[1], known)
+    if found[2] in (">", ">=", "<", "<="):
+        try:
+            float(found[3])
+        except ValueError as error:
+            raise usage("--filter", f"{found[3]!r} is not a number") from error
     return found[1], found[2], found[3]
 
 
@@ -117,10 +164,7 @@ def _passes(row: Row, key: str, operator: str, wanted: str) -> bool:
             value = float(scalar(value))
         except ValueError:
             return False
-    try:
-        limit = float(wanted)
-    except ValueError as error:
-        raise usage("--filter", f"{wanted!r} is not a number") from error
+    limit = float(wanted)
     match operator:
         case ">":
             return bool(value > limit)

@@ -64,6 +64,7 @@ async def where(
         ExitStatus.FAILED,
     ),
     flags=CHANGE + LONG,
+    shows="Operation",
 )
 async def move(
     run: Run,

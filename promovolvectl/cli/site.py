@@ -26,6 +26,7 @@ app = group("Publishers' sites and their slots.")
         "promovolvectl site create blog --host blog.example.com --publisher ann --slot a:300x250 --floor-cpm 0.80",
     ),
     exits=CREATES,
+    shows="SiteShow",
 )
 async def create(
     run: Run,

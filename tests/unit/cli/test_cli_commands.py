@@ -17,7 +17,10 @@ from samples import node as sample_node
 
 from node.admin import protocol as p
 from promovolvectl.cli.nouns import NOUNS, app_of
-from promovolvectl.cli.render import FORMATS
+from promovolvectl.cli.outlook import refuse_unfit
+from promovolvectl.cli.render import FORMATS, plain
+from promovolvectl.cli.select import Selection
+from promovolvectl.cli.shapes import SHAPES
 from promovolvectl.client.profiles import load_file
 from promovolvectl.local import layout
 
@@ -168,6 +171,37 @@ def test_yes_commits_what_was_shown_and_follows_to_the_end(tmp_path: Path, invok
     assert "shards: running" in err
     _, _, err, _ = drain(invoke, tmp_path, drain_node(), "--yes")
     assert "PLAN p-1  drain node-2 (placement 8812)" in err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("-o", "csv", "--columns", "id,state"),
+        ("--columns", "shard"),
+        ("--dry-run", "--columns", "elapsed_s"),
+        ("--sort", "shard"),
+        ("--sort", "name:up"),
+        ("--filter", "state=="),
+        ("--filter", "elapsed_s>long"),
+        ("--filter", "statsu=up"),
+        ("--query", "phases["),
+        ("--query", "lenght(phases)"),
+        ("--limit", "-1"),
+    ],
+)
+def test_flags_of_output_that_do_not_fit_are_refused_before_anything_is_sent(
+    flags: tuple[str, ...], tmp_path: Path, invoke: Invoke
+) -> None:
+    code, out, _, seen = drain(invoke, tmp_path, drain_node(), "--yes", *flags)
+    assert (code, out, seen) == (2, "", [])
+
+
+def test_every_field_of_an_answer_can_be_named_before_it_is_there() -> None:
+    for kind, reply in SAMPLES.items():
+        for row in SHAPES[kind].rows(plain(reply)) if kind in SHAPES and kind != "Schema" else ():
+            if kind in ("Health", "ServeIndexEntry"):
+                continue
+            refuse_unfit(Selection(columns=",".join(row), sort=next(iter(row))), kind)
 
 
 def test_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path, invoke: Invoke) -> None:
