@@ -31,7 +31,10 @@ def read_key_pair(path: Path) -> KeyPair:
     except OSError as error:
         if error.errno == errno.ELOOP:
             _refuse(path, "is a symbolic link", "give the path of the file itself")
-        _refuse(path, error.strerror or str(error), "promovolvectl auth keygen makes a key pair")
+        _refuse(path, error.strerror or str(error), "promovolvectl up makes the keys of a cluster on this machine")
+    if stat.S_ISDIR(os.fstat(handle).st_mode):  # no file object can be made of one
+        os.close(handle)
+        _refuse(path, "is a directory", "give the path of the key file in it")
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):

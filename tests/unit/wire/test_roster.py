@@ -134,7 +134,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
         read_key_pair(tmp_path / "pipe")
     with pytest.raises(OperatingError, match="No such file") as caught:
         read_key_pair(tmp_path / "nothing")
-    assert "keygen" in caught.value.hint
+    assert "promovolvectl up" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -155,3 +155,10 @@ def test_a_damaged_key_file_is_refused_and_not_quoted(tmp_path: Path, text: str,
     with pytest.raises(OperatingError, match=says) as caught:
         read_key_pair(path)
     assert "SECRET" not in str(caught.value)
+
+
+def test_a_directory_is_refused_as_a_key_file(tmp_path: Path) -> None:
+    with pytest.raises(OperatingError) as caught:
+        read_key_pair(tmp_path)
+    assert caught.value.code == "E-KEY-FILE"
+    assert "is a directory" in caught.value.message
