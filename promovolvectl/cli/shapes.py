@@ -116,7 +116,7 @@ def _explanation_head(payload: Payload) -> Sequence[str]:
         f"{cell(payload['winner'])} at {cell(payload['price'])} CPM (floor {cell(payload['floor'])}, "
         f"runner-up {cell(payload['runner_up'])})"
         if payload["served"]
-        else f"nothing served: {cell(payload['why'])}"
+        else f"nothing served: {cell(payload['why'].removeprefix('nothing was served: '))}"
     )
     lines = [f"{cell(payload['site'])}|{cell(payload['slot'])}  page {cell(payload['page'])}  →  {winner}"]
     if payload["auction"]:
@@ -128,6 +128,12 @@ def _explanation_head(payload: Payload) -> Sequence[str]:
         pool = payload["pool"]
         lines.append(f"POOL       {pool['age_s']:.1f} s old, from {cell(pool['origin'])}")
     return [*lines, "PEOPLE     none used"]
+
+
+def _classification_head(payload: Payload) -> Sequence[str]:
+    provider = f"PROVIDER {cell(payload['provider'])}  {payload['elapsed_ms']:.1f} ms"
+    none = "no category: the text gave too little evidence for one"
+    return (provider,) if payload["categories"] else (provider, none)
 
 
 def _entry_rows(payload: Payload) -> Rows:
@@ -235,7 +241,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _columns("id! name! path confidence:ratio!"),
         _each("category", "id", Under("categories")),
         Under("categories"),
-        head=lambda p: (f"PROVIDER {cell(p['provider'])}  {p['elapsed_ms']:.1f} ms",),
+        head=_classification_head,
     ),
     "AdvertiserList": Shape(
         _columns(f"advertiser! name status:state! {_MONEY_AD} campaigns? creatives? timezone+"),

@@ -12,8 +12,9 @@ import msgspec
 import pytest
 import yaml
 from fake_server import META
-from samples import payload, status
+from samples import SAMPLES, payload, status
 
+from node.admin import protocol as p
 from node.admin.protocol import Missing
 from promovolvectl.cli.render import FORMATS, Answer, View, answer_of, envelope, render
 from promovolvectl.cli.schemas import TYPES, schema_of
@@ -157,3 +158,13 @@ def test_flags_that_do_not_fit_are_usage_errors(chosen: dict[str, str], part: st
         shown("NodeList", "table", **chosen)
     assert caught.value.status is ExitStatus.USAGE
     assert part in caught.value.message
+
+
+def test_a_text_without_a_category_and_a_slot_without_an_ad_say_why_once() -> None:
+    empty = p.ClassificationShow(categories=(), provider="local", elapsed_ms=1.25)
+    told = render(answer_of("Classification", empty, META), View("table"), PIPE)
+    assert told.splitlines()[1] == "no category: the text gave too little evidence for one"
+    for why in ("nothing was served: no pool", "no pool"):
+        nothing = msgspec.structs.replace(SAMPLES["ServeExplanation"], served=False, why=why)
+        told = render(answer_of("ServeExplanation", nothing, META), View("table"), PIPE)
+        assert told.splitlines()[0].endswith("nothing served: no pool")
