@@ -9,7 +9,7 @@ import typer
 from node.admin.protocol import AdvertiserList, AdvertiserShow, CreateAdvertiser, GetAdvertiser, GetAdvertisers
 from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, AdvertiserId, Budget, Title
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import money
 
@@ -66,4 +66,4 @@ async def list_(run: Run) -> Answer:
     exits=SHOWS,
 )
 async def show(run: Run, advertiser: AdvertiserId) -> Answer:
-    return answer_of("AdvertiserShow", *await run.ask(GetAdvertiser(advertiser=advertiser), AdvertiserShow))
+    return read_of("AdvertiserShow", *await run.ask(GetAdvertiser(advertiser=advertiser), AdvertiserShow))

@@ -9,7 +9,7 @@ import typer
 from node.admin.protocol import CampaignList, CampaignShow, CreateCampaign, GetCampaign, GetCampaigns
 from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, Budget, CampaignId, Title
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import money
 
@@ -81,4 +81,4 @@ async def list_(
     exits=SHOWS,
 )
 async def show(run: Run, campaign: CampaignId) -> Answer:
-    return answer_of("CampaignShow", *await run.ask(GetCampaign(campaign=campaign), CampaignShow))
+    return read_of("CampaignShow", *await run.ask(GetCampaign(campaign=campaign), CampaignShow))

@@ -17,7 +17,7 @@ from node.admin.protocol import (
 )
 from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, CreativeId
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import size, web_url
 
@@ -89,7 +89,7 @@ async def list_(
     exits=SHOWS,
 )
 async def show(run: Run, creative: CreativeId) -> Answer:
-    return answer_of("CreativeShow", *await run.ask(GetCreative(creative=creative), CreativeShow))
+    return read_of("CreativeShow", *await run.ask(GetCreative(creative=creative), CreativeShow))
 
 
 @leaf(

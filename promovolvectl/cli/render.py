@@ -27,7 +27,7 @@ MACHINE: Final = ("json", "yaml", "jsonl")
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a command found. `raw` leaves the envelope away (a schema is a document of its own); `text` is what people
-    are shown instead of a table."""
+    are shown instead of a table; `without` names columns that tell them nothing here."""
 
     kind: str
     payload: Mapping[str, Any]
@@ -35,6 +35,7 @@ class Answer:
     status: ExitStatus = ExitStatus.OK
     raw: bool = False
     text: str = ""
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class View:
 def answer_of(kind: str, reply: msgspec.Struct, meta: Meta, status: ExitStatus = ExitStatus.OK) -> Answer:
     """A node's reply as an answer."""
     return Answer(kind, plain(reply), meta, status)
+
+
+def read_of(kind: str, reply: msgspec.Struct, meta: Meta) -> Answer:
+    """What a command that only reads was told: whether something changed is no question there."""
+    return Answer(kind, plain(reply), meta, without=("changed",))
 
 
 def plain(value: Any) -> Any:
@@ -101,6 +107,8 @@ def _rows(answer: Answer, shape: Shape, view: View, terminal: Terminal) -> str:
         return _lines(["\t".join(scalar(row.get(column.key)) for column in columns) for row in rows])
     if answer.text:
         return answer.text if answer.text.endswith("\n") else f"{answer.text}\n"
+    if not view.chosen.columns:
+        columns = [column for column in columns if column.key not in answer.without]
     return _lines(_people(answer, shape, rows, columns, view, terminal))
 
 

@@ -9,7 +9,7 @@ import typer
 from node.admin.protocol import CreateSite, GetSite, GetSites, SiteList, SiteShow
 from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, SiteId
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import money, slots
 
@@ -74,4 +74,4 @@ async def list_(run: Run) -> Answer:
     exits=SHOWS,
 )
 async def show(run: Run, site: SiteId) -> Answer:
-    return answer_of("SiteShow", *await run.ask(GetSite(site=site), SiteShow))
+    return read_of("SiteShow", *await run.ask(GetSite(site=site), SiteShow))

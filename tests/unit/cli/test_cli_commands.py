@@ -26,6 +26,7 @@ from promovolvectl.local import layout
 
 Handlers = dict[type, Callable[[Any], Any]]
 
+DOMAIN = ("SiteShow", "AdvertiserShow", "CampaignShow", "CreativeShow")
 READS: list[tuple[str, type, str]] = [
     ("cluster status", p.GetClusterStatus, "ClusterStatus"),
     ("node list", p.GetNodes, "NodeList"),
@@ -372,6 +373,18 @@ def test_endpoint_asks_that_node_and_no_other(tmp_path: Path, invoke: Invoke) ->
     assert "127.0.0.1:1: connection refused" in err
     assert node.address not in err
     assert invoke("node", "list", "--endpoint", "nonsense")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "request_type", "kind"), [read for read in READS if read[0].split()[1] == "show" and read[2] in DOMAIN]
+)
+def test_what_only_reads_does_not_say_that_it_changed_something(
+    line: str, request_type: type, kind: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    with FakeNode({request_type: lambda _: SAMPLES[kind]}) as node:
+        node.write(tmp_path)
+        assert "CHANGED" not in invoke(*line.split())[1]
+        assert invoke(*line.split(), "--columns", "changed")[1].split() == ["CHANGED", "yes"]
 
 
 def test_serve_explain_tries_a_request_id_then_a_site(tmp_path: Path, invoke: Invoke) -> None:
