@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import shlex
+import signal
 from typing import Any
 
 import msgspec
@@ -43,7 +44,7 @@ def confirm(run: Run, shown: str, again: str, about: str) -> None:
     if decided is Consent.ASK:
         run.err.write("Proceed? [y/N] ")
         run.err.flush()
-        if run.stdin.readline().strip().lower() in ("y", "yes"):
+        if _line(run).strip().lower() in ("y", "yes"):
             return
         raise CommandFailed(ExitStatus.NOT_CONFIRMED, "E-NOT-CONFIRMED", "not confirmed; nothing changed", about=about)
     if decided is Consent.IMPOSSIBLE:
@@ -54,6 +55,21 @@ def confirm(run: Run, shown: str, again: str, about: str) -> None:
             hint=f"{again} --yes, or --dry-run to see the plan",
             about=about,
         )
+
+
+def _line(run: Run) -> str:
+    """What is typed. Ctrl-C ends it at once: an event loop's own handler would wait for the line's end first."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    except ValueError:  # not the main thread: an embedding program keeps its own handlers
+        return run.stdin.readline()
+    try:
+        return run.stdin.readline()
+    except KeyboardInterrupt:
+        run.err.write("\n")
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def plan_then_commit(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from samples import SAMPLES, operation, plan, status
 from samples import node as sample_node
 
 from node.admin import protocol as p
+from promovolvectl.cli import terminal
 from promovolvectl.cli.nouns import NOUNS, app_of
 from promovolvectl.cli.outlook import refuse_unfit
 from promovolvectl.cli.render import FORMATS, plain
@@ -216,6 +220,28 @@ def test_without_a_terminal_and_without_yes_nothing_happens(tmp_path: Path, invo
     assert (code, out, seen) == (6, "", ["StageDrain"])
     assert "PLAN p-1" in err
     assert "hint: promovolvectl node drain node-2 --yes" in err
+
+
+class Typing(io.StringIO):
+    """A terminal at which Ctrl-C is pressed before the line ends."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, *_: Any) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return "y\n"
+
+
+def test_an_interrupt_at_the_question_ends_at_once_and_changes_nothing(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Typing())
+    monkeypatch.setattr(terminal, "may_prompt", lambda *_: True)
+    handler = signal.getsignal(signal.SIGINT)
+    code, out, _, seen = drain(invoke, tmp_path, drain_node())
+    assert (code, out, seen) == (130, "", ["StageDrain"])
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_a_plan_that_breaks_a_rule_is_refused_with_yes_too(tmp_path: Path, invoke: Invoke) -> None:
