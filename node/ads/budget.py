@@ -84,12 +84,6 @@ def change_timezone(state: BudgetState, timezone: str, *, now_ms: int) -> Budget
     return msgspec.structs.replace(rolled, timezone=timezone, day=local_day(now_ms, timezone))
 
 
-def change_budget(state: BudgetState, daily_budget_micros: int) -> BudgetState:
-    """Set the daily budget. Below what is spent or promised already, it stops new reservations and undoes none."""
-    check_micros(daily_budget_micros, "daily_budget", allow_zero=False)
-    return msgspec.structs.replace(state, daily_budget_micros=daily_budget_micros)
-
-
 def local_day(now_ms: int, timezone: str) -> str:
     """The date (ISO) that a wall instant has in a timezone."""
     return _local(now_ms, ZoneInfo(timezone)).date().isoformat()

@@ -56,10 +56,6 @@ class ManualClock:
             raise ValueError("monotonic time does not go back")
         self._mono_ns += delta_ns
 
-    def skew_wall_ms(self, delta_ms: int) -> None:
-        """Step the wall clock without touching monotonic time, as an administrator or NTP may."""
-        self._wall_offset_ms += delta_ms
-
 
 def rfc3339(wall_ms: int) -> str:
     """UTC with milliseconds and `Z`, the only form machines are given."""

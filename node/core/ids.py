@@ -9,7 +9,6 @@ from node.core.errors import BadInput
 from node.core.hashing import SHARD_COUNT, shard_of
 
 _NODE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_KIND: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 ROLES: Final = ("api", "entity", "singleton", "crawler")
 
 
@@ -77,11 +76,4 @@ def node_name(text: str) -> str:
     """Checks a node name: lower-case letters, digits and hyphens, 1 to 63 characters; raises BadInput."""
     if not _NODE.fullmatch(text):
         raise BadInput("node", f"{text!r} is not a node name: lower-case letters, digits and hyphens, at most 63")
-    return text
-
-
-def entity_kind(text: str) -> str:
-    """Checks an entity type's name; raises BadInput."""
-    if not _KIND.fullmatch(text):
-        raise BadInput("kind", f"{text!r} is not an entity type")
     return text

@@ -10,7 +10,6 @@ from node.actors.cell import Phase
 from node.ads.entities.adserver import AdServer
 from node.ads.entities.site import Site
 from node.core.clock import MS
-from node.core.ids import SINGLETON_SHARD
 from node.engine import topology
 from node.engine.messages import (
     Freeze,
@@ -201,9 +200,6 @@ class NodeService:
         engine = self._engine
         others = topology.peers(engine.view)
         engine.drain.begin(moves=drain and not engine.frozen and bool(others))
-
-    def hosts_singletons(self) -> bool:
-        return SINGLETON_SHARD in self._engine.system.owned()
 
 
 def _rss_bytes() -> int:

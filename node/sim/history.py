@@ -112,10 +112,6 @@ class History:
     def acknowledged(self, verb: str) -> list[Op]:
         return [op for op in self.ops if op.verb == verb and op.outcome is Outcome.OK]
 
-    def attempted(self, verb: str) -> set[tuple[str, ...]]:
-        """Keys of what may have happened."""
-        return {op.key for op in self.ops if op.verb == verb and op.outcome is not Outcome.FAIL}
-
     def tally(self) -> dict[str, int]:
         """How many operations ended how."""
         found: dict[str, int] = {}

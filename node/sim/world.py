@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from node.core.clock import MS, SECOND
+from node.core.clock import MS
 from node.core.ids import Ref, ServiceRef
 from node.flows.messages import MoveShard
 from node.sim import history as h
@@ -158,10 +158,6 @@ class World:
 
     def run(self, until_ms: int, stop: Callable[[], bool] | None = None) -> None:
         self.scheduler.run_until(until_ms * MS, stop or self.violated)
-
-    @property
-    def now_s(self) -> float:
-        return self.scheduler.now_ns / SECOND
 
 
 class _Refused:
