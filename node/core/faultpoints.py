@@ -1,0 +1,49 @@
+"""Named places in the code where a test may end or stop the process: crash points.
+
+`reach(POINT)` does nothing until somebody armed a hook: the simulator (which loses the node at that very step), or the
+composition root, when `PROMOVOLVE_FAULT_AT` names a point (kill -9 or SIGSTOP, so that real processes are tested at
+the same steps). Machinery names what it has just done; it never asks whether it is being tested.
+
+Catalogue rows P2 to P5 and P9 of the fault catalogue are read off these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+POINTS: Final[dict[str, str]] = {
+    "store.before_begin": "a batch of writes waits, no transaction is open",
+    "store.in_transaction": "requests are applied, the transaction is open",
+    "store.before_commit": "everything is applied, the commit has not begun",
+    "store.after_commit": "durable, nobody was told",
+    "store.after_answer": "durable, and the writers were told",
+    "handoff.marked": "the placement table says moving",
+    "handoff.stop_sent": "the old owner was told to stop the shard",
+    "handoff.acknowledged": "the old owner says that the shard is stopped and flushed",
+    "handoff.epoch_issued": "the placement table holds the new owner and epoch",
+    "handoff.started": "the new owner was told to start the shard",
+    "drain.readiness": "phase 1 of a drain begins",
+    "drain.ingestion": "phase 2 begins",
+    "drain.singletons": "phase 3 begins",
+    "drain.shards": "phase 4 begins",
+    "drain.asks": "phase 5 begins",
+    "drain.replicas": "phase 6 begins",
+    "drain.outboxes": "phase 7 begins",
+    "drain.flush": "phase 8 begins",
+    "drain.leave": "phase 9 begins",
+}
+
+_hook: Callable[[str], None] | None = None
+
+
+def reach(point: str) -> None:
+    """Say that `point` (a key of POINTS) was reached. What the hook raises goes through: it ends the node."""
+    if _hook is not None:
+        _hook(point)
+
+
+def arm(hook: Callable[[str], None] | None) -> None:
+    """Let `hook` see every point reached from now on; None disarms."""
+    global _hook  # one process, one hook: a parameter would run through every layer for tests alone
+    _hook = hook
