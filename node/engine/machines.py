@@ -10,6 +10,7 @@ import msgspec
 
 from node.actors.actor import Failure
 from node.actors.cell import ShardTally
+from node.core import faultpoints
 from node.core.ids import NodeId
 from node.engine import topology
 from node.engine.events import of_sharding
@@ -131,6 +132,8 @@ class Sharding:
                 words = of_sharding(event)
                 if words is not None:
                     engine.emit(*words, cluster=True)
+            case sharding.Reached(point):
+                faultpoints.reach(point)
             case sharding.Reply(tag, outcome):
                 self._move_answered(tag, outcome)
             case _:

@@ -43,6 +43,13 @@ class Note:
     event: msgspec.Struct
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The effects before this one complete the step that the fault point `point` names."""
+
+    point: str
+
+
 # ---- effects of the coordinator
 
 
@@ -138,7 +145,7 @@ class StopShard:
     shard: int
 
 
-Effect = Send | Broadcast | Note | StoreCall | Reply | Deliver | Forward | Refuse | StartShard | StopShard
+Effect = Send | Broadcast | Note | Reached | StoreCall | Reply | Deliver | Forward | Refuse | StartShard | StopShard
 
 # ---- events
 

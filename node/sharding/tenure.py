@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from node.core.clock import MS
 from node.core.ids import NodeId
 from node.sharding.allocation import place, rebalance, successor
-from node.sharding.effects import Broadcast, Effect, MoveDone, Note, Refused, Reply, Send
+from node.sharding.effects import Broadcast, Effect, MoveDone, Note, Reached, Refused, Reply, Send
 from node.sharding.handoff import Move, MoveAction, MoveEvent, MoveState
 from node.sharding.messages import BeginHandOff, HandOffDone, HandOffForced, Homes, ShardMoved, ShardsAllocated
 from node.sharding.nodes import EntityNode, EntityNodes, ShardingSettings
@@ -113,6 +113,7 @@ class Tenure:
             return out
         if move.awaits_receipt:
             move.receipt = message.receipt
+            out.append(Reached("handoff.acknowledged"))
         self._fire(move, MoveEvent.RECEIPT, now_ns, out)
         return out
 
@@ -227,7 +228,13 @@ class Tenure:
         former = {row.shard: self.table.rows[row.shard] for row in rows}
         self.table.apply(rows, version)
         self._idle_until_ns = 0
-        out: list[Effect] = [Broadcast(Homes(version, base, self.term, rows))]
+        marked_any = any(row.state is ShardState.MOVING for row in rows)
+        moved_any = any(row.state is ShardState.RUNNING and row.shard in self.moves for row in rows)
+        out: list[Effect] = []
+        out += [Reached("handoff.marked")] if marked_any else []
+        out += [Reached("handoff.epoch_issued")] if moved_any else []
+        out.append(Broadcast(Homes(version, base, self.term, rows)))
+        out += [Reached("handoff.started")] if moved_any else []
         allocated: dict[str, int] = {}
         for row in rows:
             if row.state is ShardState.MOVING:
@@ -286,6 +293,7 @@ class Tenure:
     def _ask(self, move: Move, now_ns: int, out: list[Effect]) -> None:
         move.resend_ns = now_ns + self._settings.handoff_resend_ms * MS
         out.append(Send(move.source.name, BeginHandOff(move.shard, move.epoch)))
+        out.append(Reached("handoff.stop_sent"))
 
     def _finish(self, move: Move, out: list[Effect]) -> None:
         del self.moves[move.shard]

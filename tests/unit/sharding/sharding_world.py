@@ -78,6 +78,7 @@ class World:
         self._incarnations: Counter[str] = Counter()
         self.order: list[NodeId] = []  # by age
         self.processes: dict[str, Process] = {}
+        self.kill_at = ""  # a fault point: the next process that reaches it ends there
         self.on_store: Callable[[Process, port.Request], None] = lambda _p, _r: None
         for name in names:
             self.start(name)
@@ -184,6 +185,10 @@ class World:
 
     def perform(self, process: Process, out: list[fx.Effect]) -> None:
         for effect in out:
+            if isinstance(effect, fx.Reached) and effect.point == self.kill_at:
+                self.kill_at = ""
+                self.crash(process.id.name)
+                return
             match effect:
                 case fx.Send(node=node, message=message):
                     self._control(process, node, message)

@@ -10,6 +10,7 @@ import random
 import pytest
 
 from node.core.clock import MS
+from node.core.faultpoints import POINTS
 from node.core.ids import EntityRef, NodeId
 from node.sharding import effects as fx
 from node.sharding.coordinator import LEASE, Coordinator
@@ -41,6 +42,7 @@ class Bench:
     def __init__(self) -> None:
         self.c = Coordinator(A, SETTINGS, random.Random(1))
         self.calls: list[fx.StoreCall] = []
+        self.reached: list[str] = []
         self.now = 0
 
     def step(self, event: fx.CoordinatorEvent, after_ms: int = 0) -> list[fx.Effect]:
@@ -48,7 +50,8 @@ class Bench:
         out = self.c.step(event, self.now)
         self.c.validate()
         self.calls += [e for e in out if isinstance(e, fx.StoreCall)]
-        return [e for e in out if not isinstance(e, fx.StoreCall)]
+        self.reached += [e.point for e in out if isinstance(e, fx.Reached)]
+        return [e for e in out if not isinstance(e, fx.StoreCall | fx.Reached)]
 
     def answer(self, answer: port.Answer, after_ms: int = 0) -> list[fx.Effect]:
         return self.step(fx.StoreAnswered(self.calls.pop(0).tag, answer), after_ms)
@@ -118,6 +121,9 @@ def test_a_move_is_marked_asked_and_placed_in_that_order() -> None:
         fx.Note(ShardMoved(1, "b@1", "a@1", 4, "operator")),
         fx.Reply(5, fx.MoveDone(1, A, 4, receipt)),
     ]
+    steps = ["marked", "stop_sent", "acknowledged", "epoch_issued", "started"]
+    assert bench.reached == [f"handoff.{step}" for step in steps]
+    assert set(bench.reached) <= set(POINTS)
     assert bench.c.status().causes == ((1, "operator"),)
 
 

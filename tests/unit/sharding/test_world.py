@@ -73,6 +73,28 @@ def test_a_move_under_load_loses_nothing_and_its_receipt_balances() -> None:
     assert world.fates() == {"handled": 3_000}
 
 
+@pytest.mark.parametrize("step", ["marked", "stop_sent", "acknowledged", "epoch_issued", "started"])
+def test_p4_a_coordinator_that_dies_at_a_step_of_a_move_leaves_one_owner(step: str) -> None:
+    """P4: the next coordinator goes on from the placement table, or the move never began."""
+    world = formed()
+    acting = world.acting()
+    assert acting is not None
+    dying = acting.id.name
+    shard = next(s for name, p in world.processes.items() if name != dying for s in p.region.running())
+    other = next(name for name in NAMES if name != dying and shard not in world.processes[name].region.running())
+    world.load(6_000)
+    world.kill_at = f"handoff.{step}"
+    request_move(world, shard, other)
+    assert world.run_until(lambda: dying not in world.processes, 5_000)
+    world.settle_views(100)
+    settled(world)
+    running = [name for name, p in world.processes.items() if shard in p.region.running()]
+    if step in ("epoch_issued", "started"):
+        assert running == [other], "it was durable"
+    else:
+        assert len(running) == 1, "the next one chose anew"
+
+
 def test_a_drain_moves_everything_a_few_at_a_time_to_the_newest_version() -> None:
     world = World(NAMES, seed=3)
     world.versions = {"n1": "1.0", "n2": "1.9", "n3": "1.10"}
