@@ -36,6 +36,11 @@ def request_refusal(request: Request) -> StoreFailed | None:
         if size > limits.record_bytes_max:
             message = f"{request.kind}:{request.id} and its facts: {size} bytes, more than {limits.record_bytes_max}"
             return StoreFailed("E-RECORD-TOO-LARGE", message, definite=True)
+    if isinstance(request, WritePlacement):
+        size = sum(len(entry.body) for entry in request.book)
+        if size > limits.record_bytes_max:
+            message = f"the coordinator's book: {size} bytes in one write, more than {limits.record_bytes_max}"
+            return StoreFailed("E-RECORD-TOO-LARGE", message, definite=True)
     return None
 
 
@@ -68,8 +73,8 @@ def _names_of(request: Request) -> tuple[str, ...]:
             return (kind, id_)
         case AcquireLease(name=name, holder=holder) | ReleaseLease(name=name, holder=holder):
             return (name, holder)
-        case WritePlacement(lease=name, holder=holder):
-            return (name, holder)
+        case WritePlacement(lease=name, holder=holder, book=book):
+            return (name, holder, *(entry.key for entry in book))
         case NextIncarnation(node=node):
             return (node,)
         case ListStates(kinds=kinds, after=after):

@@ -213,6 +213,9 @@ class _Table:
     def put(self, key: bytes, value: bytes) -> None:
         self._txn.put(key, value)
 
+    def delete(self, key: bytes) -> None:
+        self._txn.delete(key)
+
     def append(self, key: bytes, value: bytes) -> None:
         if not self._txn.put(key, value, append=True):
             raise RecordDamaged(key, "a record that should be new is there already")

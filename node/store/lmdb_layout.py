@@ -7,6 +7,7 @@ One database, one prefix byte for each family of keys:
     X shard kind NUL id     index of states by shard; no value
     L name                  a lease
     P shard                 a row of the placement table
+    B key                   a record of the coordinator's book
     N node                  an incarnation counter
     ~ offset                a fact (8 bytes, big endian): behind all others, so that the log is appended, and its pages
                             are filled, at the end
@@ -34,6 +35,7 @@ FACTS_KEY: Final = b"Mfacts-last"
 SHARD: Final = struct.Struct(">H")
 OFFSET: Final = struct.Struct(">cQ")
 FACT: Final = b"~"
+BOOK: Final = b"B"
 READS: Final = (port.ReadState, port.ListStates, port.ReadFacts, port.ReadPlacement)
 
 
@@ -86,6 +88,10 @@ def index_key(shard: int, kind: str, id_: str) -> bytes:
 
 def fact_key(offset: int) -> bytes:
     return OFFSET.pack(FACT, offset)
+
+
+def book_key(key: str) -> bytes:
+    return BOOK + key.encode()
 
 
 def row_key(shard: int) -> bytes:

@@ -16,6 +16,7 @@ from node.store import port
 from node.store.fencing import state_refusal
 from node.store.keys import page_full, split_state_name, state_name, wrong_shard
 from node.store.lmdb_layout import (
+    BOOK,
     FACTS_KEY,
     IDENTITY_KEY,
     OFFSET,
@@ -24,6 +25,7 @@ from node.store.lmdb_layout import (
     Counter,
     FactRow,
     Prepared,
+    book_key,
     fact_key,
     index_key,
     row_key,
@@ -44,6 +46,10 @@ class Table(Protocol):
 
     def put(self, key: bytes, value: bytes) -> None:
         """Adds or replaces a value."""
+        ...
+
+    def delete(self, key: bytes) -> None:
+        """Removes a key, if it is there."""
         ...
 
     def append(self, key: bytes, value: bytes) -> None:
@@ -100,7 +106,7 @@ class StoreTxn:
                 return port.Done()
             case port.ReadPlacement():
                 rows = tuple(self._row(shard) for shard in range(self._shard_count()))
-                return port.Placement(self._counter(VERSION_KEY), rows)
+                return port.Placement(self._counter(VERSION_KEY), rows, self._book())
             case port.WritePlacement() as request:
                 return self._write_placement(request)
 
@@ -229,5 +235,21 @@ class StoreTxn:
             return refusal
         for row in request.rows:
             self._put(row_key(row.shard), row)
-        self._put(VERSION_KEY, Counter(version + 1))
-        return port.PlacementWritten(version + 1)
+        for entry in request.book:
+            key = book_key(entry.key)
+            if entry.body:
+                self._records.put(key, seal(key, entry.body))
+            else:
+                self._records.delete(key)
+        if request.rows:
+            version += 1
+            self._put(VERSION_KEY, Counter(version))
+        return port.PlacementWritten(version)
+
+    def _book(self) -> tuple[port.BookEntry, ...]:
+        entries: list[port.BookEntry] = []
+        for key, value in self._records.items_from(BOOK):
+            if not key.startswith(BOOK):
+                break
+            entries.append(port.BookEntry(key[len(BOOK) :].decode(), unseal(key, value).body))
+        return tuple(entries)

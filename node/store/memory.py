@@ -33,6 +33,7 @@ class MemoryStore:
         self._leases: dict[str, leases.StoredLease] = {}
         self._version = 0
         self._rows: dict[int, port.ShardRow] = {}
+        self._book: dict[str, bytes] = {}
 
     def apply(self, batch: Sequence[port.Request]) -> list[port.Answer]:
         """See `StateStore.apply`."""
@@ -70,7 +71,8 @@ class MemoryStore:
                     self._leases[request.name] = released
                 return port.Done()
             case port.ReadPlacement():
-                return port.Placement(self._version, tuple(self._row(shard) for shard in range(self._shard_count())))
+                rows = tuple(self._row(shard) for shard in range(self._shard_count()))
+                return port.Placement(self._version, rows, self._book_entries())
             case port.WritePlacement():
                 return self._write_placement(request)
 
@@ -82,6 +84,10 @@ class MemoryStore:
 
     def _row(self, shard: int) -> port.ShardRow:
         return self._rows.get(shard) or port.ShardRow(shard)
+
+    def _book_entries(self) -> tuple[port.BookEntry, ...]:
+        """In order of the keys' bytes, which is the order of their letters."""
+        return tuple(port.BookEntry(key, self._book[key]) for key in sorted(self._book))
 
     def _write_state(self, request: port.WriteState) -> port.Answer:
         name = (request.kind, request.id)
@@ -129,6 +135,11 @@ class MemoryStore:
         refusal = placement_refusal(request, self._version, self._row, lease, self._now(), self._shard_count())
         if refusal is not None:
             return refusal
-        self._version += 1
+        self._version += bool(request.rows)
         self._rows.update((row.shard, row) for row in request.rows)
+        for entry in request.book:
+            if entry.body:
+                self._book[entry.key] = entry.body
+            else:
+                self._book.pop(entry.key, None)
         return port.PlacementWritten(self._version)

@@ -67,6 +67,14 @@ class ShardRow(msgspec.Struct, frozen=True):
     pinned: bool = False
 
 
+class BookEntry(msgspec.Struct, frozen=True):
+    """A record that the coordinator keeps beside the placement table, under a name of its own; an empty body in a
+    write removes it."""
+
+    key: str
+    body: bytes
+
+
 class Identity(msgspec.Struct, frozen=True):
     """What a store was made for; compared at every start."""
 
@@ -159,7 +167,8 @@ class WritePlacement(msgspec.Struct, frozen=True):
     """Replace rows of the placement table under a coordinator's term. → PlacementWritten, Conflict or Fenced.
 
     Fenced when `term` is not the present term of the lease `lease` held by `holder`; Conflict when `version` is not
-    the table's, or a row's epoch would go back.
+    the table's, or a row's epoch would go back. `book` is written with the rows or not at all; a write without rows
+    leaves the version as it is.
     """
 
     lease: str
@@ -167,6 +176,7 @@ class WritePlacement(msgspec.Struct, frozen=True):
     term: int
     version: int
     rows: tuple[ShardRow, ...]
+    book: tuple[BookEntry, ...] = ()
 
 
 Request = (
@@ -239,10 +249,11 @@ class LeaseHeld(msgspec.Struct, frozen=True):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """The whole table: `version` counts its changes, `rows` holds one per shard, in order."""
+    """The whole table: `version` counts its changes, `rows` holds one per shard, in order; `book` in order of keys."""
 
     version: int
     rows: tuple[ShardRow, ...]
+    book: tuple[BookEntry, ...] = ()
 
 
 class PlacementWritten(msgspec.Struct, frozen=True):

@@ -37,10 +37,18 @@ def ask(store: port.StateStore) -> Ask:
     return lambda request: store.apply([request])[0]
 
 
-def coordinate(ask: Ask, *rows: port.ShardRow, version: int = 0) -> port.Answer:
+def coordinate(
+    ask: Ask, *rows: port.ShardRow, version: int = 0, book: tuple[port.BookEntry, ...] = ()
+) -> port.Answer:
     lease = ask(port.AcquireLease("coordinator", "n1@1", 60_000))
     assert isinstance(lease, port.LeaseGranted)
-    return ask(port.WritePlacement("coordinator", "n1@1", lease.term, version, rows))
+    return ask(port.WritePlacement("coordinator", "n1@1", lease.term, version, rows, book))
+
+
+def table(ask: Ask) -> port.Placement:
+    found = ask(port.ReadPlacement())
+    assert isinstance(found, port.Placement)
+    return found
 
 
 def own(ask: Ask, shard: int, epoch: int, *, version: int = 0) -> None:
@@ -253,6 +261,21 @@ def test_placement_of_another_version_conflicts(ask: Ask) -> None:
     assert coordinate(ask, row, version=2) == port.Conflict(1)
 
 
+def test_the_coordinators_book_is_written_with_the_rows_or_not_at_all(ask: Ask) -> None:
+    own(ask, 7, 5)
+    good, bad = port.ShardRow(8, "n1", 1, 1, port.ShardState.RUNNING), port.ShardRow(7, "n2", 1, 5)
+    book = (port.BookEntry("plan/ü", b"\0x"), port.BookEntry("pin", b"1"))
+    assert coordinate(ask, bad, version=1, book=book) == port.Conflict(1)
+    assert table(ask).book == ()
+    assert coordinate(ask, good, version=1, book=book) == port.PlacementWritten(2)
+    assert table(ask).book == (book[1], book[0]), "in order of keys"
+    # Without rows nothing has moved: plans made against this version stay good.
+    gone = (port.BookEntry("pin", b""), port.BookEntry("never", b""), port.BookEntry("plan/ü", b"2"))
+    assert coordinate(ask, version=2, book=gone) == port.PlacementWritten(2)
+    assert (table(ask).version, table(ask).book) == (2, (port.BookEntry("plan/ü", b"2"),))
+    assert coordinate(ask, version=1, book=gone) == port.Conflict(2)
+
+
 @pytest.mark.parametrize("shards", [(3, 3), (SHARD_COUNT,), (-1,)])
 def test_rows_that_no_table_has_are_refused(ask: Ask, shards: tuple[int, ...]) -> None:
     answer = coordinate(ask, *(port.ShardRow(shard, "n1", 1, 1) for shard in shards))
@@ -273,6 +296,11 @@ def test_rows_that_no_table_has_are_refused(ask: Ask, shards: tuple[int, ...]) -
         (port.ListStates(("",)), "E-BAD-KEY"),
         (port.AcquireLease("l", "", 1), "E-BAD-KEY"),
         (port.NextIncarnation(""), "E-BAD-KEY"),
+        (port.WritePlacement("l", "n1@1", 1, 0, (), (port.BookEntry("", b"x"),)), "E-BAD-KEY"),
+        (
+            port.WritePlacement("l", "n1@1", 1, 0, (), (port.BookEntry("x", bytes(limits.record_bytes_max + 1)),)),
+            "E-RECORD-TOO-LARGE",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )

@@ -34,6 +34,7 @@ ROWS = st.lists(
     ),
     max_size=3,
 ).map(tuple)
+BOOK = st.lists(st.builds(port.BookEntry, IDS, st.binary(max_size=3)), max_size=3).map(tuple)
 REQUESTS = st.one_of(
     st.builds(port.NextIncarnation, NODES),
     st.builds(port.ReadState, KINDS, IDS),
@@ -51,7 +52,7 @@ REQUESTS = st.one_of(
     st.builds(port.AcquireLease, st.just("c"), HOLDERS, st.sampled_from([50, 100])),
     st.builds(port.ReleaseLease, st.just("c"), HOLDERS, SMALL),
     st.builds(port.ReadPlacement),
-    st.builds(port.WritePlacement, st.just("c"), HOLDERS, SMALL, SMALL, ROWS),
+    st.builds(port.WritePlacement, st.just("c"), HOLDERS, SMALL, SMALL, ROWS, BOOK),
 )
 IDENTITY = port.Identity("c", "n", shard_count=4, map_count=32, hash_version="x")
 
@@ -81,7 +82,8 @@ class StoreModel(RuleBasedStateMachine):
         (lease, table) = self.both([port.AcquireLease("c", "n1@1", 100), port.ReadPlacement()])
         if isinstance(lease, port.LeaseGranted) and isinstance(table, port.Placement):
             row = port.ShardRow(shard, node, 1, min(table.rows[shard].epoch + 1, 3), port.ShardState.RUNNING)
-            self.both([port.WritePlacement("c", "n1@1", lease.term, table.version, (row,))])
+            book = (port.BookEntry(node, bytes(shard)),)
+            self.both([port.WritePlacement("c", "n1@1", lease.term, table.version, (row,), book)])
 
     @rule(kind=KINDS, id_=IDS, shard=SHARDS, facts=FACTS, body=st.binary(max_size=5))
     def write_as_owner(self, kind: str, id_: str, shard: int, facts: tuple[port.Fact, ...], body: bytes) -> None:
