@@ -59,7 +59,8 @@ class Engine:
         self.services: dict[type[msgspec.Struct], Service] = {}
         self.frozen = False
         self._draining_heard: dict[NodeId, int] = {}
-        self._tick_ns = 0
+        self._ticked_ns = 0
+        self._promised_ns = 0  # the instant that the driver was told last
         self._exited = False
         self.writing = 0
         self.executing = 0
@@ -107,8 +108,8 @@ class Engine:
         if due is not None and due <= now_ns:
             self._membership(gossip.Tick())
         self.replication.tick(now_ns)
-        if now_ns >= self._tick_ns:
-            self._tick_ns = now_ns + limits.engine_tick_ms * MS
+        if now_ns >= self._tick_ns():
+            self._ticked_ns = now_ns
             self._forget_drained(now_ns)
             self.sharding.tick(now_ns)
             self.drain.tick(now_ns)
@@ -116,8 +117,26 @@ class Engine:
 
     def next_wake_ns(self) -> int:
         """When the next turn is due although nothing was sent or answered."""
-        machines = (self.membership.next_wake_ns(), self.replication.next_wake_ns(), self.system.next_wake_ns())
-        return min([self._tick_ns, *(at for at in machines if at is not None)])
+        due_ns = self._tick_ns()
+        for at_ns in (self.membership.next_wake_ns(), self.replication.next_wake_ns(), self.system.next_wake_ns()):
+            if at_ns is not None and at_ns < due_ns:
+                due_ns = at_ns
+        self._promised_ns = due_ns
+        return due_ns
+
+    def _tick_ns(self) -> int:
+        resting = self.sharding.at_rest and not self.drain.active
+        return self._ticked_ns + (limits.engine_rest_tick_ms if resting else limits.engine_tick_ms) * MS
+
+    def wake_before(self, due_ns: int | None) -> None:
+        """A machine wants time to pass at `due_ns`: ask for a turn if the driver would come later. A turn after every
+        heartbeat that has nothing to do would be most of what an idle node does."""
+        if due_ns is not None and due_ns < self._promised_ns:
+            self.world.wake()
+
+    def wake_unless_resting(self) -> None:
+        """Something began that needs time to pass: the next tick may be due sooner than the driver was told."""
+        self.wake_before(self._tick_ns())
 
     # ---- envelopes
 
@@ -132,7 +151,6 @@ class Engine:
             self.counters["dropped_not_a_member"] += 1
             return
         self._arrived(envelope)
-        self.world.wake()
 
     def _arrived(self, envelope: Envelope) -> None:
         message = envelope.message
@@ -279,7 +297,7 @@ class Engine:
                     self.emit("node.turned_away", f"node/{node.name}", reason)
                 case gossip.Removed(cause, left):
                     self.exit(Exit(cause, removed=not left))
-        self.world.wake()
+        self.wake_before(self.membership.next_wake_ns())
 
     def leave(self) -> None:
         """Leave the cluster in good order; `exit` follows once the others know."""

@@ -105,8 +105,17 @@ class Sharding:
         return self._engine.world.clock.mono_ns()
 
     def _carry_out(self, effects: Iterable[sharding.Effect]) -> None:
+        moved = False
         for effect in effects:
+            moved = True
             self._do(effect)
+        if moved:
+            self._engine.wake_unless_resting()
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing here waits for time to pass but what comes round anyway: renewals, digests, balance."""
+        return self.region.at_rest and self.coordinator.at_rest
 
     def _do(self, effect: sharding.Effect) -> None:
         engine = self._engine
@@ -247,7 +256,7 @@ class Replication:
                     engine.faults.clear(code, subject)
                 case _:
                     assert_never(effect)
-        engine.world.wake()
+        engine.wake_before(self._machine_wake_ns())
 
     def _committed(self, token: int, ok: bool, error: str) -> None:
         self.committing -= 1

@@ -128,6 +128,15 @@ class Coordinator:
             waits=tenure.waits() if tenure and self._active else "",
         )
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether no call, move or read of the table is under way: time changes nothing but renewals and balance."""
+        if self._calls or self._table_call:
+            return False
+        if self._nodes.coordinator != self._me:
+            return True
+        return self._active and not self._stale and self._tenure is not None and not self._tenure.moves
+
     def validate(self) -> None:
         """The relations between parts that always hold."""
         invariant((self._tenure is not None) == self._lease.held, "coordinator-tenure", term=self._lease.term)

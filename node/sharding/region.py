@@ -185,6 +185,11 @@ class Region:
         """Whether the table is known, and no newer one has been heard of."""
         return self._version > 0 and self._heard <= self._version
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing waits for a home, for news of the table or for a drain."""
+        return not self._buffers and not self._draining and self.complete()
+
     def validate(self) -> None:
         """Conservation of messages, and the relations between a shard's row, route and life here."""
         c = self.counters

@@ -1,54 +1,73 @@
-"""The network: the `Transport` port of every process over seeded links that lose, delay, repeat and cut.
+"""The network: the `Transport` port of every process over seeded wires that lose, delay, repeat, slow down and cut.
 
-A link keeps the order of each lane unless a straggler is drawn. What is for a process that is not there vanishes.
-Envelopes pass as objects for speed; the first of each type and a share of the rest go through the real codec, and
+A wire keeps the order of each lane unless a straggler is drawn. What is for a process that is not there vanishes.
+Envelopes pass as objects, which is safe because they and their messages are frozen (R3): neither side can change what
+the other holds. That they would survive the codec is checked for the first of each type and for a share of the rest;
 what comes out must equal what went in.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
-from node.core.clock import MS, US
+from node.core.clock import MS, SECOND, US
 from node.sim.faults import Knobs
 from node.sim.scheduler import Scheduler
 from node.sim.trace import ROUTINE, Trace
 from node.wire.codec import CODEC, loads
 from node.wire.envelope import Envelope, decode, encode
 from node.wire.port import PeerAddress, SendOutcome
-from node.wire.registry import REGISTRY, WireType
+from node.wire.registry import REGISTRY, Lane, WireType
 
 if TYPE_CHECKING:
     from node.sim.process import Process
 
-ENCODED_EVERY = 64
+ENCODED_EVERY: Final = 64
+BOTH_LANES: Final = (Lane.CONTROL, Lane.DATA)
 
 
 class WireMismatchError(Exception):
     """A message came out of the codec as another than it went in (R3)."""
 
 
+class Wire:
+    """One direction between two hosts. By lane: how often it is cut, when its last envelope arrives, and until when it
+    is busy with those before. `slow_ns` is added to every delay."""
+
+    __slots__ = ("cuts", "free_ns", "last_ns", "name", "slow_ns", "target")
+
+    def __init__(self, source: str, target: str) -> None:
+        self.name = f"{source}>{target}"
+        self.target = target
+        self.cuts = [0, 0]
+        self.last_ns = [0, 0]
+        self.free_ns = [0, 0]
+        self.slow_ns = 0
+
+
 class Network:
-    """All links. `attach` says which process a name reaches now."""
+    """All wires. `attach` says which process a name reaches now."""
 
     def __init__(self, scheduler: Scheduler, trace: Trace, knobs: Knobs) -> None:
         self._scheduler = scheduler
         self._trace = trace
         self._knobs = knobs
-        self._rng = scheduler.derive("network")
+        self._random = scheduler.derive("network").random
         self._processes: dict[str, Process] = {}
-        self._cut: dict[tuple[str, str], int] = {}
-        self._last_ns: dict[tuple[str, str, int], int] = {}
+        self._wires: dict[str, dict[str, Wire]] = {}
         self._seen: set[type] = set()
         self._until_encoded = ENCODED_EVERY
+        self._rate = 0
         self._thresholds(knobs.loss_ratio, knobs.duplicate_ratio, knobs.straggle_ratio)
         self.counters: Counter[str] = Counter()
+        self.sent = 0
 
     def _thresholds(self, loss: float, duplicate: float, straggle: float) -> None:
         self._lost_below = loss
         self._twice_below = loss + duplicate
-        self._late_below = loss + duplicate + straggle
+        self._straggle = straggle
 
     # ---- what the world does to it
 
@@ -59,76 +78,103 @@ class Network:
         if self._processes.get(process.me.name) is process:
             del self._processes[process.me.name]
 
-    def cut(self, sources: tuple[str, ...], targets: tuple[str, ...]) -> None:
+    def cut(self, sources: Iterable[str], targets: Iterable[str], lanes: Iterable[Lane] = BOTH_LANES) -> None:
         """Nothing passes from any of `sources` to any of `targets`, until mended as often as it was cut."""
-        for source in sources:
-            for target in targets:
-                self._cut[(source, target)] = self._cut.get((source, target), 0) + 1
+        for wire in self._between(sources, targets):
+            for lane in lanes:
+                wire.cuts[lane] += 1
 
-    def mend(self, sources: tuple[str, ...], targets: tuple[str, ...]) -> None:
-        for source in sources:
-            for target in targets:
-                left = self._cut.get((source, target), 0) - 1
-                if left > 0:
-                    self._cut[(source, target)] = left
-                else:
-                    self._cut.pop((source, target), None)
+    def mend(self, sources: Iterable[str], targets: Iterable[str], lanes: Iterable[Lane] = BOTH_LANES) -> None:
+        for wire in self._between(sources, targets):
+            for lane in lanes:
+                wire.cuts[lane] = max(0, wire.cuts[lane] - 1)  # the heal may have mended it before
+
+    def slow(self, sources: Iterable[str], targets: Iterable[str], by_ms: int) -> None:
+        """All that passes takes so much longer; 0 ends it."""
+        for wire in self._between(sources, targets):
+            wire.slow_ns = by_ms * MS
+
+    def limit(self, bytes_per_s: int) -> None:
+        """What every lane of every wire carries; 0: no limit. Frames wait for those before them."""
+        self._rate = bytes_per_s
 
     def heal(self) -> None:
-        """Whole, and without loss, repeats and stragglers from now on; delays stay."""
-        self._cut.clear()
+        """Whole, and without loss, repeats, stragglers and limits from now on; delays stay."""
+        for wires in self._wires.values():
+            for wire in wires.values():
+                wire.cuts = [0, 0]
+                wire.slow_ns = 0
+        self._rate = 0
         self._thresholds(0.0, 0.0, 0.0)
+
+    def _between(self, sources: Iterable[str], targets: Iterable[str]) -> list[Wire]:
+        targets = tuple(targets)
+        return [self.wire(source, target) for source in sources for target in targets]
+
+    def wire(self, source: str, target: str) -> Wire:
+        wires = self._wires.setdefault(source, {})
+        found = wires.get(target)
+        if found is None:
+            found = wires[target] = Wire(source, target)
+        return found
 
     # ---- sending
 
-    def send(self, source: Process, target: str, envelope: Envelope) -> None:
-        wire_type = REGISTRY.of(envelope.message)
-        link = (source.me.name, target)
-        draw = self._rng.random()
-        self.counters["sent"] += 1
-        if link in self._cut:
-            self._lose("cut", link, wire_type)
+    def send(self, source: Process, target: str, envelope: Envelope, wire_type: WireType) -> None:
+        wire = self.wire(source.me.name, target)
+        lane = wire_type.lane
+        draw = self._random()
+        self.sent += 1
+        if wire.cuts[lane]:
+            self._lose("cut", wire, wire_type)
             return
         if draw < self._lost_below:
-            self._lose("lost", link, wire_type)
+            self._lose("lost", wire, wire_type)
             return
         left_ns = 0
         if envelope.deadline_ns:
             left_ns = max(1, (envelope.deadline_ns - source.clock.mono_ns()) // MS) * MS
-        envelope = self._through_codec(source, target, envelope)
-        self._deliver_in(self._delay_ns(), link, wire_type, envelope, left_ns)
+        self._until_encoded -= 1
+        if self._until_encoded <= 0 or type(envelope.message) not in self._seen:
+            envelope = self._through_codec(source, target, envelope)
+        self._deliver(wire, wire_type, envelope, left_ns)
         if draw < self._twice_below:
             self.counters["repeated"] += 1
-            self._deliver_in(self._delay_ns(), link, wire_type, envelope, left_ns)
+            self._deliver(wire, wire_type, envelope, left_ns)
 
-    def _delay_ns(self) -> int:
-        knobs = self._knobs
-        spread = self._rng.random()
+    def _deliver(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int) -> None:
+        knobs, lane = self._knobs, wire_type.lane
+        spread = self._random()
         # The fourth power: most messages take little more than the least delay, a few take nearly all of it.
-        return knobs.delay_us * US + int(spread * spread * spread * spread * knobs.jitter_ms * MS)
-
-    def _deliver_in(
-        self, delay_ns: int, link: tuple[str, str], wire_type: WireType, envelope: Envelope, left_ns: int
-    ) -> None:
+        delay_ns = knobs.delay_us * US + int(spread * spread * spread * spread * knobs.jitter_ms * MS) + wire.slow_ns
         at_ns = self._scheduler.now_ns + delay_ns
-        if self._late_below > self._twice_below and self._rng.random() < self._late_below - self._twice_below:
+        if self._rate:
+            at_ns += self._waits_ns(wire, lane, envelope)
+        if self._straggle and self._random() < self._straggle:
             self.counters["straggled"] += 1
-            at_ns += self._rng.randrange(self._knobs.straggle_ms * MS)
+            at_ns += int(self._random() * knobs.straggle_ms * MS)
         else:
-            lane = (*link, wire_type.lane)
-            at_ns = max(at_ns, self._last_ns.get(lane, 0) + 1)
-            self._last_ns[lane] = at_ns
-        self._scheduler.at(at_ns, self._arrive, link, wire_type, envelope, left_ns)
+            if at_ns <= wire.last_ns[lane]:
+                at_ns = wire.last_ns[lane] + 1
+            wire.last_ns[lane] = at_ns
+        self._scheduler.at(at_ns, self._arrive, wire, wire_type, envelope, left_ns)
 
-    def _arrive(self, link: tuple[str, str], wire_type: WireType, envelope: Envelope, left_ns: int) -> None:
-        target = self._processes.get(link[1])
-        if link in self._cut:
-            self._lose("cut", link, wire_type)
+    def _waits_ns(self, wire: Wire, lane: Lane, envelope: Envelope) -> int:
+        """How long the frame queues and takes under the limit."""
+        now_ns = self._scheduler.now_ns
+        takes_ns = len(encode(envelope, CODEC, 0)) * SECOND // self._rate
+        wire.free_ns[lane] = max(wire.free_ns[lane], now_ns) + takes_ns
+        return wire.free_ns[lane] - now_ns
+
+    def _arrive(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int) -> None:
+        if wire.cuts[wire_type.lane]:
+            self._lose("cut", wire, wire_type)
             return
+        target = self._processes.get(wire.target)
         if target is None:
-            self._lose("nobody", link, wire_type)
+            self._lose("nobody", wire, wire_type)
             return
-        self._trace.add(f"{link[0]}>{link[1]} {wire_type.name}", routine=wire_type.name in ROUTINE)
+        self._trace.message(wire.name, wire_type.name, "", routine=wire_type.name in ROUTINE)
         if left_ns:
             envelope = Envelope(
                 envelope.kind,
@@ -141,14 +187,11 @@ class Network:
             )
         target.run(target.receive, envelope)
 
-    def _lose(self, why: str, link: tuple[str, str], wire_type: WireType) -> None:
+    def _lose(self, why: str, wire: Wire, wire_type: WireType) -> None:
         self.counters[why] += 1
-        self._trace.add(f"{link[0]}>{link[1]} {wire_type.name} {why}", routine=wire_type.name in ROUTINE)
+        self._trace.message(wire.name, wire_type.name, why, routine=wire_type.name in ROUTINE)
 
     def _through_codec(self, source: Process, target: str, envelope: Envelope) -> Envelope:
-        self._until_encoded -= 1
-        if self._until_encoded > 0 and type(envelope.message) in self._seen:
-            return envelope
         self._until_encoded = ENCODED_EVERY
         self._seen.add(type(envelope.message))
         now_ns = source.clock.mono_ns()
@@ -175,8 +218,13 @@ class Link:
         self._peers.discard(node)
 
     def send(self, node: str, envelope: Envelope) -> SendOutcome:
-        REGISTRY.of(envelope.message)
+        wire_type = REGISTRY.of(envelope.message)
         if node not in self._peers:
             return SendOutcome.NO_ROUTE
-        self._network.send(self._process, node, envelope)
+        process = self._process
+        # A process that stopped in the middle of a step (a crash point) sends the rest when it goes on.
+        if process.paused:
+            process.run(self._network.send, process, node, envelope, wire_type)
+        else:
+            self._network.send(process, node, envelope, wire_type)
         return SendOutcome.SENT

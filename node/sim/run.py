@@ -75,6 +75,7 @@ class _Run:
         if violation is not None:
             world.trace.add(f"!! {violation}")
         counters = Counter(world.network.counters)
+        counters["sent"] = world.network.sent
         counters["store_requests"] = world.store.requests
         counters["starts"] = sum(host.starts for host in world.hosts.values())
         counters["exits"] = sum(len(host.exits) for host in world.hosts.values())

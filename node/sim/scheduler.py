@@ -34,7 +34,7 @@ class Scheduler:
     def at(self, time_ns: int, what: Callable[..., object], *args: Any) -> None:
         """Call at a time; one that has passed means next."""
         self._tie += 1
-        heapq.heappush(self._heap, (max(time_ns, self.now_ns), self._tie, what, args))
+        heapq.heappush(self._heap, (time_ns if time_ns > self.now_ns else self.now_ns, self._tie, what, args))
 
     def after(self, delay_ns: int, what: Callable[..., object], *args: Any) -> None:
         self._tie += 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 
+import msgspec
+
 from node.core.clock import MS
 from node.sim.scheduler import Scheduler
 
@@ -20,27 +22,34 @@ ROUTINE = frozenset(
         "sharding.placement_version",
     }
 )
-_FLUSH_LINES = 512
+_FLUSH_LINES = 1_024
 
 
 class Trace:
-    """`count` lines so far. Two runs of one seed have the same `digest()`, whatever Python's hash seed is."""
+    """`count` lines so far. Two runs of one seed have the same `digest()`, whatever Python's hash seed is. Lines are
+    put together only when somebody reads them."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._kept: deque[tuple[int, str]] = deque(maxlen=KEPT)
-        self._pending: list[str] = []
+        self._kept: deque[tuple[int, str, str, str]] = deque(maxlen=KEPT)
+        self._pending: list[tuple[int, str, str, str]] = []
         self._hash = hashlib.blake2b(digest_size=8)
-        self.count = 0
+        self._flushed = 0
 
-    def add(self, line: str, *, routine: bool = False) -> None:
-        now_ns = self._scheduler.now_ns
-        self.count += 1
+    @property
+    def count(self) -> int:
+        return self._flushed + len(self._pending)
+
+    def add(self, line: str) -> None:
+        self.message(line, "", "", routine=False)
+
+    def message(self, wire: str, name: str, fate: str, *, routine: bool) -> None:
+        """What became of a message on a wire; an empty fate: it arrived."""
+        entry = (self._scheduler.now_ns, wire, name, fate)
         if not routine:
-            self._kept.append((now_ns, line))
-        pending = self._pending
-        pending.append(f"{now_ns} {line}")
-        if len(pending) >= _FLUSH_LINES:
+            self._kept.append(entry)
+        self._pending.append(entry)
+        if len(self._pending) >= _FLUSH_LINES:
             self._flush()
 
     def digest(self) -> str:
@@ -50,8 +59,9 @@ class Trace:
     def tail(self, lines: int) -> tuple[str, ...]:
         """The newest lines, oldest first, each with its time in seconds."""
         kept = list(self._kept)[-lines:]
-        return tuple(f"{at_ns / (1_000 * MS):10.6f}  {line}" for at_ns, line in kept)
+        return tuple(f"{at_ns / (1_000 * MS):10.6f}  {' '.join(filter(None, words))}" for at_ns, *words in kept)
 
     def _flush(self) -> None:
-        self._hash.update("\n".join(self._pending).encode())
+        self._hash.update(msgspec.json.encode(self._pending))
+        self._flushed += len(self._pending)
         self._pending.clear()
