@@ -25,7 +25,7 @@ from node.core.ids import SINGLETON_ID, SINGLETON_SHARD, EntityRef, NodeId, Ref,
 from node.engine import topology
 from node.engine.config import Exit, NodeConfig, World
 from node.engine.draining import NodeDrain
-from node.engine.entities import SINGLETONS, TOPICS, entity_types
+from node.engine.entities import SINGLETONS, TOPICS, EntityTypes, entity_types
 from node.engine.events import EVENTS, EventLog, NodeEvent, of_membership
 from node.engine.faults import Faults
 from node.engine.machines import Replication, Sharding
@@ -47,7 +47,9 @@ Service = Callable[[Envelope], None]
 class Engine:
     """See the module. `view` is the cluster as this node sees it."""
 
-    def __init__(self, config: NodeConfig, world: World, classifier: Classifier) -> None:
+    def __init__(
+        self, config: NodeConfig, world: World, classifier: Classifier, types: EntityTypes = entity_types
+    ) -> None:
         self.config = config
         self.world = world
         self.me: NodeId = config.member.id
@@ -89,7 +91,7 @@ class Engine:
             fenced=self.sharding.fenced,
         )
         self.system = ActorSystem(
-            self.me, world.clock, world.rng, entity_types(classifier, self.index, self.sharding), ports
+            self.me, world.clock, world.rng, types(classifier, self.index, self.sharding), ports
         )
         for topic in (*TOPICS, EVENTS):
             self.system.bus.declare(topic)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from node.actors.actor import EntityType
 from node.ads.classifier import Classifier
 from node.ads.entities.adserver import AdServer
@@ -20,6 +22,9 @@ from node.singleton.campaign_directory import CampaignDirectory
 TOPICS = (CAMPAIGN_CHANGED, DIRECTORY_STARTED)
 SINGLETONS = ("campaign-directory",)
 PASSIVATE_MS = 15 * 60_000
+
+# What a composition runs in its cluster, made for each node; `entity_types` is the product's.
+EntityTypes = Callable[[Classifier, ServeIndex, Cluster], tuple[EntityType, ...]]
 
 
 def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) -> tuple[EntityType, ...]:

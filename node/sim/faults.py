@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 # A fault phase begins when a cluster of this age has formed, and ends some time before the run's own end.
 FIRST_FAULT_MS = 7_000
@@ -63,6 +64,33 @@ class Knobs:
         """Each knob on a line, the disturbances last."""
         values = [f"{f.name}={getattr(self, f.name)}" for f in dataclasses.fields(self)[:-1]]
         return (*values, *(str(d) for d in self.disturbances))
+
+
+def calm(**changes: Any) -> Knobs:
+    """A network, a store and disks that only take their time: what stories begin with. `changes`: other knobs."""
+    quiet = Knobs(
+        loss_ratio=0.0,
+        duplicate_ratio=0.0,
+        straggle_ratio=0.0,
+        delay_us=200,
+        jitter_ms=2,
+        straggle_ms=1_000,
+        wall_skew_ms=5,
+        turn_us=100,
+        restart_ms=1_000,
+        store_us=500,
+        store_slow_ratio=0.0,
+        store_slow_ms=500,
+        store_failure_ratio=0.0,
+        orphan_ratio=0.5,
+        embedded=False,
+        disk_ms=5,
+        disk_failure_ratio=0.0,
+        classify_ms=20,
+        serves_per_s=2.0,
+        api_only_node=False,
+    )
+    return dataclasses.replace(quiet, **changes)
 
 
 def draw(rng: random.Random, hosts: tuple[str, ...], seconds: int) -> Knobs:

@@ -99,6 +99,17 @@ class Served:
     creative: str
 
 
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A probe took a message. `verb` and `value` say which; `node` is the host's name."""
+
+    at_ns: int
+    node: str
+    entity: str
+    verb: str
+    value: str
+
+
 Event = Placed | Wrote | Budget | Counted | ApprovalAsked | Served
 
 
@@ -108,6 +119,13 @@ class History:
 
     ops: list[Op] = field(default_factory=list)
     log: list[Event] = field(default_factory=list)
+    handled: list[Handled] = field(default_factory=list)
+
+    def begin(self, verb: str, key: tuple[str, ...], node: str, now_ns: int) -> Op:
+        """A client asks something of a node."""
+        op = Op(len(self.ops) + 1, verb, key, node, now_ns)
+        self.ops.append(op)
+        return op
 
     def acknowledged(self, verb: str) -> list[Op]:
         return [op for op in self.ops if op.verb == verb and op.outcome is Outcome.OK]

@@ -11,6 +11,7 @@ from node.sim.faults import Knobs
 from node.sim.network import Network
 from node.sim.process import Process
 from node.sim.scheduler import HostClock, Scheduler
+from node.sim.setup import Setup
 from node.sim.store import SimStore
 from node.sim.trace import Trace
 
@@ -21,9 +22,7 @@ class Host:
     def __init__(
         self,
         name: str,
-        roles: tuple[str, ...],
-        seeds: tuple[str, ...],
-        min_entity_nodes: int,
+        setup: Setup,
         scheduler: Scheduler,
         trace: Trace,
         knobs: Knobs,
@@ -31,9 +30,7 @@ class Host:
         store: SimStore,
     ) -> None:
         self.name = name
-        self.roles = roles
-        self.seeds = seeds
-        self.min_entity_nodes = min_entity_nodes
+        self.setup = setup
         self.scheduler = scheduler
         self.trace = trace
         self.knobs = knobs
@@ -102,4 +99,5 @@ class Host:
         process.kill()
         if self.process is process:
             self.process = None
-            self.scheduler.after(self.knobs.restart_ms * MS, self.start)
+            if self.setup.supervised:
+                self.scheduler.after(self.knobs.restart_ms * MS, self.start)

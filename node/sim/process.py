@@ -16,8 +16,7 @@ from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
 from node.gossip.join import Seed
 from node.gossip.member import Member
-from node.gossip.settings import FAST, identity
-from node.sharding.nodes import ShardingSettings
+from node.gossip.settings import identity
 from node.sim.network import Link
 from node.store.port import Answer, Identity, Incarnation, Initialise, NextIncarnation, Request
 from node.wire.envelope import Envelope
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from node.sim.host import Host
 
 CLUSTER = "sim"
-# As `node.main` has them for the profile `fast`.
-LEASE_MS = 3_000
 TOMBSTONE_MIN_AGE_MS = 3_600_000
 
 
@@ -83,10 +80,14 @@ class Process:
             if isinstance(answer, Identity):
                 self._cluster_id, self._existed = answer.cluster_id, answer.cluster_id != proposed
                 self._submit(NextIncarnation(self.host.name), numbered)
+            else:
+                self._exit(Exit(f"no store: {answer}"))
 
         def numbered(answer: Answer) -> None:
             if isinstance(answer, Incarnation):
                 self._start(NodeId(self.host.name, answer.number))
+            else:
+                self._exit(Exit(f"no store: {answer}"))
 
         self._submit(Initialise(wanted), identified)
 
@@ -94,25 +95,34 @@ class Process:
         host = self.host
         self.me = me
         replica = host.disk.open(self._cluster_id)
-        http = f"{host.name}:8080" if "api" in host.roles else ""
+        setup = host.setup
         member = Member(
-            me.name, me.incarnation, f"{me.name}:7001", f"{me.name}:7002", f"{me.name}:7003", http, host.roles, "1", 1
+            me.name,
+            me.incarnation,
+            f"{me.name}:7001",
+            f"{me.name}:7002",
+            f"{me.name}:7003",
+            f"{me.name}:8080" if "api" in setup.roles else "",
+            setup.roles,
+            setup.version,
+            setup.capacity,
         )
         agreed = identity(
             CLUSTER,
             self._cluster_id,
-            FAST,
+            setup.membership,
             registry_fingerprint=REGISTRY.fingerprint(),
             tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS,
+            extra=dict(setup.agreed),
         )
         config = NodeConfig(
             member,
             agreed,
-            tuple(Seed(name, f"{name}:7001") for name in host.seeds),
-            FAST,
-            ShardingSettings(min_entity_nodes=host.min_entity_nodes, lease_ms=LEASE_MS),
+            tuple(Seed(name, f"{name}:7001") for name in setup.seeds),
+            setup.membership,
+            setup.sharding,
             existed=self._existed,
-            drain_deadline_ms=20_000,
+            drain_deadline_ms=setup.drain_deadline_ms,
         )
         world = World(
             self.clock,
@@ -125,7 +135,7 @@ class Process:
             self.wake,
             self._exit,
         )
-        self.engine = Engine(config, world, TextClassifier())
+        self.engine = Engine(config, world, TextClassifier(), setup.types)
         self.service = NodeService(self.engine)
         host.network.attach(self)
         host.trace.add(f"{me} started")

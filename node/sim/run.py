@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from node.ads import messages as m
 from node.core.clock import MS
 from node.core.ids import EntityRef
-from node.sim import faults, settle
+from node.sim import faults, settle, setup
 from node.sim.faults import Knobs
-from node.sim.history import Outcome
+from node.sim.history import History, Outcome
 from node.sim.invariants import Violation
 from node.sim.scheduler import Scheduler
 from node.sim.workload import Workload
@@ -50,10 +50,11 @@ def run_seed(seed: int, *, nodes: int = 4, seconds: int = 60, plant: str = "") -
     names = tuple(f"n{number}" for number in range(1, nodes + 1))
     scheduler = Scheduler(seed)
     knobs = faults.draw(scheduler.derive("knobs"), names, seconds)
+    setups = setup.drawn(names, api_only_node=knobs.api_only_node)
     gc.collect()
     gc.disable()
     try:
-        return _Run(World(scheduler, knobs, names, plant), seconds).result()
+        return _Run(World(scheduler, knobs, setups, History(), plant), seconds).result()
     finally:
         gc.enable()
 
@@ -123,7 +124,7 @@ class _Run:
             world.violation = world.violation or settle.validate(world)
             if world.violation is not None:
                 return
-            why = settle.why_not_converged(world)
+            why = settle.why_not_converged(world, world.hosts)
             if not why:
                 self._converged_ms = at_ms - healed_ms
                 # At this instant, since auctions that go on may write again at the next.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -16,11 +16,12 @@ from node.core.hashing import SHARD_COUNT
 from node.core.ids import SINGLETON_SHARD, NodeId
 from node.engine.engine import Engine
 from node.sim.invariants import Owning, Replica, Violation, nothing_lost, one_owner, replicas_agree
+from node.sim.probe import ProbeState
 from node.sim.world import World
 from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage
 from node.wire.codec import CODEC
 
-_KINDS = ("advertiser", "campaign", "publisher", "site")
+_KINDS = ("advertiser", "campaign", "probe", "publisher", "site")
 
 
 def engines(world: World) -> list[Engine]:
@@ -28,13 +29,14 @@ def engines(world: World) -> list[Engine]:
     return [process.engine for process in world.processes() if process.engine is not None]
 
 
-def why_not_converged(world: World) -> str:
-    """The first thing that is still open, in words; empty when the cluster is whole, agrees and covers its pages."""
-    running = engines(world)
-    if len(running) < len(world.hosts):
-        return f"{len(running)} of {len(world.hosts)} nodes run"
+def why_not_converged(world: World, hosts: Collection[str]) -> str:
+    """The first thing that is still open, in words; empty when the cluster of these hosts is whole, agrees and covers
+    its pages."""
+    running = [engine for engine in engines(world) if engine.me.name in hosts]
+    if not running or len(running) < len(hosts):
+        return f"{len(running)} of {len(hosts)} nodes run"
     for engine in running:
-        why = _why_node(engine, len(world.hosts))
+        why = _why_node(engine, len(hosts))
         if why:
             return f"{engine.me}: {why}"
     active = [engine.me for engine in running if engine.sharding.coordinator.status().active]
@@ -149,6 +151,7 @@ def durability(world: World) -> list[Violation]:
             "attach",
             "add_creative",
             "approve",
+            "add",
             "imp",
             "click",
         )
@@ -166,6 +169,8 @@ def durability(world: World) -> list[Violation]:
             case CampaignState():
                 final["create_campaign"].add((state.campaign,))
                 final["add_creative"].update((state.campaign, spec.creative) for spec in state.creatives)
+            case ProbeState():
+                final["add"].update((state.id, key) for key in state.applied)
             case _:
                 pass
     found: list[Violation] = []

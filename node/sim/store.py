@@ -50,6 +50,8 @@ class SimStore:
         self._rng = scheduler.derive("store")
         self._calm = False
         self.requests = 0
+        self.slow_ms = 0  # what each request takes longer
+        self.away: set[str] = set()  # hosts that can't reach it
 
     def heal(self) -> None:
         """No failures and no slow requests from now on."""
@@ -68,6 +70,8 @@ class SimStore:
 
     def _delay_ns(self) -> int:
         knobs, rng = self._knobs, self._rng
+        if self.slow_ms:
+            return int((0.5 + rng.random()) * self.slow_ms * MS)
         if not self._calm and knobs.store_slow_ratio and rng.random() < knobs.store_slow_ratio:
             return rng.randrange(knobs.store_slow_ms * MS)
         return int((0.5 + rng.random()) * knobs.store_us * US)
@@ -78,6 +82,9 @@ class SimStore:
             return
         if process.paused and knobs.embedded:
             process.run(self._apply, process, request, done)  # its thread stands still as well
+            return
+        if process.host.name in self.away:
+            self._answer(process, done, StoreFailed("E-STORE", "no way to the store", definite=True))
             return
         failing = not self._calm and knobs.store_failure_ratio and process.booted
         if failing and rng.random() < knobs.store_failure_ratio:

@@ -12,14 +12,14 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from node.actors.actor import Failed, Failure
 from node.ads import messages as m
 from node.core.clock import MS
 from node.core.hashing import shard_of
 from node.core.ids import EntityRef, Ref
 from node.sim import history as h
 from node.sim.host import Host
-from node.sim.world import REFUSED, World
+from node.sim.outcomes import judge
+from node.sim.world import World
 
 # From the shipped taxonomy: two trees, with children, so that auctions fan out to ancestors.
 CATEGORIES = ("150", "151", "179", "181")
@@ -41,7 +41,6 @@ class Workload:
         self._world = world
         self._rng = world.scheduler.derive("workload")
         self._stopped = False
-        self._numbers = 0
         self.sites = tuple(f"site{n}.example" for n in range(SITES))
         campaigns = (f"camp{n}" for n in range(CAMPAIGNS))
         world.shards_in_use = tuple(shard_of(entity) for entity in (*self.sites, *campaigns, *ADVERTISERS))
@@ -86,13 +85,11 @@ class Workload:
     ) -> None:
         world = self._world
         host = self._any_host()
-        self._numbers += 1
-        op = h.Op(self._numbers, verb, key, host.name, world.scheduler.now_ns)
-        world.history.ops.append(op)
+        op = world.history.begin(verb, key, host.name, world.scheduler.now_ns)
 
         def ended(outcome: Any) -> None:
             op.ended_ns = world.scheduler.now_ns
-            op.outcome, op.detail = _judge(outcome)
+            op.outcome, op.detail = judge(outcome)
             world.trace.add(f"client {op.verb} {'/'.join(op.key)} at {op.node}: {op.outcome.value} {op.detail}")
             then(op, outcome)
 
@@ -218,20 +215,3 @@ def _nothing() -> None:
 
 def _nothing_of(_op: h.Op, _outcome: Any) -> None:
     """The outcome is written down; nothing follows."""
-
-
-def _judge(outcome: Any) -> tuple[h.Outcome, str]:
-    """What a client may conclude."""
-    if outcome is None:
-        return h.Outcome.UNKNOWN, "no answer"
-    if outcome is REFUSED:
-        return h.Outcome.FAIL, "refused"
-    if isinstance(outcome, Failed):
-        # A rejection may speak of a second entity that was asked on the way, whose answer was lost.
-        definite = outcome.definite and outcome.failure is not Failure.REJECTED
-        return (h.Outcome.FAIL if definite else h.Outcome.UNKNOWN), f"{outcome.failure.value} {outcome.detail}"[:80]
-    if isinstance(outcome, m.ClassifyAck):
-        return (h.Outcome.OK if outcome.accepted else h.Outcome.FAIL), outcome.reason
-    if isinstance(outcome, m.Tracked):
-        return (h.Outcome.OK if outcome.verdict == "counted" else h.Outcome.UNKNOWN), outcome.verdict
-    return h.Outcome.OK, ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -16,9 +16,11 @@ from node.sim.faults import Disturbance, Knobs
 from node.sim.host import Host
 from node.sim.invariants import EveryInstant, Violation
 from node.sim.network import Network
+from node.sim.outcomes import REFUSED
 from node.sim.plants import PLANTS
 from node.sim.process import Process
 from node.sim.scheduler import HostClock, Scheduler
+from node.sim.setup import Setup
 from node.sim.store import SimStore
 from node.sim.trace import Trace
 from node.store.memory import MemoryStore
@@ -30,11 +32,13 @@ PATIENCE_MS = 1_000  # how much longer than its deadline a client waits before i
 class World:
     """`violation` is the first thing that must not happen; the run stops there. `shards_in_use`: of entities."""
 
-    def __init__(self, scheduler: Scheduler, knobs: Knobs, names: tuple[str, ...], plant: str = "") -> None:
+    def __init__(
+        self, scheduler: Scheduler, knobs: Knobs, setups: Mapping[str, Setup], history: h.History, plant: str = ""
+    ) -> None:
         self.scheduler = scheduler
         self.knobs = knobs
         self.trace = Trace(scheduler)
-        self.history = h.History()
+        self.history = history
         self.violation: Violation | None = None
         self.shards_in_use: tuple[int, ...] = (0,)
         self._instants = EveryInstant()
@@ -42,26 +46,15 @@ class World:
         kept: StateStore = PLANTS[plant](memory) if plant else memory
         self.network = Network(scheduler, self.trace, knobs)
         self.store = SimStore(scheduler, self.trace, knobs, kept, self.record)
-        entity_nodes = len(names) - knobs.api_only_node
-        self.hosts = {
-            name: Host(
-                name,
-                self._roles(place, len(names)),
-                names[:2],
-                entity_nodes,
-                scheduler,
-                self.trace,
-                knobs,
-                self.network,
-                self.store,
-            )
-            for place, name in enumerate(names)
-        }
+        self.hosts: dict[str, Host] = {}
+        for name, setup in setups.items():
+            self.add_host(name, setup)
 
-    def _roles(self, place: int, count: int) -> tuple[str, ...]:
-        if self.knobs.api_only_node and place == count - 1:
-            return ("api",)
-        return ("api", "entity", "singleton") if place < 2 else ("api", "entity")
+    def add_host(self, name: str, setup: Setup) -> Host:
+        """One machine more; nothing runs on it yet."""
+        host = Host(name, setup, self.scheduler, self.trace, self.knobs, self.network, self.store)
+        self.hosts[name] = host
+        return host
 
     def record(self, event: h.Event) -> None:
         """Add to the history and let the checkers of every instant look at it."""
@@ -158,10 +151,3 @@ class World:
 
     def run(self, until_ms: int, stop: Callable[[], bool] | None = None) -> None:
         self.scheduler.run_until(until_ms * MS, stop or self.violated)
-
-
-class _Refused:
-    """The host did not take the request: it did not happen."""
-
-
-REFUSED = _Refused()

@@ -1,0 +1,146 @@
+"""An entity type for clusters under test: whatever it is told has a unique number, and it keeps what it was told.
+
+No product composition has it. What a probe handles is also written into the history at that moment, whatever becomes
+of its state, so that a checker can compare what was sent, what was handled and what was kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Context, EntityType, ReplyTo
+from node.ads.classifier import Classifier
+from node.ads.serveindex import ServeIndex
+from node.engine.entities import EntityTypes, entity_types
+from node.flows.operation import Cluster
+from node.sim import history as h
+from node.wire.registry import wire_type
+
+KIND = "probe"
+IDLE_MS = 5_000
+Runs = tuple[tuple[int, int], ...]
+
+
+@wire_type("sim.note")
+class Note(msgspec.Struct, frozen=True):
+    """A tell. Numbers of one sender to one entity count from 1."""
+
+    sender: str
+    number: int
+
+
+@wire_type("sim.add")
+class Add(msgspec.Struct, frozen=True):
+    """An ask, answered by `Added` when it is durable. The same key again changes nothing and has the same answer."""
+
+    key: str
+    amount: int = 1
+
+
+@wire_type("sim.added")
+class Added(msgspec.Struct, frozen=True):
+    """`total`: after this key's first effect."""
+
+    key: str
+    total: int
+
+
+@wire_type("sim.work")
+class Work(msgspec.Struct, frozen=True):
+    """An ask that is answered by itself, `ms` later."""
+
+    key: str
+    ms: int
+
+
+@wire_type("sim.read")
+class Read(msgspec.Struct, frozen=True):
+    """Answered by the state, once that is durable."""
+
+
+@wire_type("sim.poison")
+class Poison(msgspec.Struct, frozen=True):
+    """No handler survives it."""
+
+    number: int
+
+
+@wire_type("sim.probe_state")
+class ProbeState(msgspec.Struct, frozen=True):
+    """`applied`: key → the total after it. `notes`: sender → the numbers that came, as runs (first, last) in the order
+    in which they came."""
+
+    id: str
+    total: int = 0
+    applied: dict[str, int] = {}
+    notes: dict[str, Runs] = {}
+
+
+class PoisonError(Exception):
+    """What a `Poison` does to its handler."""
+
+
+class Probe:
+    """Durable; see the messages. `handled` is called with each message that it takes."""
+
+    def __init__(self, entity_id: str, handled: Callable[[str, str, str], None]) -> None:
+        self._state = ProbeState(entity_id)
+        self._handled = handled
+
+    def start(self, ctx: Context, state: ProbeState | None) -> None:
+        self._state = state or self._state
+
+    def receive(self, ctx: Context, message: Any) -> None:
+        match message:
+            case Note(sender, number):
+                self._handled(self._state.id, "note", f"{sender}#{number}")
+                notes = {**self._state.notes, sender: _longer(self._state.notes.get(sender, ()), number)}
+                self._state = msgspec.structs.replace(self._state, notes=notes)
+                ctx.persist(self._state)
+            case Add(key, amount):
+                self._add(ctx, key, amount)
+            case Work(key, ms):
+                self._handled(self._state.id, "work", key)
+                ctx.after(f"work/{key}", ms, (ctx.reply_later(), message))
+            case (ReplyTo() as to, Work() as work):
+                ctx.answer(to, work)
+            case Read():
+                ctx.reply_durable(self._state)
+            case Poison(number):
+                self._handled(self._state.id, "poison", str(number))
+                raise PoisonError(f"poison {number}")
+            case _:
+                ctx.reject(f"a probe does not understand {type(message).__name__}")
+
+    def _add(self, ctx: Context, key: str, amount: int) -> None:
+        self._handled(self._state.id, "add", key)
+        known = self._state.applied.get(key)
+        if known is not None:
+            ctx.reply_durable(Added(key, known))
+            return
+        total = self._state.total + amount
+        self._state = msgspec.structs.replace(self._state, total=total, applied={**self._state.applied, key: total})
+        ctx.persist(self._state, reply=Added(key, total))
+
+
+def _longer(runs: Runs, number: int) -> Runs:
+    """The runs with one number more, which came now."""
+    if runs and runs[-1][1] + 1 == number:
+        return (*runs[:-1], (runs[-1][0], number))
+    return (*runs, (number, number))
+
+
+def with_probes(history: h.History, node: str, now_ns: Callable[[], int]) -> EntityTypes:
+    """The product's types and the probe, for the processes of one host."""
+
+    def handled(entity: str, verb: str, value: str) -> None:
+        history.handled.append(h.Handled(now_ns(), node, entity, verb, value))
+
+    def types(classifier: Classifier, index: ServeIndex, cluster: Cluster) -> tuple[EntityType, ...]:
+        probe = EntityType(KIND, lambda entity: Probe(entity, handled), ProbeState, idle_ms=IDLE_MS)
+        return (*entity_types(classifier, index, cluster), probe)
+
+    return types
