@@ -1,8 +1,8 @@
 """docs/scenarios.md and docs/faults.md: each id of the catalogue, what it demands, and the tests that prove it.
 
 The catalogue is tests/scenarios/ids.toml. A test proves an id that its name carries (`test_p39_…`, `test_w7_…`) or that
-its docstring has in it (`N3`). P10 to P16 are scenarios in tests/scenarios and faults elsewhere; tests/unit/ads has numbers
-of its own for the vectors of its reference.
+its docstring has in it (`N3`). P10 to P16 are scenarios in tests/scenarios and faults elsewhere; tests/unit/ads has
+numbers of its own, for the vectors of its reference.
 
     python -m scripts.scenario_tables            writes both pages
     python -m scripts.scenario_tables --check    says what is out of date, exit 1
@@ -31,8 +31,8 @@ HEAD = {
 WHERE = """\
 *simulation*: whole engines in virtual time, under seeds: for what depends on order and time, since a seed finds and
 replays interleavings that real processes show once a year. *processes*: real nodes over real sockets, files and
-signals: for what the operating system or a library decides. *unit*: one part, with every input that the row names. Where
-the catalogue says why a row needs real processes, the reason stands beside it."""
+signals: for what the operating system or a library decides. *unit*: one part, with every input that the row names.
+Where the catalogue says why a row needs real processes, the reason stands beside it."""
 
 
 @dataclass(frozen=True, slots=True)
