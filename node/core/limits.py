@@ -9,6 +9,7 @@ frame_prescan_bytes_min = 16 << 10  # smaller frames can't hold enough items to 
 lane_high_water_messages = 10_000  # per peer and lane; above it an ask fails with PeerBusy
 handshake_ms_max = 3_000  # half-open connections are dropped after it
 reconnect_ms_max = 2_000  # ceiling of ZeroMQ's reconnect backoff
+ledger_incarnations_max = 4  # of one peer, counted apart; what older ones did is added up
 linger_ms = 200  # a stopping node gives its last frames this long
 frame_batch_bytes = (16 << 10) - 1  # batches stay below frame_prescan_bytes_min: checked in C, tens of messages each
 lane_queue_bytes_max = 32 << 20  # per peer and lane, beside the count: 10,000 large messages would be 10 GB

@@ -144,17 +144,27 @@ class Engine:
 
     def on_envelope(self, envelope: Envelope) -> None:
         """One that a peer sent, its sender proven by the transport."""
+        dropped = self._received(envelope)
+        name = CODEC.registry.of(envelope.message).name
+        ledger = self.world.transport.ledger.of(envelope.sender)
+        if dropped:
+            ledger.dropped(name, dropped)
+        else:
+            ledger.handled(name)
+
+    def _received(self, envelope: Envelope) -> str:
         to = envelope.to
         if isinstance(to, ServiceRef) and to.path == "/membership":
             self._membership(gossip.Received(envelope.sender, envelope.message))
-            return
+            return ""
         member = self.view.member(envelope.sender.name)
         if member is None or member.incarnation != envelope.sender.incarnation:
             self.counters["dropped_not_a_member"] += 1
-            return
-        self._arrived(envelope)
+            return "not_a_member"
+        return self._arrived(envelope)
 
-    def _arrived(self, envelope: Envelope) -> None:
+    def _arrived(self, envelope: Envelope) -> str:
+        """Gives it to whom it is for; returns why that can't be done, or nothing."""
         message = envelope.message
         match envelope.to:
             case EntityRef(_, entity_id) if entity_id != SINGLETON_ID:
@@ -164,19 +174,21 @@ class Engine:
             case ServiceRef(_, "/ask"):
                 self.system.deliver(envelope)
             case ServiceRef(_, "/region") if isinstance(message, Relayed):
-                self._relayed(message)
+                return self._relayed(message)
             case ServiceRef(_, "/region" | "/coordinator"):
                 self.sharding.received(envelope.sender, message)
             case ServiceRef(_, "/replicator"):
                 self.replication.received(envelope.sender.name, message)
             case ServiceRef(_, "/bus") if isinstance(message, TopicEvent):
-                self._topic_event(message)
+                return self._topic_event(message)
             case ServiceRef(_, "/node"):
-                self._node_message(envelope)
+                return self._node_message(envelope)
             case _:
                 self.counters["dropped_no_service"] += 1
+                return "no_service"
+        return ""
 
-    def _node_message(self, envelope: Envelope) -> None:
+    def _node_message(self, envelope: Envelope) -> str:
         service = self.services.get(type(envelope.message))
         if isinstance(envelope.message, NodeDraining):
             self._heard_draining(envelope.sender, envelope.message.on)
@@ -186,15 +198,20 @@ class Engine:
             self.counters["dropped_no_service"] += 1
             if envelope.kind is Kind.ASK:
                 self.system.refuse(envelope, Failure.REJECTED, "this node does not answer that")
+            return "no_service"
+        return ""
 
-    def _relayed(self, message: Relayed) -> None:
+    def _relayed(self, message: Relayed) -> str:
         try:
             inner = decode(loads(message.envelope), CODEC, self.me.name, self.world.clock.mono_ns())
         except RemoteProtocolError as error:
             self.counters[f"dropped_{error.reason}"] += 1
-            return
-        if isinstance(inner.to, EntityRef) and inner.to.id != SINGLETON_ID:
-            self.sharding.relayed(inner, message.hops)
+            return error.reason
+        if not isinstance(inner.to, EntityRef) or inner.to.id == SINGLETON_ID:
+            self.counters["dropped_not_for_an_entity"] += 1
+            return "not_for_an_entity"
+        self.sharding.relayed(inner, message.hops)
+        return ""
 
     def route(self, envelope: Envelope) -> None:
         """Bring an envelope of this node to wherever its receiver is."""
@@ -393,12 +410,13 @@ class Engine:
     def _publish(self, topic: str, event: msgspec.Struct) -> None:
         self.broadcast("/bus", TopicEvent(topic, CODEC.encode(event)))
 
-    def _topic_event(self, message: TopicEvent) -> None:
+    def _topic_event(self, message: TopicEvent) -> str:
         try:
             event = CODEC.decode(message.event)
         except RemoteProtocolError as error:
             self.counters[f"dropped_{error.reason}"] += 1
-            return
+            return error.reason
         if message.topic == EVENTS and isinstance(event, NodeEvent):
             self.events.add(event)
         self.system.publish_remote(message.topic, event)
+        return ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from node.core.ids import NodeId
+from node.wire.ledger import LedgerRow
 from node.wire.registry import Lane, wire_type
 
 
@@ -48,6 +50,22 @@ class GetNodeReport(msgspec.Struct, frozen=True):
     """`coverage`: look at every local site's slots too."""
 
     coverage: bool = True
+
+
+@wire_type("node.ledger_get")
+class GetLedger(msgspec.Struct, frozen=True):
+    """What passed between the node and `peer`, or all its peers; answered with a `LedgerReport`."""
+
+    peer: str = ""
+
+
+@wire_type("node.ledger_report")
+class LedgerReport(msgspec.Struct, frozen=True):
+    """See `node.wire.ledger`."""
+
+    node: NodeId
+    at_ms: int
+    rows: tuple[LedgerRow, ...]
 
 
 @wire_type("node.entry_get")

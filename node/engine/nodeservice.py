@@ -13,8 +13,10 @@ from node.core.clock import MS
 from node.engine import topology
 from node.engine.messages import (
     Freeze,
+    GetLedger,
     GetNodeReport,
     GetReplicaEntry,
+    LedgerReport,
     MapReport,
     NodeDone,
     NodeReport,
@@ -36,6 +38,7 @@ class NodeService:
         self._engine = engine
         engine.services |= {
             GetNodeReport: self._report_wanted,
+            GetLedger: self._ledger_wanted,
             GetReplicaEntry: self._entry_wanted,
             MoveShard: self._move_wanted,
             Freeze: self._freeze_wanted,
@@ -154,6 +157,15 @@ class NodeService:
     def _report_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, GetNodeReport):
             self._engine.reply(envelope, self.report(coverage=envelope.message.coverage))
+
+    def ledger(self, peer: str = "") -> LedgerReport:
+        """The conservation of messages between this node and a peer, or all of them."""
+        engine = self._engine
+        return LedgerReport(engine.me, engine.world.clock.wall_ms(), engine.world.transport.ledger.rows(peer))
+
+    def _ledger_wanted(self, envelope: Envelope) -> None:
+        if isinstance(envelope.message, GetLedger):
+            self._engine.reply(envelope, self.ledger(envelope.message.peer))
 
     def _entry_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, GetReplicaEntry):

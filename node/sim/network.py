@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from node.core.clock import MS, SECOND, US
+from node.core.ids import NodeId
 from node.sim.faults import Knobs
 from node.sim.scheduler import Scheduler
 from node.sim.trace import ROUTINE, Trace
 from node.wire.codec import CODEC, loads
 from node.wire.envelope import Envelope, decode, encode
+from node.wire.ledger import Ledger
 from node.wire.port import PeerAddress, SendOutcome
 from node.wire.registry import REGISTRY, Lane, WireType
 
@@ -77,6 +79,11 @@ class Network:
     def detach(self, process: Process) -> None:
         if self._processes.get(process.me.name) is process:
             del self._processes[process.me.name]
+
+    def incarnation_of(self, name: str) -> NodeId:
+        """Whoever has that name now; incarnation 0 when nobody has."""
+        process = self._processes.get(name)
+        return process.me if process else NodeId(name, 0)
 
     def cut(self, sources: Iterable[str], targets: Iterable[str], lanes: Iterable[Lane] = BOTH_LANES) -> None:
         """Nothing passes from any of `sources` to any of `targets`, until mended as often as it was cut."""
@@ -210,6 +217,7 @@ class Link:
         self._network = network
         self._process = process
         self._peers: set[str] = set()
+        self.ledger = Ledger()
 
     def connect(self, peer: PeerAddress) -> None:
         self._peers.add(peer.node)
@@ -219,8 +227,11 @@ class Link:
 
     def send(self, node: str, envelope: Envelope) -> SendOutcome:
         wire_type = REGISTRY.of(envelope.message)
+        ledger = self.ledger.of(self._network.incarnation_of(node))
         if node not in self._peers:
+            ledger.unsent(wire_type.name, SendOutcome.NO_ROUTE.value)
             return SendOutcome.NO_ROUTE
+        ledger.sent((wire_type.name,))
         process = self._process
         # A process that stopped in the middle of a step (a crash point) sends the rest when it goes on.
         if process.paused:

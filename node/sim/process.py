@@ -178,6 +178,7 @@ class Process:
     def receive(self, envelope: Envelope) -> None:
         """An envelope that arrived."""
         if self.engine is not None:
+            self.engine.world.transport.ledger.of(envelope.sender).received(REGISTRY.of(envelope.message).name)
             self.engine.on_envelope(envelope)
 
     def wake(self) -> None:

@@ -16,25 +16,35 @@ from node.wire.codec import loads
 _HEAD_BYTES_MAX: Final = 5
 
 
+class Queued(NamedTuple):
+    """An encoded envelope that waits, and its message's type name."""
+
+    name: str
+    data: bytes
+
+
 class Packed(NamedTuple):
-    """A frame, how many envelopes it holds, and their bytes without the frame's head."""
+    """A frame, the type names of its envelopes, and their bytes without the frame's head."""
 
     data: bytes
-    envelope_count: int
+    names: list[str]
     payload_bytes: int
 
 
-def pack_next(envelopes: deque[bytes], bytes_max: int) -> Packed:
+def pack_next(envelopes: deque[Queued], bytes_max: int) -> Packed:
     """Takes encoded envelopes from the left, as many as fit, and joins them into one frame.
 
     An envelope that alone exceeds `bytes_max` gets a frame of its own, one byte longer than itself.
     """
-    batch = [envelopes.popleft()]
-    size = len(batch[0])
-    while envelopes and size + len(envelopes[0]) + _HEAD_BYTES_MAX <= bytes_max:
-        batch.append(envelopes.popleft())
-        size += len(batch[-1])
-    return Packed(_head(len(batch)) + b"".join(batch), len(batch), size)
+    name, data = envelopes.popleft()
+    names, batch = [name], [data]
+    size = len(data)
+    while envelopes and size + len(envelopes[0].data) + _HEAD_BYTES_MAX <= bytes_max:
+        name, data = envelopes.popleft()
+        names.append(name)
+        batch.append(data)
+        size += len(data)
+    return Packed(_head(len(batch)) + b"".join(batch), names, size)
 
 
 def unpack(frame: bytes, bytes_max: int) -> list[Any]:

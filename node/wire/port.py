@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from node.wire.envelope import Envelope
+from node.wire.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,12 @@ class Transport(Protocol):
     """Carries envelopes to named peers over two lanes, the lane given by the message's registration.
 
     `send` never blocks. It raises LocalProtocolError for an unregistered type. SENT means queued, not delivered.
+    `ledger` has counted every message that left, did not leave, arrived, or was refused on arrival; what became of
+    those that arrived is counted by whoever they were delivered to.
     """
+
+    @property
+    def ledger(self) -> Ledger: ...
 
     def connect(self, peer: PeerAddress) -> None:
         """Open, or replace, the way to a peer; idempotent."""

@@ -74,6 +74,9 @@ class Registry:
     def knows(self, cls: type) -> bool:
         return cls in self._by_class
 
+    def has(self, name: str) -> bool:
+        return name in self._by_name
+
     def __iter__(self) -> Iterator[WireType]:
         return iter(sorted(self._by_name.values(), key=lambda t: t.name))
 

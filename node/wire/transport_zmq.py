@@ -24,6 +24,7 @@ from node.wire import frames
 from node.wire.codec import Codec
 from node.wire.envelope import Envelope
 from node.wire.lane_zmq import SendLane
+from node.wire.ledger import STRANGER, UNREADABLE, Ledger, PeerLedger
 from node.wire.link_zmq import LinkState, LinkWatch
 from node.wire.port import PeerAddress, Receive, SendOutcome
 from node.wire.registry import Lane
@@ -46,7 +47,6 @@ from node.wire.zmq_sockets import (
 # reason, a detail for the log. The caller limits how often it logs.
 OnMalformed = Callable[[str, str, str], None]
 
-STRANGER: Final = "?"  # the counters' row for connections that no roster entry stands for
 _BYTES_MAX: Final = {Lane.CONTROL: limits.frame_control_bytes_max, Lane.DATA: limits.frame_data_bytes_max}
 _IN: Final = {Lane.CONTROL: Use.CONTROL_IN, Lane.DATA: Use.DATA_IN}
 _OUT: Final = {Lane.CONTROL: Use.CONTROL_OUT, Lane.DATA: Use.DATA_OUT}
@@ -66,9 +66,8 @@ class _Peer:
 class ZmqTransport:
     """Implements `node.wire.port.Transport`.
 
-    `counters[peer][reason]` counts envelopes `sent`, `received`, and what was dropped by reason; frames that could
-    not be read count once. `links[peer]` is how the way to a connected peer stands. `insecure` leaves out keys
-    altogether and is refused for addresses that aren't loopback.
+    `ledger` counts messages by peer and type; frames that could not be read count once. `links[peer]` is how the way to
+    a connected peer stands. `insecure` leaves out keys altogether and is refused for addresses that aren't loopback.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class ZmqTransport:
         self._peers: dict[str, _Peer] = {}
         self._dirty: dict[SendLane, None] = {}
         self._closed = False
-        self.counters: dict[str, dict[str, int]] = {}
+        self.ledger = Ledger()
         self.links: dict[str, LinkState] = {}
 
     # --- listening
@@ -164,25 +163,23 @@ class ZmqTransport:
     def send(self, node: str, envelope: Envelope) -> SendOutcome:
         """Queues an envelope; raises LocalProtocolError for a type that isn't registered or can't be encoded."""
         data = envelopes.encode(envelope, self._codec, self._clock.mono_ns())
-        lane_of = self._codec.registry.of(envelope.message).lane
-        if len(data) >= _BYTES_MAX[lane_of]:
-            self._count(node, "too_large")
-            return SendOutcome.TOO_LARGE
+        wire_type = self._codec.registry.of(envelope.message)
         peer = self._peers.get(node)
-        if peer is None:
-            self._count(node if node in self._wanted else STRANGER, "no_route")
-            return SendOutcome.NO_ROUTE
-        lane = peer.lanes.get(lane_of)
+        lane = peer.lanes.get(wire_type.lane) if peer else None
+        if len(data) >= _BYTES_MAX[wire_type.lane]:
+            return self._unsent(node, wire_type.name, SendOutcome.TOO_LARGE)
         if lane is None:
-            self._count(node, "no_route")
-            return SendOutcome.NO_ROUTE
-        if not lane.offer(data):
-            self._count(node, "busy")
-            return SendOutcome.PEER_BUSY
+            return self._unsent(node, wire_type.name, SendOutcome.NO_ROUTE)
+        if not lane.offer(wire_type.name, data):
+            return self._unsent(node, wire_type.name, SendOutcome.PEER_BUSY)
         if not self._dirty:
             self._loop.call_soon(self._flush)
         self._dirty[lane] = None
         return SendOutcome.SENT
+
+    def _unsent(self, node: str, name: str, outcome: SendOutcome) -> SendOutcome:
+        self._of(node if node in self._wanted else None).unsent(name, outcome.value)
+        return outcome
 
     def waiting(self, node: str, lane: Lane) -> int:
         """Envelopes queued for a peer's lane that ZeroMQ has not taken; 0 for a peer that isn't connected."""
@@ -212,11 +209,11 @@ class ZmqTransport:
                 return
             self._shut(name)
         if key is None:
-            self._count(name, "not_in_roster")
+            self._on_malformed(name, "not_in_roster", "it is connected once the roster knows it")
             return
         addresses = _lanes_of(address)
         dealers = {lane: new_socket(self._context, _OUT[lane]) for lane in addresses}
-        lanes = {lane: SendLane(dealers[lane], partial(self._count, name, "sent")) for lane in addresses}
+        lanes = {lane: SendLane(dealers[lane], self._of(name).sent) for lane in addresses}
         self.links[name] = LinkState.CONNECTING
         watch = LinkWatch(dealers[Lane.CONTROL], partial(self._on_link, name))
         self._peers[name] = _Peer(address, key, lanes, watch)
@@ -236,9 +233,8 @@ class ZmqTransport:
         peer.watch.close()
         for lane in peer.lanes.values():
             self._dirty.pop(lane, None)
-            dropped = lane.close()
-            if dropped:
-                self._count(name, "disconnected", dropped)
+            for dropped in lane.close():
+                self._of(name).unsent(dropped, "disconnected")
 
     def _flush(self) -> None:
         dirty, self._dirty = self._dirty, {}
@@ -261,23 +257,25 @@ class ZmqTransport:
             try:
                 envelope = self._checked(document, lane, peer, now_ns)
             except RemoteProtocolError as error:
-                self._refuse(peer, error.reason, error.detail)
+                self._refuse(peer, error.reason, error.detail, self._type_in(document))
             else:
                 self._deliver(envelope)
 
     def _deliver(self, envelope: Envelope) -> None:
-        self._count(envelope.sender.name, "received")
+        ledger = self.ledger.of(envelope.sender)
+        name = self._codec.registry.of(envelope.message).name
+        ledger.received(name)
         try:
             self._receive(envelope)
         except Exception as error:  # ours, not the peer's; the other envelopes of the frame must not be lost with it
-            self._count(envelope.sender.name, "receive_failed")
+            ledger.dropped(name, "receive_failed")
             self._loop.call_exception_handler({"message": f"receiving {envelope.to} failed", "exception": error})
 
     def _checked(self, document: Any, lane: Lane, peer: str | None, now_ns: int) -> Envelope:
         envelope = envelopes.decode(document, self._codec, self._me.name, now_ns)
         sender = envelope.sender.name
         if sender != peer and (peer is not None or self._roster.node(sender) is None):
-            raise RemoteProtocolError("impostor", f"{peer or STRANGER} sent an envelope from {sender}")
+            raise RemoteProtocolError("impostor", f"{peer or STRANGER.name} sent an envelope from {sender}")
         if self._codec.registry.of(envelope.message).lane is not lane:
             raise RemoteProtocolError("wrong_lane", f"{type(envelope.message).__name__} on the {lane.name} lane")
         return envelope
@@ -291,16 +289,20 @@ class ZmqTransport:
         return entry.name if entry else None
 
     def _denied(self, address: str, key: str) -> None:
-        self._count(STRANGER, "denied")
+        self._of(None).refused(UNREADABLE, "denied")
         self._on_malformed(address, "denied", f"key {key or 'none'} is not in the roster")
 
-    def _refuse(self, peer: str | None, reason: str, detail: str) -> None:
-        self._count(peer or STRANGER, reason)
-        self._on_malformed(peer or STRANGER, reason, detail)
+    def _refuse(self, peer: str | None, reason: str, detail: str, name: str = UNREADABLE) -> None:
+        self._of(peer).refused(name, reason)
+        self._on_malformed(peer or STRANGER.name, reason, detail)
 
-    def _count(self, peer: str, reason: str, count: int = 1) -> None:
-        row = self.counters.setdefault(peer, {})
-        row[reason] = row.get(reason, 0) + count
+    def _of(self, peer: str | None) -> PeerLedger:
+        return self.ledger.of(NodeId(peer, 0) if peer else STRANGER)
+
+    def _type_in(self, document: Any) -> str:
+        """The type that a refused envelope names, if it is one of ours: names of others would fill the ledger."""
+        name = document[7] if isinstance(document, list) and len(document) == 10 else None
+        return name if isinstance(name, str) and self._codec.registry.has(name) else UNREADABLE
 
 
 def _lanes_of(peer: PeerAddress) -> dict[Lane, str]:

@@ -19,11 +19,12 @@ from node.core.ids import NodeId
 from node.wire import envelope as envelopes
 from node.wire.codec import dumps
 from node.wire.envelope import Envelope
+from node.wire.ledger import STRANGER
 from node.wire.link_zmq import LinkState
 from node.wire.port import PeerAddress, SendOutcome
 from node.wire.registry import Lane
 from node.wire.roster import KeyPair, NodeEntry, Roster
-from node.wire.transport_zmq import STRANGER, ZmqTransport
+from node.wire.transport_zmq import ZmqTransport
 from node.wire.zmq_sockets import ROUTERS, SOCKET_OPTIONS, Use, new_context, new_key_pair, new_socket, use_curve
 
 KEYS = {name: new_key_pair() for name in ("alpha", "beta", "gamma")}
@@ -81,7 +82,7 @@ class Node:
         return PeerAddress(self.name, self.transport.control_address, self.transport.data_address)
 
     def count(self, peer: str, reason: str) -> int:
-        return self.transport.counters.get(peer, {}).get(reason, 0)
+        return self.transport.ledger.totals().get(peer, {}).get(reason, 0)
 
     def numbers(self) -> list[int]:
         return [envelope.message.number for envelope in self.received]  # type: ignore[attr-defined]
@@ -108,8 +109,8 @@ def test_two_nodes_exchange_on_both_lanes(run: Run) -> None:
         await until(lambda: len(beta.received) == 2 and len(alpha.received) == 1, "all three arrive")
         assert {type(one.message) for one in beta.received} == {Ping, Chunk}
         assert alpha.received == [tell(Ping(3), "beta")]
-        assert alpha.transport.counters == {"beta": {"sent": 2, "received": 1}}
-        assert beta.transport.counters == {"alpha": {"sent": 1, "received": 2}}
+        assert alpha.transport.ledger.totals() == {"beta": {"sent": 2, "received": 1}}
+        assert beta.transport.ledger.totals() == {"alpha": {"sent": 1, "received": 2}}
         assert not alpha.refused
         assert not beta.refused
 
@@ -140,7 +141,7 @@ def test_a_stranger_is_refused(run: Run) -> None:
         alpha = Node("alpha", stranger, its_roster)
         alpha.transport.connect(beta.address)
         alpha.transport.send("beta", tell(Ping(1)))
-        await until(lambda: beta.count(STRANGER, "denied") > 0, "the key is denied")
+        await until(lambda: beta.count(STRANGER.name, "denied") > 0, "the key is denied")
         assert beta.refused[0][:2] == ("127.0.0.1", "denied")
         assert stranger.public in beta.refused[0][2]
         assert not beta.received
@@ -176,7 +177,7 @@ def test_a_plain_client_is_refused(run: Run) -> None:
                 dealer.send(dumps([]))
                 await until(cut_off, "the plain client is cut off")
         assert not beta.received
-        assert not beta.transport.counters.get("alpha")
+        assert not beta.transport.ledger.totals().get("alpha")
 
     run(body)
 
@@ -219,7 +220,7 @@ def test_bad_frames_are_counted_by_reason_and_spoil_nothing_else(run: Run) -> No
             dealer.send(b"\x81" + envelopes.encode(tell(Chunk(6)), make_codec(), 0))
             await until(lambda: beta.count("alpha", "wrong_lane") == 1, "the last frame is handled")
         assert beta.numbers() == [5, 5]
-        assert beta.transport.counters == {
+        assert beta.transport.ledger.totals() == {
             "alpha": {
                 "malformed": 5, "truncated": 1, "unregistered": 1, "multipart": 1, "received": 2, "wrong_lane": 1,
             }
@@ -319,7 +320,7 @@ def test_a_peer_that_is_not_there_makes_the_lane_busy_and_memory_stays_bounded(r
             taken += 1
             assert taken * 1_000_000 <= limits.lane_queue_bytes_max
         assert taken == limits.lane_queue_bytes_max // 1_000_100
-        assert alpha.count("beta", "busy") == 2
+        assert alpha.count("beta", "peer_busy") == 2
         alpha.transport.disconnect("beta")
         assert alpha.count("beta", "disconnected") == limits.lane_high_water_messages + 1 + taken
         assert alpha.transport.send("beta", tell(Ping(1))) is SendOutcome.NO_ROUTE
@@ -358,7 +359,7 @@ def test_a_revoked_key_is_cut_off_both_ways_and_a_new_one_let_in(run: Run) -> No
         beta.transport.set_roster(Roster([entry for entry in ROSTER.nodes if entry.name != "alpha"]))
         assert beta.transport.send("alpha", tell(Ping(2), "beta")) is SendOutcome.NO_ROUTE
         alpha.transport.send("beta", tell(Ping(3)))
-        await until(lambda: beta.count(STRANGER, "revoked") == 1, "a frame under the old key is refused")
+        await until(lambda: beta.count(STRANGER.name, "revoked") == 1, "a frame under the old key is refused")
         assert len(beta.received) == 1
         beta.transport.set_roster(ROSTER)
         assert beta.transport.send("alpha", tell(Ping(4), "beta")) is SendOutcome.SENT
@@ -396,7 +397,7 @@ def test_an_unregistered_type_raises_whether_or_not_there_is_a_route(run: Run) -
         with pytest.raises(LocalProtocolError, match="not in the wire registry"):
             alpha.transport.send("nobody", Envelope(tell(Ping(1)).kind, tell(Ping(1)).to, NodeId("alpha", 7), Other(1)))
         assert alpha.transport.send("nobody", tell(Ping(1))) is SendOutcome.NO_ROUTE
-        assert alpha.transport.counters == {STRANGER: {"no_route": 1}}
+        assert alpha.transport.ledger.totals() == {STRANGER.name: {"no_route": 1}}
 
     run(body)
 
@@ -436,7 +437,7 @@ def test_plain_tcp_only_on_loopback_and_only_when_asked_for(run: Run) -> None:
         alpha.transport.connect(beta.address)
         alpha.transport.send("beta", tell(Ping(1)))
         alpha.transport.send("beta", tell(Ping(2), "unlisted"))
-        await until(lambda: beta.count(STRANGER, "impostor") == 1, "a name outside the roster is refused")
+        await until(lambda: beta.count(STRANGER.name, "impostor") == 1, "a name outside the roster is refused")
         assert beta.numbers() == [1]
         for address in ("0.0.0.0:0", "192.0.2.1:5000", "example.org:5000", "[::]:0"):
             with pytest.raises(BadInput, match="loopback"):

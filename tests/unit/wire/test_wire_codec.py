@@ -215,16 +215,19 @@ def test_the_fingerprint_tells_releases_apart() -> None:
 
 @given(st.lists(st.binary(max_size=60), max_size=80), st.integers(20, 400))
 def test_frames_keep_order_and_size(payloads: list[bytes], bytes_max: int) -> None:
-    queue = deque(dumps(payload) for payload in payloads)
+    queue = deque(frames.Queued(f"test.n{n}", dumps(payload)) for n, payload in enumerate(payloads))
     unpacked: list[Any] = []
+    names: list[str] = []
     while queue:
         packed = frames.pack_next(queue, bytes_max)
-        assert len(packed.data) <= bytes_max or packed.envelope_count == 1
+        assert len(packed.data) <= bytes_max or len(packed.names) == 1
         elements = loads(packed.data)
-        assert len(elements) == packed.envelope_count
+        assert len(elements) == len(packed.names)
         assert sum(len(dumps(element)) for element in elements) == packed.payload_bytes
         unpacked += elements
+        names += packed.names
     assert unpacked == payloads
+    assert names == [f"test.n{n}" for n in range(len(payloads))]
 
 
 @pytest.mark.parametrize(("frame", "reason"), [(b"\x80" * 65, "too_large"), (b"\xa0", "malformed"), (b"", "truncated")])
