@@ -1,7 +1,10 @@
 """The composition root: reads the settings, opens the adapters, wires them to the engine by role, and ends in order.
 
-Exit status: 0 stopped or drained, 16 unusable configuration, key or data, 17 local file trouble, 21 removed by the
-cluster (another incarnation took the name, or a split-brain decision went against this side).
+Exit status: 0 stopped or drained, 15 stopped although a phase of its drain overran or was skipped, 16 unusable
+configuration, key or data, 17 local file trouble, 21 removed by the cluster (another incarnation took the name, or a
+split-brain decision went against this side), 143 told to stop before it had started.
+
+The first SIGTERM (or SIGINT) drains, the second one skips to the flush.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ from node.wire.roster import Roster, parse_roster
 from node.wire.transport_zmq import ZmqTransport
 
 VERSION = "0.1.0"
-EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED = 16, 17, 21
+EXIT_OVERRAN, EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED, EXIT_EARLY = 15, 16, 17, 21, 128 + signal.SIGTERM
 TOMBSTONE_MIN_AGE_MS = 3_600_000
 EXECUTORS = {"llm": 1, "disk": 1}
 FAST_LEASE_MS = 3_000
@@ -61,6 +64,7 @@ FIRST_TENURE = 1
 FAULT_AT = "PROMOVOLVE_FAULT_AT"
 FAULTS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger("node")
 
 
@@ -110,9 +114,18 @@ def _arm_faults(wanted: str) -> None:
 
 async def _main(settings: NodeSettings) -> int:
     node = _Node(settings)
+    starting = asyncio.create_task(node.start(), name="start")
+    loop = asyncio.get_running_loop()
+    for number in _STOPS:
+        loop.add_signal_handler(number, starting.cancel)
     try:
-        await node.start()
+        await starting
         return await node.until_exit()
+    except asyncio.CancelledError:
+        if not starting.cancelled():
+            raise
+        sys.stderr.write("E-STOPPED: told to stop before it had started; nothing was taken over\n")
+        return EXIT_EARLY
     finally:
         await node.close()
 
@@ -199,6 +212,9 @@ class _Node:
         if ended.removed:
             sys.stderr.write(f"E-REMOVED: the cluster removed this node: {ended.reason}\n")
             return EXIT_REMOVED
+        if ended.overran:
+            sys.stderr.write("E-OVERRAN: not everything was handed over; the rest is recovered as after a crash\n")
+            return EXIT_OVERRAN
         return 0
 
     async def close(self) -> None:
@@ -219,7 +235,7 @@ class _Node:
         def stop() -> None:
             self._terms += 1
             if self._terms == 1:
-                service.stop(drain=True)
+                service.stop(drain=True, reason="a signal", final=True)
             else:
                 engine.drain.hurry()
 
@@ -234,7 +250,7 @@ class _Node:
             server.roster = _names(roster)
 
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOPS:
             loop.add_signal_handler(number, stop)
         loop.add_signal_handler(signal.SIGHUP, reload_roster)
 

@@ -13,7 +13,7 @@ import msgspec
 from node.actors.actor import Failed, Failure
 from node.actors.timers import Timers
 from node.core import limits
-from node.core.ids import NodeId
+from node.core.ids import EntityRef, NodeId
 from node.wire.registry import Lane, wire_type
 
 if TYPE_CHECKING:
@@ -81,6 +81,14 @@ class Asks:
     @property
     def full(self) -> bool:
         return len(self._open) >= limits.asks_open_max
+
+    def askers(self) -> dict[EntityRef | None, int]:
+        """How many asks are open, by who asked; None stands for code outside actors."""
+        found: dict[EntityRef | None, int] = {}
+        for ask in self._open.values():
+            who = None if ask.cell is None else ask.cell.ref
+            found[who] = found.get(who, 0) + 1
+        return found
 
     def open(self, cell: Cell | None, then: Callable[[Any], object], deadline_ns: int, trace: str) -> int:
         """A new ask's number."""

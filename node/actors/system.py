@@ -23,6 +23,7 @@ from node.actors.lifecycle import Lifecycle
 from node.actors.ports import Ports
 from node.actors.shards import Shards
 from node.actors.supervision import Fault
+from node.actors.unfinished import Unfinished, unfinished
 from node.core.clock import Clock
 from node.core.errors import BadInput
 from node.core.ids import EntityRef, NodeId, Ref
@@ -190,6 +191,14 @@ class ActorSystem:
         for ref in self._kernel.cells:
             found[ref.kind] = found.get(ref.kind, 0) + 1
         return found
+
+    def unfinished(self) -> Iterator[Unfinished]:
+        """Cells with something under way, by name and with why; read only, and not kept beyond the call."""
+        return unfinished(self._kernel)
+
+    def askers(self) -> dict[EntityRef | None, int]:
+        """Asks without outcome, by the entity that asked; None stands for code outside actors."""
+        return self._kernel.asks.askers()
 
     def depths(self) -> dict[EntityRef, int]:
         """Messages waiting, of the cells that have any."""

@@ -158,7 +158,7 @@ class ClusterRequests:
         others = [
             m.node
             for m in engine.view.up("entity")
-            if m.node != request.node and engine.view.reachable(m.node) and m.id not in engine.draining_nodes()
+            if m.node != request.node and engine.view.reachable(m.node) and m.id not in engine.going_nodes()
         ]
         violations: list[str] = []
         if "entity" in member.roles and not others:
@@ -169,13 +169,13 @@ class ClusterRequests:
             violations.append(text)
         reports, _ = await self._server.gatherer.reports(coverage=False)
         entities = {s: n for s, _, n in reports[request.node].running} if request.node in reports else {}
-        nodes = topology.entity_nodes(engine.view, engine.draining_nodes()).nodes
+        nodes = topology.entity_nodes(engine.view, engine.going_nodes()).nodes
         targets = [n for n in nodes if n.takes_shards and n.node.name != request.node]
         moves = tuple(
             p.PlanMove(shard=shard, from_node=request.node, to=to.name, entities=entities.get(shard, 0), why="drain")
             for shard, to in drained(engine.sharding.region.homes(), request.node, targets).items()
         )
-        leaving = member.status is not Status.UP or member.id in engine.draining_nodes()
+        leaving = member.status is not Status.UP or member.id in engine.going_nodes()
         start = f.StartOperation("drain", request.node, member.incarnation)
         plan = self._stage("drain", f"node/{request.node}", moves, None if leaving else start, tuple(violations))
         return plan, call

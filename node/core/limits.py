@@ -149,3 +149,8 @@ site_page_bytes_max = 3 << 20  # of record_bytes_max, beside approvals and queue
 approved_creatives_max = 2_000  # per site
 pending_slots_max = 16  # slots named with a creative that waits; they only say where it won
 refusals_told_apart_max = 1_000  # peers and reasons that a log line is kept apart for; the counters know all
+
+# --- draining
+drain_record_ms_max = 1_000  # a phase waits this long to be on record: rather unrecorded than not drained
+drain_blockers_named_max = 8  # of what holds a phase up; the rest is counted in one line
+drain_report_ms = 1_000  # a drain whose phase lasts says this often how it stands

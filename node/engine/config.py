@@ -36,10 +36,12 @@ class NodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Why the process must end. `removed`: the cluster put this incarnation out and it did not ask for it."""
+    """Why the process must end. `removed`: the cluster put this incarnation out and it did not ask for it. `overran`:
+    a phase of its drain was left behind."""
 
     reason: str
     removed: bool = False
+    overran: bool = False
 
 
 # (batch, ended): commit a replica's batch on a worker thread; `ended(ok, error)` on the engine's turn.

@@ -1,7 +1,10 @@
-"""Draining one node: the phases of `cluster.md` section 5, in order, each with its share of the deadline.
+"""Draining one node: the phases of `cluster.md` section 5, in order, each with its share of one deadline.
 
-The machine only decides; its driver does what the effects say and answers with facts at each tick. A phase that
-overruns its share is marked so and left behind, so that a node that was told to stop always stops.
+The machine only decides. Its driver owes it, at each tick: whether the current phase's beginning is on record
+(`begin`), then what keeps that phase from ending (`end`), until the latter answers False. A phase begins once it is on
+record, so that after a crash the record names the phase that was under way; a record that can't be had is not waited
+for longer than `drain_record_ms_max`. A phase that overruns its share is marked so and left behind: a node that was
+told to stop always stops.
 
 ```
 readiness ▶ ingestion ▶ singletons ▶ shards ▶ asks ▶ replicas ▶ outboxes ▶ flush ▶ leave
@@ -11,8 +14,8 @@ readiness ▶ ingestion ▶ singletons ▶ shards ▶ asks ▶ replicas ▶ outb
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from node.core import limits
 from node.core.clock import MS
 from node.flows.messages import Phase
 
@@ -34,8 +37,12 @@ class Step(enum.StrEnum):
 ALL = tuple(Step)
 # Stopping with the whole cluster: nothing is handed to anybody, since everybody goes.
 WITHOUT_MOVES = (Step.READINESS, Step.INGESTION, Step.ASKS, Step.REPLICAS, Step.OUTBOXES, Step.FLUSH)
-# A second signal, or an operator who can't wait: only what must not be lost.
+# Not up yet: nothing is here that could be handed over, but the others may know of it already.
+JOINING = (Step.READINESS, Step.FLUSH, Step.LEAVE)
+# A second signal before anything: only what must not be lost.
 FLUSH_ONLY = (Step.FLUSH,)
+# Phases from which there is no way back: what was flushed may be written by others now.
+FINAL = (Step.FLUSH, Step.LEAVE)
 SHARES = {
     Step.READINESS: 0.02,
     Step.INGESTION: 0.08,
@@ -49,40 +56,14 @@ SHARES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What keeps each phase from ending, as counts of this node."""
-
-    executing: int = 0
-    singletons: int = 0
-    shards: int = 0
-    buffered: int = 0
-    asks: int = 0
-    unacknowledged: int = 0
-    writes: int = 0
-    uncommitted: int = 0
-
-    def blockers(self, step: Step) -> tuple[str, ...]:
-        """Why a phase has not ended, in words; empty when it may end."""
-        waiting = {
-            Step.INGESTION: ((self.executing, "classifications running"),),
-            Step.SINGLETONS: ((self.singletons, "singletons here"),),
-            Step.SHARDS: ((self.shards, "shards here"), (self.buffered, "messages buffered")),
-            Step.ASKS: ((self.asks, "asks in flight"),),
-            Step.REPLICAS: ((self.unacknowledged, "entries unacknowledged"),),
-            Step.OUTBOXES: ((self.writes, "writes under way"),),
-            Step.FLUSH: ((self.uncommitted, "entries uncommitted"), (self.writes, "writes under way")),
-        }
-        return tuple(f"{count} {what}" for count, what in waiting.get(step, ()) if count)
-
-
 class Drain:
-    """One drain. `current` is the phase that runs, None when all are over."""
+    """One drain. `current` is the phase that runs or is about to, None when all are over."""
 
     def __init__(self, steps: tuple[Step, ...], deadline_ms: int, now_ns: int) -> None:
         self._steps = steps
         self._deadline_ms = deadline_ms
         self._at = 0
+        self._begun = False
         self._entered_ns = now_ns
         self._history: list[Phase] = []
         self._blockers: tuple[str, ...] = ()
@@ -91,22 +72,52 @@ class Drain:
     def current(self) -> Step | None:
         return self._steps[self._at] if self._at < len(self._steps) else None
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it ends with leaving the cluster."""
+        return Step.LEAVE in self._steps
+
+    @property
+    def sequence(self) -> int:
+        """Grows with each phase that ends; later reports have greater ones."""
+        return self._at
+
+    @property
+    def begun(self) -> bool:
+        """Whether the current phase has begun, rather than waiting to be on record."""
+        return self._begun
+
+    @property
+    def complete(self) -> bool:
+        """Whether every phase that is over came to its own end."""
+        return all(phase.state == "done" for phase in self._history)
+
+    def begin(self, recorded: bool, now_ns: int) -> Step | None:
+        """The current phase when it begins now; None when it has begun before, or must be on record first."""
+        step = self.current
+        if step is None or self._begun:
+            return None
+        wait_ns = min(limits.drain_record_ms_max * MS, self._share_ns(step))
+        if not recorded and now_ns - self._entered_ns < wait_ns:
+            return None
+        self._begun = True
+        return step
+
+    def end(self, blockers: tuple[str, ...], now_ns: int) -> bool:
+        """Whether the current phase, which has begun, is over now. Leaving ends with the process, not here."""
+        step = self.current
+        if step is None or not self._begun or step is Step.LEAVE:
+            return False
+        self._blockers = blockers
+        if blockers and now_ns - self._entered_ns < self._share_ns(step):
+            return False
+        self._finish("overran" if blockers else "done", now_ns)
+        return True
+
     def hurry(self, now_ns: int) -> None:
         """Skip to the flush: what was not handed over is recovered as after a crash."""
-        while self.current not in (Step.FLUSH, None):
-            self._finish("overran", now_ns)
-
-    def advance(self, facts: Facts, now_ns: int) -> Step | None:
-        """The phase that has just begun, when one ended; call until it answers None."""
-        step = self.current
-        if step is None or step is Step.LEAVE:
-            return None
-        self._blockers = facts.blockers(step)
-        share_ns = int(self._deadline_ms * SHARES[step]) * MS
-        if self._blockers and now_ns - self._entered_ns < share_ns:
-            return None
-        self._finish("overran" if self._blockers else "done", now_ns)
-        return self.current
+        while self.current not in (*FINAL, None):
+            self._finish("skipped", now_ns)
 
     def phases(self, now_ns: int) -> tuple[Phase, ...]:
         """All phases with their states, for the operation and for a person."""
@@ -124,11 +135,15 @@ class Drain:
             )
         return tuple(rows)
 
+    def _share_ns(self, step: Step) -> int:
+        return int(self._deadline_ms * SHARES[step]) * MS
+
     def _finish(self, state: str, now_ns: int) -> None:
         step = self._steps[self._at]
         self._history.append(
             Phase(step.value, state, (now_ns - self._entered_ns) // MS, "", self._blockers if state != "done" else ())
         )
         self._at += 1
+        self._begun = False
         self._entered_ns = now_ns
         self._blockers = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -61,6 +62,7 @@ class Engine:
         self.services: dict[type[msgspec.Struct], Service] = {}
         self.frozen = False
         self._draining_heard: dict[NodeId, int] = {}
+        self._closing: set[NodeId] = set()  # of those, who keep for now what they have
         self._ticked_ns = 0
         self._promised_ns = 0  # the instant that the driver was told last
         self._exited = False
@@ -191,7 +193,7 @@ class Engine:
     def _node_message(self, envelope: Envelope) -> str:
         service = self.services.get(type(envelope.message))
         if isinstance(envelope.message, NodeDraining):
-            self._heard_draining(envelope.sender, envelope.message.on)
+            self._heard_draining(envelope.sender, envelope.message)
         elif service is not None:
             service(envelope)
         else:
@@ -326,7 +328,7 @@ class Engine:
         """End this incarnation: nothing is written after it."""
         if not self._exited:
             self._exited = True
-            self.world.exit(reason)
+            self.world.exit(replace(reason, overran=reason.overran or self.drain.overran))
 
     def _view_changed(self, view: ClusterView) -> None:
         before, self.view = self.view, view
@@ -340,6 +342,7 @@ class Engine:
         if view.joined and (not before.joined or peers != topology.peers(before)):
             self.replication.peers_changed(peers)
         self._draining_heard = {n: at for n, at in self._draining_heard.items() if self._present(n)}
+        self._closing &= self._draining_heard.keys()
         self._topology_changed()
 
     def _present(self, node: NodeId) -> bool:
@@ -347,38 +350,46 @@ class Engine:
         return member is not None and member.id == node
 
     def _topology_changed(self) -> None:
-        self.sharding.nodes_changed(topology.entity_nodes(self.view, self._draining_heard))
+        self.sharding.nodes_changed(topology.entity_nodes(self.view, self.draining_nodes(), self._closing))
         self._place_singletons()
 
     # ---- draining nodes
 
-    def say_draining(self, on: bool) -> None:
-        """Tell the others, again and again while it holds, that this node hands everything over."""
-        self.broadcast("/node", NodeDraining(on))
-        self._heard_draining(self.me, on)
+    def say_draining(self, on: bool, *, closing: bool = False) -> None:
+        """Tell the others, again and again while it holds, that this node hands everything over, or (`closing`) that
+        it will: then it is given nothing more."""
+        said = NodeDraining(on, closing)
+        self.broadcast("/node", said)
+        self._heard_draining(self.me, said)
 
     def draining_nodes(self) -> frozenset[NodeId]:
         """Who hands everything over now, as far as this node has heard."""
+        return frozenset(self._draining_heard.keys() - self._closing)
+
+    def going_nodes(self) -> frozenset[NodeId]:
+        """Who hands everything over now or is about to: nothing may be placed there."""
         return frozenset(self._draining_heard)
 
-    def _heard_draining(self, node: NodeId, on: bool) -> None:
-        known = node in self._draining_heard
-        if on and self._present(node):
+    def _heard_draining(self, node: NodeId, said: NodeDraining) -> None:
+        before = (node in self._draining_heard, node in self._closing)
+        self._draining_heard.pop(node, None)
+        self._closing.discard(node)
+        if said.on and self._present(node):
             self._draining_heard[node] = self.world.clock.mono_ns()
-        else:
-            self._draining_heard.pop(node, None)
-        if known != (node in self._draining_heard):
+            if said.closing:
+                self._closing.add(node)
+        if before != (node in self._draining_heard, node in self._closing):
             self._topology_changed()
 
     def _forget_drained(self, now_ns: int) -> None:
         silent_ns = limits.draining_heard_ms_max * MS
         for node in [n for n, at in self._draining_heard.items() if now_ns - at > silent_ns]:
-            self._heard_draining(node, False)
+            self._heard_draining(node, NodeDraining(False))
 
     # ---- singletons
 
     def _place_singletons(self) -> None:
-        home = topology.singleton_home(self.view, self._draining_heard)
+        home = topology.singleton_home(self.view, self.draining_nodes())
         hosted = SINGLETON_SHARD in self.system.owned()
         if home == self.me and not hosted:
             self.system.shard_started(SINGLETON_SHARD, 1)
@@ -390,7 +401,7 @@ class Engine:
 
     def _to_singleton(self, envelope: Envelope, *, forward: bool) -> None:
         name = envelope.to.name if isinstance(envelope.to, SingletonRef) else ""
-        home = topology.singleton_home(self.view, self._draining_heard)
+        home = topology.singleton_home(self.view, self.draining_nodes())
         if home == self.me and SINGLETON_SHARD in self.system.owned():
             self.system.deliver(msgspec.structs.replace(envelope, to=EntityRef(name, SINGLETON_ID)))
         elif home is not None and home != self.me and forward:

@@ -91,6 +91,10 @@ class Sharding:
     def step_down(self) -> None:
         self._carry_out(self.coordinator.step(sharding.Stepdown(), self._now_ns()))
 
+    def step_up(self) -> None:
+        """Coordinate again, when it is this node's turn."""
+        self._carry_out(self.coordinator.step(sharding.StepUp(), self._now_ns()))
+
     def coordinator_node(self) -> str | None:
         home = topology.singleton_home(self._engine.view, ())
         return home.name if home else None
@@ -98,6 +102,14 @@ class Sharding:
     def is_member(self, node: str, incarnation: int) -> bool:
         member = self._engine.view.member(node)
         return member is not None and member.incarnation == incarnation
+
+    def reachable(self, node: str) -> bool:
+        return self._engine.view.reachable(node)
+
+    def how_ended(self, node: str, incarnation: int) -> str:
+        """See `flows.operation.Cluster`."""
+        record = self._engine.membership.state.members.get(node)
+        return record.cause if record is not None and record.incarnation == incarnation else ""
 
     # ---- effects
 
@@ -262,9 +274,9 @@ class Replication:
         self.committing -= 1
         self._step(replica_io.Committed(token, ok, error))
 
-    def unacknowledged(self, now_ns: int) -> int:
-        """Entries that some reachable peer has not acknowledged yet: the furthest one behind counts."""
-        return max((lag.entries for lag in self._reachable_lag(now_ns).values()), default=0)
+    def behind(self, now_ns: int) -> dict[str, int]:
+        """Entries that a reachable peer has not acknowledged yet, by peer; who has all is not in it."""
+        return {peer: lag.entries for peer, lag in self._reachable_lag(now_ns).items() if lag.entries}
 
     def lag_ms(self, now_ns: int) -> dict[str, int]:
         """For how long each reachable peer has had something unacknowledged; one that is away catches up by

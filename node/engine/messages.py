@@ -11,9 +11,11 @@ from node.wire.registry import Lane, wire_type
 
 @wire_type("node.draining", lane=Lane.CONTROL)
 class NodeDraining(msgspec.Struct, frozen=True):
-    """The sender hands everything over: it hosts no singletons and takes no shards. Repeated while it holds."""
+    """The sender hands everything over: it hosts no singletons and takes no shards. Repeated while it holds. `closing`:
+    it takes no more shards, and keeps for now what it has."""
 
     on: bool
+    closing: bool = False
 
 
 @wire_type("node.freeze", lane=Lane.CONTROL)

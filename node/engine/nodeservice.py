@@ -205,13 +205,15 @@ class NodeService:
             engine = self._engine
             changed = not engine.drain.active
             engine.reply(envelope, NodeDone(changed))
-            self.stop(drain=message.drain)
+            self.stop(drain=message.drain, reason="an operator stops it")
 
-    def stop(self, *, drain: bool) -> None:
-        """Stop this node: drained first, unless the whole cluster stops or nobody could take over."""
+    def stop(self, *, drain: bool, reason: str = "", final: bool = False) -> None:
+        """Stop this node: drained first, unless the whole cluster stops or nobody could take over. `final`: whoever
+        says so ends the process anyway."""
         engine = self._engine
         others = topology.peers(engine.view)
-        engine.drain.begin(moves=drain and not engine.frozen and bool(others))
+        moves = drain and not engine.frozen and bool(others)
+        engine.drain.begin(moves=moves, reason=reason, final=final)
 
 
 def _rss_bytes() -> int:

@@ -20,8 +20,8 @@ def singleton_home(view: ClusterView, draining: Collection[NodeId]) -> NodeId | 
     return oldest.id if oldest else None
 
 
-def entity_nodes(view: ClusterView, draining: Collection[NodeId]) -> EntityNodes:
-    """Who may own shards, and who coordinates."""
+def entity_nodes(view: ClusterView, draining: Collection[NodeId], closing: Collection[NodeId] = ()) -> EntityNodes:
+    """Who may own shards, and who coordinates. `closing` nodes keep what they have and get no more."""
     nodes = tuple(
         EntityNode(
             member.id,
@@ -29,6 +29,7 @@ def entity_nodes(view: ClusterView, draining: Collection[NodeId]) -> EntityNodes
             member.app_version,
             view.reachable(member.node),
             member.status is not Status.UP or member.id in draining,
+            cordoned=member.id in closing,
         )
         for member in sorted(view.members.values(), key=_age)
         if member.status in _OWNERS and "entity" in member.roles

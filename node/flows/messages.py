@@ -76,7 +76,8 @@ class ReplayStatus(msgspec.Struct, frozen=True):
 
 @wire_type("flow.phase")
 class Phase(msgspec.Struct, frozen=True):
-    """One phase of an operation. `state`: waiting, running, done or overran."""
+    """One phase of an operation. `state`: waiting, running, done, overran (left behind at its limit), skipped,
+    interrupted or cancelled. A blocker begins with what it is: `entity/…`, `peer/…`, `shard/…`, `node/…`."""
 
     name: str
     state: str
@@ -103,7 +104,7 @@ class GetOperation(msgspec.Struct, frozen=True):
 
 @wire_type("flow.operation_status")
 class OperationStatus(msgspec.Struct, frozen=True):
-    """`state`: running, done or failed; `result` is what the verb counts."""
+    """`state`: running, done, failed or cancelled; `result` is what the verb counts."""
 
     id: str
     verb: str
@@ -113,6 +114,45 @@ class OperationStatus(msgspec.Struct, frozen=True):
     started_ms: int
     ended_ms: int
     result: dict[str, int | str]
+
+
+@wire_type("flow.cancel_operation")
+class CancelOperation(msgspec.Struct, frozen=True):
+    """End an operation where it stands: what has moved stays, and the rest does not start."""
+
+    reason: str = ""
+
+
+@wire_type("flow.drain_name_get", lane=Lane.CONTROL)
+class GetDrainName(msgspec.Struct, frozen=True):
+    """To a node: the name that its drain has, or would have. So that all who start one start the same."""
+
+
+@wire_type("flow.drain_name", lane=Lane.CONTROL)
+class DrainName(msgspec.Struct, frozen=True):
+    operation: str
+    active: bool
+
+
+@wire_type("flow.cancel_drain", lane=Lane.CONTROL)
+class CancelDrain(msgspec.Struct, frozen=True):
+    """To a node: drain no more; answered by DrainCancelled."""
+
+    incarnation: int
+
+
+@wire_type("flow.drain_cancelled", lane=Lane.CONTROL)
+class DrainCancelled(msgspec.Struct, frozen=True):
+    """`why_not`: why it goes on, empty when it does not."""
+
+    why_not: str = ""
+
+
+@wire_type("flow.recorded")
+class Recorded(msgspec.Struct, frozen=True):
+    """The operation holds, durably, what the report with this sequence said."""
+
+    sequence: int
 
 
 @wire_type("flow.begin_drain", lane=Lane.CONTROL)
@@ -125,11 +165,13 @@ class BeginDrain(msgspec.Struct, frozen=True):
 
 @wire_type("flow.drain_progress")
 class DrainProgress(msgspec.Struct, frozen=True):
-    """From the draining node to its operation. `lost` counts messages that neither were handled nor answered."""
+    """From the draining node to its operation, answered by Recorded once it is durable. `lost` counts messages that
+    neither were handled nor answered; `sequence` grows with the phases, so that a late report changes nothing."""
 
     phases: tuple[Phase, ...]
     shards_moved: int
     lost: int
+    sequence: int = 0
 
 
 @wire_type("flow.move_shard", lane=Lane.CONTROL)

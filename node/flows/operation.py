@@ -1,8 +1,10 @@
 """An operation on a node or a shard: durable at the cluster, asked and not remembered.
 
 ```
-drain: running ──the node is no member any more, its last phases were reached──▶ done
-          └──────the node is no member any more before that──▶ failed (interrupted at a named phase)
+drain: running ──the node left, every phase ended by itself──▶ done
+          ├──────the node left, a phase overran or was skipped──▶ failed
+          ├──────the node is no member any more before it left──▶ failed (interrupted at a named phase)
+          └──────somebody cancels, and the node has not begun to flush──▶ cancelled
 move:  running ──the coordinator says the move is durable, or that the shard is there──▶ done
           └──────it refuses, or nobody coordinates within LIMIT_MS──▶ failed
 ```
@@ -16,15 +18,21 @@ from typing import Any, Protocol
 
 import msgspec
 
-from node.actors.actor import Context
+from node.actors.actor import Context, ReplyTo
 from node.core.ids import ServiceRef
+from node.flows import drain_outcome
 from node.flows.messages import (
     BeginDrain,
+    CancelDrain,
+    CancelOperation,
+    DrainCancelled,
     DrainProgress,
     GetOperation,
     MoveOutcome,
     MoveShard,
     OperationStatus,
+    Phase,
+    Recorded,
     StartOperation,
 )
 from node.wire.registry import wire_type
@@ -32,9 +40,9 @@ from node.wire.registry import wire_type
 POLL_MS = 300
 MOVE_TIMEOUT_MS = 30_000
 LIMIT_MS = 60_000
+CANCEL_TIMEOUT_MS = 2_000
 # Refusals that the next moment may take back: another node coordinates, or the shard is under way.
 ASK_AGAIN = ("not_coordinator", "coordinator_lost", "already_moving")
-LEAVING_PHASES = ("flush", "leave")
 
 
 class Cluster(Protocol):
@@ -45,6 +53,12 @@ class Cluster(Protocol):
         ...
 
     def is_member(self, node: str, incarnation: int) -> bool: ...
+
+    def reachable(self, node: str) -> bool: ...
+
+    def how_ended(self, node: str, incarnation: int) -> str:
+        """`left` when it went in good order, else why it was put out; empty when that is not known any more."""
+        ...
 
 
 @wire_type("state.operation")
@@ -61,6 +75,11 @@ class _Moved(msgspec.Struct, frozen=True):
     outcome: Any
 
 
+class _CancelAnswered(msgspec.Struct, frozen=True):
+    outcome: Any
+    asker: Any
+
+
 class Operation:
     """Durable, remembered."""
 
@@ -69,6 +88,7 @@ class Operation:
         self._cluster = cluster
         self._state: OperationState | None = None
         self._asked = False
+        self._sequence = 0
 
     def start(self, ctx: Context, state: OperationState | None) -> None:
         self._state = state
@@ -89,11 +109,15 @@ class Operation:
                 ctx.reply(state.status)
             case _Poll() if state.status.state == "running":
                 self._poll(ctx, state)
-            case DrainProgress() if state.status.state == "running":
+            case DrainProgress():
                 self._progress(ctx, state, message)
+            case CancelOperation():
+                self._cancel(ctx, state)
+            case _CancelAnswered(outcome, asker):
+                self._cancel_answered(ctx, state, outcome, asker)
             case _Moved(outcome) if state.status.state == "running":
                 self._moved(ctx, state, outcome)
-            case _Poll() | DrainProgress() | _Moved():
+            case _Poll() | _Moved():
                 pass  # it has ended
             case _:
                 ctx.reject(f"an operation does not understand {type(message).__name__}")
@@ -118,26 +142,51 @@ class Operation:
         start, status = state.start, state.status
         if self._cluster.is_member(start.node, start.incarnation):
             ctx.tell(ServiceRef(start.node, "/node"), BeginDrain(self._id, start.incarnation))
+            waiting = drain_outcome.waiting(start.node, status.phases, reachable=self._cluster.reachable(start.node))
+            if waiting != status.phases:
+                self._state = msgspec.structs.replace(state, status=msgspec.structs.replace(status, phases=waiting))
+                ctx.persist(self._state)
             return
-        reached = next((p.name for p in status.phases if p.state == "running"), "start")
-        finished = bool(status.phases) and (reached in LEAVING_PHASES or status.phases[-1].state == "done")
-        phases = status.phases
-        if finished:
-            phases = tuple(
-                msgspec.structs.replace(p, state="done" if p.state == "running" else p.state) for p in phases
-            )
-            overran = any(p.state == "overran" for p in phases)
-            self._end(ctx, state, "failed" if overran else "done", phases, {})
-        else:
-            self._end(ctx, state, "failed", phases, {"interrupted_at": reached})
+        how = self._cluster.how_ended(start.node, start.incarnation)
+        self._end(ctx, state, *drain_outcome.ended(status.phases, how))
 
     def _progress(self, ctx: Context, state: OperationState, progress: DrainProgress) -> None:
+        recorded = Recorded(progress.sequence)
+        if state.status.state != "running" or progress.sequence < self._sequence:
+            ctx.reply_durable(recorded)
+            return
+        self._sequence = progress.sequence
         result: dict[str, int | str] = {"shards_moved": progress.shards_moved, "messages_lost": progress.lost}
         known = [(p.name, p.state) for p in state.status.phases]
         status = msgspec.structs.replace(state.status, phases=progress.phases, result=result)
         self._state = msgspec.structs.replace(state, status=status)
         if known != [(p.name, p.state) for p in progress.phases] or state.status.result != result:
-            ctx.persist(self._state)
+            ctx.persist(self._state, reply=recorded)
+        else:
+            ctx.reply_durable(recorded)
+
+    def _cancel(self, ctx: Context, state: OperationState) -> None:
+        if state.status.state != "running":
+            ctx.reply_durable(state.status)
+        elif state.start.verb != "drain":
+            ctx.reject(f"conflict: a {state.start.verb} is over in moments and can't be cancelled")
+        else:
+            asker = ctx.reply_later()
+            order = CancelDrain(state.start.incarnation)
+            node = ServiceRef(state.start.node, "/node")
+            ctx.ask(node, order, CANCEL_TIMEOUT_MS, lambda outcome: _CancelAnswered(outcome, asker))
+
+    def _cancel_answered(self, ctx: Context, state: OperationState, outcome: Any, asker: ReplyTo) -> None:
+        if not isinstance(outcome, DrainCancelled):
+            ctx.answer_reject(asker, f"try again: {state.start.node} did not answer, so it drains on")
+        elif outcome.why_not:
+            ctx.answer_reject(asker, f"conflict: {outcome.why_not}")
+        else:
+            if state.status.state == "running":
+                phases = drain_outcome.stopped_at(state.status.phases, "cancelled")
+                self._end(ctx, state, "cancelled", phases, {})
+                state = self._state or state
+            ctx.answer(asker, state.status)
 
     def _ask_move(self, ctx: Context, state: OperationState) -> None:
         coordinator = self._cluster.coordinator_node()
@@ -164,7 +213,7 @@ class Operation:
             self._end(ctx, state, "failed", (), {"reason": "no answer"})
 
     def _end(
-        self, ctx: Context, state: OperationState, outcome: str, phases: tuple[Any, ...], result: dict[str, int | str]
+        self, ctx: Context, state: OperationState, outcome: str, phases: tuple[Phase, ...], result: dict[str, int | str]
     ) -> None:
         ctx.cancel("poll")
         status = msgspec.structs.replace(

@@ -29,6 +29,7 @@ from node.sharding.effects import (
     Reply,
     Send,
     Stepdown,
+    StepUp,
     StoreAnswered,
     StoreCall,
     Tick,
@@ -109,6 +110,8 @@ class Coordinator:
                     self._undrain(node, now_ns, out)
             case Stepdown():
                 self._stepped_down = True
+            case StepUp():
+                self._stepped_down = False
         self._drive(now_ns, out)
         return out
 

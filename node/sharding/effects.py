@@ -204,6 +204,11 @@ class Stepdown:
 
 
 @dataclass(frozen=True, slots=True)
+class StepUp:
+    """Take the lease again when it is this node's turn: a step down is over."""
+
+
+@dataclass(frozen=True, slots=True)
 class LocalStopped:
     """The actors finished stopping a shard: `handled` messages they ran since its start, `entities` they stopped."""
 
@@ -222,6 +227,14 @@ class Fenced:
 
 
 CoordinatorEvent = (
-    Tick | NodesChanged | Received | StoreAnswered | MoveRequested | DrainRequested | UndrainRequested | Stepdown
+    Tick
+    | NodesChanged
+    | Received
+    | StoreAnswered
+    | MoveRequested
+    | DrainRequested
+    | UndrainRequested
+    | Stepdown
+    | StepUp
 )
 RegionEvent = Tick | NodesChanged | Received | LocalStopped | Fenced

@@ -29,12 +29,20 @@ class Members:
     def __init__(self) -> None:
         self.members = {("n1", 1), ("n2", 1)}
         self.coordinator: str | None = "n1"
+        self.away: set[str] = set()
+        self.ended = "left"
 
     def coordinator_node(self) -> str | None:
         return self.coordinator
 
     def is_member(self, node: str, incarnation: int) -> bool:
         return (node, incarnation) in self.members
+
+    def reachable(self, node: str) -> bool:
+        return node not in self.away
+
+    def how_ended(self, node: str, incarnation: int) -> str:
+        return self.ended
 
 
 class ScriptedSite:

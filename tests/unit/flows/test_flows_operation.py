@@ -7,20 +7,26 @@ from flows_world import World
 
 from node.actors.actor import Failed
 from node.core.ids import EntityRef
+from node.engine.drain import ALL
 from node.flows.messages import (
     BeginDrain,
+    CancelDrain,
+    CancelOperation,
+    DrainCancelled,
     DrainProgress,
     GetOperation,
     MoveOutcome,
     MoveShard,
     OperationStatus,
     Phase,
+    Recorded,
     StartOperation,
 )
 from node.flows.operation import LIMIT_MS, MOVE_TIMEOUT_MS, POLL_MS
 
 DRAIN = StartOperation("drain", "n2", 1)
 MOVE = StartOperation("move", "n2", shard=17)
+STEPS = [step.value for step in ALL]
 
 
 @pytest.fixture
@@ -64,13 +70,25 @@ def test_a_drain_is_done_when_its_node_has_left(world: World) -> None:
     assert found.ended_ms >= found.started_ms
 
 
-def test_a_drain_whose_node_died_on_the_way_says_where(world: World) -> None:
+@pytest.mark.parametrize("number", range(1, 10))
+@pytest.mark.parametrize("how", ["keep-majority", ""])
+def test_p3_a_drain_whose_node_died_says_at_which_phase_by_whichever_operation_owner(
+    world: World, number: int, how: str
+) -> None:
     start(world, DRAIN)
-    progress(world, ("readiness", "done"), ("shards", "running"), ("leave", "waiting"))
+    states = ["done"] * (number - 1) + ["running"] + ["waiting"] * (9 - number)
+    progress(world, *zip(STEPS, states, strict=True))
+    world.restart()  # the owner of the operation dies with it, too
     world.cluster.members.discard(("n2", 1))
+    world.cluster.ended = how
     world.advance(POLL_MS)
     found = status(world)
-    assert (found.state, found.result["interrupted_at"]) == ("failed", "shards")
+    if number == len(STEPS) and not how:
+        assert found.state == "done", "it had flushed, and nobody knows that it was put out"
+        return
+    assert (found.state, found.result["interrupted_at"], found.result["phase"]) == ("failed", STEPS[number - 1], number)
+    assert [p.state for p in found.phases] == ["done"] * (number - 1) + ["interrupted"] + ["waiting"] * (9 - number)
+    assert found.result.get("cause", "") == how
 
 
 def test_a_drain_whose_node_was_never_heard_of_it_failed_at_the_start(world: World) -> None:
@@ -78,7 +96,7 @@ def test_a_drain_whose_node_was_never_heard_of_it_failed_at_the_start(world: Wor
     world.cluster.members.discard(("n2", 1))
     world.cluster.members.add(("n2", 2))
     world.advance(POLL_MS)
-    assert (status(world).state, status(world).result) == ("failed", {"interrupted_at": "start"})
+    assert (status(world).state, status(world).result["interrupted_at"]) == ("failed", "reach")
 
 
 def test_a_phase_that_overran_makes_the_drain_fail_although_the_node_left(world: World) -> None:
@@ -87,6 +105,79 @@ def test_a_phase_that_overran_makes_the_drain_fail_although_the_node_left(world:
     world.cluster.members.discard(("n2", 1))
     world.advance(POLL_MS)
     assert (status(world).state, status(world).result["messages_lost"]) == ("failed", 2)
+
+
+def test_a_skipped_phase_makes_it_fail_too(world: World) -> None:
+    start(world, DRAIN)
+    progress(world, ("shards", "skipped"), ("leave", "running"))
+    world.cluster.members.discard(("n2", 1))
+    world.advance(POLL_MS)
+    assert status(world).state == "failed"
+
+
+def test_progress_is_acknowledged_when_it_is_durable_and_a_late_report_changes_nothing(world: World) -> None:
+    start(world, DRAIN)
+    newer = DrainProgress((Phase("shards", "done"), Phase("asks", "running")), 3, 0, sequence=2)
+    older = DrainProgress((Phase("shards", "running"), Phase("asks", "waiting")), 1, 0, sequence=1)
+    before = world.writes
+    assert world.ask("operation", "op-1", newer) == Recorded(2)
+    assert world.writes == before + 1
+    assert world.ask("operation", "op-1", older) == Recorded(1)
+    assert [p.state for p in status(world).phases] == ["done", "running"]
+
+
+def test_o2_a_drain_of_a_node_out_of_reach_waits_and_says_why(world: World) -> None:
+    world.cluster.away.add("n2")
+    start(world, DRAIN)
+    world.advance(3 * POLL_MS)
+    found = status(world)
+    assert (found.state, found.phases[0].name) == ("running", "reach")
+    assert "n2" in found.phases[0].blockers[0]
+    writes = world.writes
+    world.advance(10 * POLL_MS)
+    assert world.writes == writes, "waiting is not written again and again"
+    world.cluster.away.clear()
+    world.advance(POLL_MS)
+    assert status(world).phases == ()
+    progress(world, ("readiness", "running"))
+    assert [p.name for p in status(world).phases] == ["readiness"]
+
+
+def cancel(world: World, answer: DrainCancelled | None) -> object:
+    outcomes: list[object] = []
+    world.system.ask(EntityRef("operation", "op-1"), CancelOperation(), 5_000, outcomes.append)
+    world.run()
+    assert world.to_nodes(CancelDrain) == [("n2", CancelDrain(1))]
+    if answer is None:
+        world.advance(3_000)
+    else:
+        world.answer(answer)
+    assert len(outcomes) == 1
+    return outcomes[0]
+
+
+def test_a_cancelled_drain_stays_where_it_was(world: World) -> None:
+    start(world, DRAIN)
+    progress(world, ("readiness", "done"), ("shards", "running"), ("asks", "waiting"))
+    found = cancel(world, DrainCancelled())
+    assert isinstance(found, OperationStatus)
+    assert found == status(world)
+    assert (found.state, [p.state for p in found.phases]) == ("cancelled", ["done", "cancelled", "waiting"])
+    assert found.result["shards_moved"] == 3
+    world.restart()
+    world.advance(10 * POLL_MS)
+    assert world.to_nodes(BeginDrain) == []
+    assert world.ask("operation", "op-1", CancelOperation()) == status(world), "asking twice is no mistake"
+
+
+@pytest.mark.parametrize(("answer", "word"), [(DrainCancelled("it has begun to flush"), "flush"), (None, "try again")])
+def test_a_drain_that_can_not_be_cancelled_goes_on(world: World, answer: DrainCancelled | None, word: str) -> None:
+    start(world, DRAIN)
+    progress(world, ("flush", "running"))
+    found = cancel(world, answer)
+    assert isinstance(found, Failed)
+    assert word in found.detail
+    assert status(world).state == "running"
 
 
 def test_progress_that_says_nothing_new_writes_nothing(world: World) -> None:
@@ -100,7 +191,7 @@ def test_progress_that_says_nothing_new_writes_nothing(world: World) -> None:
 
 def test_a_drain_goes_on_under_another_owner_and_ends_once(world: World) -> None:
     start(world, DRAIN)
-    progress(world, ("flush", "running"))
+    progress(world, ("flush", "done"), ("leave", "running"))
     world.restart()
     world.advance(POLL_MS)
     assert world.to_nodes(BeginDrain), "the node is asked again; it drains once"
