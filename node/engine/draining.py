@@ -71,6 +71,8 @@ class _Record:
             self._sequence = max(self._sequence, outcome.sequence)
         else:
             self._engine.counters["drain_reports_failed"] += 1
+            return
+        self._engine.drain.tick(self._engine.world.clock.mono_ns())
 
 
 class NodeDrain:
