@@ -24,6 +24,23 @@ class Overflow(enum.Enum):
     DROP_OLDEST = "drop_oldest"
 
 
+class Directive(enum.Enum):
+    """What becomes of an entity whose handler raised."""
+
+    RESTART = "restart"  # from the store, after a back-off; the message is delivered again, up to `deliveries_max`
+    RESUME = "resume"  # its memory is kept; the message is a dead letter
+    STOP = "stop"  # it ends and its message is a dead letter; the next message, or one that waits, starts it anew
+    ESCALATE = "escalate"  # to the operator: quarantined at once
+
+
+Decider = Callable[[Exception], Directive]
+
+
+def always_restart(_error: Exception) -> Directive:
+    """The decider of types that declare none."""
+    return Directive.RESTART
+
+
 class Failure(enum.StrEnum):
     """Why an ask has no answer."""
 
@@ -177,7 +194,10 @@ class EntityType:
     """How the runtime treats the entities of one kind.
 
     `durable`: the class of the state record, None for entities that keep nothing. `remember`: started with their
-    shard, without traffic. `idle_ms`: passivated after it, 0 for never.
+    shard, without traffic. `idle_ms`: passivated after it, or before when the node holds more than it should; 0 for
+    never. `background`: messages that are no use of the entity, so that what a replay or a crawl touches is not kept
+    awake by it; they may be the entity's own (a timer's). `decider` says what a failure means; more than
+    `restarts_max` restarts within `restart_window_ms` quarantine the entity.
     """
 
     kind: str
@@ -187,3 +207,7 @@ class EntityType:
     idle_ms: int = 0
     mailbox_max: int = limits.mailbox_messages_max
     overflow: Overflow = Overflow.REJECT
+    background: frozenset[type] = frozenset()
+    decider: Decider = always_restart
+    restarts_max: int = limits.restarts_max
+    restart_window_ms: int = limits.restart_window_ms

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from node.actors.actor import Actor, EntityType
 from node.actors.mailbox import Mail, Mailbox
-from node.actors.supervision import Failures, Fault
+from node.actors.supervision import Failures
 from node.core.ids import EntityRef
 
 if TYPE_CHECKING:
     from node.actors.bus import Subscription
     from node.actors.context import CellTimer
     from node.actors.persist import Writer
-    from node.actors.timers import Call, Due
+    from node.actors.timers import Call
 
 
 class Phase(enum.Enum):
@@ -64,28 +64,40 @@ class Shard:
 
 
 class Extras:
-    """What a cell has only at times."""
+    """What a cell has only at times. `retry`: the end of its back-off. `restart_due`: it starts again once its write
+    is answered. `ending`: it does so only if mail waits."""
 
-    __slots__ = ("failures", "fault", "kept", "restart_due", "store_failures", "subscriptions", "timers")
+    __slots__ = (
+        "ending",
+        "failures",
+        "kept",
+        "restart_due",
+        "retry",
+        "store_failures",
+        "subscriptions",
+        "timers",
+    )
 
     def __init__(self) -> None:
         self.failures: Failures | None = None
         self.store_failures: Failures | None = None
-        self.fault: Fault | None = None
         self.kept: dict[int, Mail] = {}
         self.subscriptions: list[Subscription] = []
         self.timers: dict[str, CellTimer] = {}
+        self.retry: Call | None = None
         self.restart_due = False
+        self.ending = False
 
 
 class Cell:
-    """`open` counts asks and piped calls without outcome; `leaving` is set when the cell is to passivate; `room` is
-    how much mail may wait while it is simply queued, 0 in a phase that does something else with mail."""
+    """`used_ns`: when it was last used; `filed_ns`: what that was when `Residents` last looked at it. `open` counts
+    asks and piped calls without outcome; `leaving` is set when the cell is to passivate; `room` is how much mail may
+    wait while it is simply queued, 0 in a phase that does something else with mail."""
 
     __slots__ = (
         "actor",
         "extras",
-        "idle",
+        "filed_ns",
         "leaving",
         "mailbox",
         "open",
@@ -109,13 +121,13 @@ class Cell:
         self.mailbox: Mailbox | None = None
         self.writer: Writer | None = None
         self.extras: Extras | None = None
-        self.idle: Due | None = None
         self.scheduled = False
         self.leaving = False
         self.open = 0
         self.revision = 0
         self.room = entity_type.mailbox_max
         self.used_ns = now_ns
+        self.filed_ns = now_ns
 
     def extra(self) -> Extras:
         """The extras, made if need be."""

@@ -16,9 +16,10 @@ from node.actors.kernel import Kernel
 from node.actors.lifecycle import Lifecycle
 from node.actors.mailbox import Mail, Origin, travels
 from node.core import limits
+from node.core.clock import MS
 
 _SKIP: Final = object()
-_CLOCK_EVERY: Final = 8  # reading the clock costs as much as a small handler: then it is read for every 8th message
+_SLOW_NS: Final = limits.handler_slow_ms * MS
 
 
 class Dispatcher:
@@ -41,32 +42,36 @@ class Dispatcher:
                 if inbox:
                     fn, args = inbox.popleft()
                     fn(*args)
+                    now_ns = mono_ns()
                 elif queue:
-                    self._run(queue.popleft(), until_ns)
+                    now_ns = self._run(queue.popleft(), until_ns)
                 else:
                     break
-                if mono_ns() >= until_ns:
+                if now_ns >= until_ns:
                     break
         finally:
             kernel.in_turn = False
         return bool(inbox or queue)
 
-    def _run(self, cell: Cell, until_ns: int) -> None:
+    def _run(self, cell: Cell, until_ns: int) -> int:
+        """One cell's share of the turn; returns the time at its end."""
         kernel = self._kernel
         cell.scheduled = False
         mailbox, actor = cell.mailbox, cell.actor
+        began = now = kernel.clock.mono_ns()
         if not mailbox or actor is None:
-            return
+            return now
         popleft, receive, mono_ns = mailbox.popleft, actor.receive, kernel.clock.mono_ns
-        now = mono_ns()
-        look_at, stride = 1, 1
+        background = cell.type.background
+        used = not background
         context = CellContext(kernel, self._lifecycle, cell, now)
         kernel.current = cell
         ran = 0
         item: Any = None
+        message: Any = None
         fault: Exception | None = None
         try:
-            for ran in range(1, limits.dispatcher_throughput_messages + 1):
+            for ran in range(1, limits.dispatcher_throughput_messages + 1):  # noqa: B007 - read after the loop
                 item = popleft()
                 if type(item) is Mail:
                     message = self._open(cell, context, item, now)
@@ -75,33 +80,42 @@ class Dispatcher:
                     if context.mail is not None:
                         context.enter(None)
                 if message is not _SKIP:
+                    kernel.handling = message
                     receive(context, message)
                     if context.staged:
                         self._lifecycle.persistence.commit(cell, context.staged)
                         context.staged = []
-                if not mailbox:
+                    if not used:
+                        used = type(message) not in background
+                before, now = now, mono_ns()
+                if now - before > _SLOW_NS:
+                    self._slow(cell, message, now - before)
+                context.now = now
+                if not mailbox or now >= until_ns:
                     break
-                if ran == look_at:
-                    before, now = now, mono_ns()
-                    context.now = now
-                    if now >= until_ns:
-                        break
-                    small = (now - before) * _CLOCK_EVERY < limits.dispatcher_slice_ns * stride
-                    stride = _CLOCK_EVERY if small else 1
-                    look_at += stride
         except Exception as error:
             fault = error
+            now = mono_ns()
         context.close()
-        kernel.current = None
+        kernel.current = kernel.handling = None
         handled = ran - context.uncounted
         cell.shard.handled += handled if fault is None or not travels(item) else handled - 1
         self.handled += handled
-        cell.used_ns = now
+        if used:
+            cell.used_ns = now
+        kernel.flight.append((began, now, cell.ref, type(message), ran, fault is None))
         if fault is None:
             self._rest(cell)
         else:
             mail = item if type(item) is Mail else Mail(Origin.TELL, item, kernel.me)
-            self._lifecycle.failed(cell, fault, mail)
+            self._lifecycle.supervisor.failed(cell, fault, mail)
+        return now
+
+    def _slow(self, cell: Cell, message: Any, took_ns: int) -> None:
+        """A handler held up everything else on this node: counted, and named by type and message."""
+        kernel = self._kernel
+        name = kernel.name_of(message) if message is not _SKIP else "-"
+        kernel.slow.note(cell.ref, name, took_ns, kernel.clock.wall_ms())
 
     def _rest(self, cell: Cell) -> None:
         """After a run: back into the queue, or to rest without a mailbox."""

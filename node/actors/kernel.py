@@ -18,9 +18,12 @@ from node.actors.ask import Ask, Asks, to_wire
 from node.actors.bus import Bus
 from node.actors.cell import Cell, Phase, Shard
 from node.actors.deadletters import DeadLetters
+from node.actors.flight import SlowHandlers, Turn
 from node.actors.mailbox import Mail, Origin, take_oldest, travels
 from node.actors.ports import Ports
+from node.actors.supervision import Fault
 from node.actors.timers import Timers
+from node.core import limits
 from node.core.clock import Clock
 from node.core.errors import LocalProtocolError
 from node.core.ids import EntityRef, NodeId, Ref, ServiceRef
@@ -47,8 +50,12 @@ class Kernel:
         self.inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self.known: set[type] = set()
         self.current: Cell | None = None
+        self.handling: object | None = None  # the message that `current` is at
+        self.flight: deque[Turn] = deque(maxlen=limits.flight_turns_kept)
+        self.slow = SlowHandlers()
         self.counters: dict[str, int] = {}
         self.dead = DeadLetters()
+        self.quarantine: dict[EntityRef, Fault] = {}
         self.bus = Bus()
         self.timers = Timers(self.wake)
         self.asks = Asks(me, self.timers, self._outcome)
@@ -187,6 +194,11 @@ class Kernel:
     def name_of(self, message: object) -> str:
         """The wire name of a message, or its class's name."""
         return self.registry.of(message).name if self.registry.knows(type(message)) else type(message).__name__
+
+    def size_of(self, message: object) -> int:
+        """How many bytes a message has on the wire; 0 for one of an entity's own."""
+        known = isinstance(message, msgspec.Struct) and self.registry.knows(type(message))
+        return len(self.ports.codec.encode(message)) if known else 0
 
     def answer(self, mail: Mail, message: msgspec.Struct) -> None:
         """Reply to an ask; to a tell nothing happens, a second answer is counted."""

@@ -1,46 +1,41 @@
 """A cell's life: load, start, fail, wait, restart, quarantine, passivate, stop. Handlers run in `dispatcher`; here
-only `Actor.start` does.
+only `Actor.start` does. What a failure leads to is `supervisor`'s.
 
 | phase | mail | leaves it by |
 |---|---|---|
 | LOADING | waits | state read → `start` → RUNNING; read failed → BACKOFF |
 | RUNNING | runs | handler raised → BACKOFF or QUARANTINED; write refused → BACKOFF; quiet and leaving → GONE |
-| BACKOFF | waits | delay over and no write under way → LOADING |
+| BACKOFF | waits | delay over and no write under way → LOADING; to end, and none waits → GONE |
 | QUARANTINED | refused | released → BACKOFF, at once LOADING |
 | STOPPING | bounces; own mail runs while a reply is owed | nothing under way, no kept reply can come → GONE |
 """
 
 from __future__ import annotations
 
-import logging
-from collections import deque
 from typing import Any
 
 from node.actors.actor import EntityType, Failed, Failure
 from node.actors.cell import Cell, Phase, Shard
 from node.actors.context import CellContext
-from node.actors.idle import IdleCheck
 from node.actors.kernel import Kernel
-from node.actors.mailbox import Mail, Origin
+from node.actors.mailbox import Mail
 from node.actors.persist import Persistence
-from node.actors.supervision import Failures, Fault, backoff_ns, describe
-from node.actors.timers import Call
-from node.core import limits
+from node.actors.residents import Residents
+from node.actors.supervisor import Supervisor
 from node.core.errors import RemoteProtocolError
 from node.core.ids import EntityRef
 from node.store.port import Absent, Answer, Fenced, ReadState, Record
-
-_log = logging.getLogger(__name__)
 
 
 class Lifecycle:
     """Brings cells to life and to their end."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, residents_max: int) -> None:
         self._kernel = kernel
         self._tokens = 0
-        self._settle = self.settle  # bound once: every idle check holds it
         self.persistence = Persistence(kernel, self._write_lost, self.settle)
+        self.supervisor = Supervisor(kernel, self)
+        self.residents = Residents(kernel, residents_max, self.leave)
 
     def next_token(self) -> int:
         self._tokens += 1
@@ -63,12 +58,15 @@ class Lifecycle:
     def begin(self, shard: Shard, entity_type: EntityType, ref: EntityRef) -> Cell:
         """A new cell, loading."""
         cell = Cell(ref, entity_type, shard, self._kernel.clock.mono_ns())
+        if entity_type.idle_ms:
+            self.residents.admit(cell)
         self._kernel.cells[ref] = cell
         shard.cells[cell] = None
-        self._load(cell)
+        self.load(cell)
         return cell
 
-    def _load(self, cell: Cell) -> None:
+    def load(self, cell: Cell) -> None:
+        """Read its state, then start it."""
         kernel = self._kernel
         cell.phase = Phase.LOADING
         if cell.type.durable is None:
@@ -86,15 +84,15 @@ class Lifecycle:
             try:
                 state = self._kernel.ports.codec.decode_record(answer.body)
             except RemoteProtocolError as error:
-                self.failed(cell, error, None)
+                self.supervisor.failed(cell, error, None)
                 return
             if type(state) is cell.type.durable:
                 self._start(cell, state, answer.revision)
             else:
-                self.failed(cell, TypeError(f"the record of {cell.ref} holds {type(state).__name__}"), None)
+                self.supervisor.failed(cell, TypeError(f"the record of {cell.ref} holds {type(state).__name__}"), None)
         else:
             self._kernel.count("loads_failed")
-            self._back_off(cell)
+            self.supervisor.back_off(cell)
 
     def _start(self, cell: Cell, state: Any, revision: int) -> None:
         if cell.phase is not Phase.LOADING:
@@ -118,93 +116,16 @@ class Lifecycle:
             context.close()
             kernel.current = None
         if fault is not None:
-            self.failed(cell, fault, None)
+            self.supervisor.failed(cell, fault, None)
             return
         kernel.count("cells_started")
-        cell.used_ns = now_ns
+        cell.used_ns = cell.filed_ns = now_ns
         if cell.phase is Phase.LOADING:
             cell.phase = Phase.RUNNING
-            if cell.type.idle_ms and cell.idle is None:
-                cell.idle = IdleCheck(kernel, cell, self._settle)
         kernel.schedule(cell)
         self.settle(cell)
 
-    # ---- failing
-
-    def failed(self, cell: Cell, error: Exception, mail: Mail | None) -> None:
-        """The handler (or the start) raised: the actor's memory is void. `mail` is what it was handling."""
-        kernel = self._kernel
-        kernel.count("failures")
-        _log.warning("%s failed", cell.ref, exc_info=error)
-        self._discard(cell, mail)
-        if mail is not None:
-            self._redeliver(cell, mail, error)
-        if cell.phase is Phase.STOPPING:
-            self.settle(cell)
-            return
-        extras = cell.extra()
-        extras.failures = extras.failures or Failures()
-        if extras.failures.note(kernel.clock.mono_ns()):
-            self._quarantine(cell, error, mail)
-        else:
-            self._wait(cell, len(extras.failures))
-
-    def _redeliver(self, cell: Cell, mail: Mail, error: Exception) -> None:
-        mail.deliveries += 1
-        once = mail.origin is Origin.TIMER or cell.phase is Phase.STOPPING
-        if once or mail.deliveries >= limits.deliveries_max:
-            self._kernel.drop(cell, mail, Failed(Failure.FAILED, describe(error)), describe(error))
-        elif cell.mailbox is None:
-            cell.mailbox = deque((mail,))
-        else:
-            cell.mailbox.appendleft(mail)
-
-    def _quarantine(self, cell: Cell, error: Exception, mail: Mail | None) -> None:
-        kernel = self._kernel
-        kernel.count("quarantined")
-        extras = cell.extra()
-        failures = len(extras.failures) if extras.failures else 0
-        name = kernel.name_of(mail.message) if mail is not None else ""
-        extras.fault = Fault(kernel.clock.wall_ms(), describe(error), name, failures)
-        cell.phase = Phase.QUARANTINED
-        cell.room = 0
-        mailbox, cell.mailbox = cell.mailbox, None
-        for item in mailbox or ():
-            if item is mail:
-                kernel.drop(cell, item, Failed(Failure.FAILED, describe(error)), describe(error))
-            else:
-                kernel.drop(cell, item, Failed(Failure.REJECTED, "quarantined"))
-
-    def release(self, cell: Cell) -> None:
-        """Start a quarantined entity again, with a clean record."""
-        extras = cell.extra()
-        extras.failures = None
-        extras.fault = None
-        cell.phase = Phase.BACKOFF
-        cell.room = cell.type.mailbox_max
-        self._restart(cell)
-
-    def _back_off(self, cell: Cell) -> None:
-        """The store failed it: it waits, and is not blamed."""
-        extras = cell.extra()
-        extras.store_failures = extras.store_failures or Failures()
-        extras.store_failures.note(self._kernel.clock.mono_ns())
-        self._wait(cell, len(extras.store_failures))
-
-    def _wait(self, cell: Cell, failures: int) -> None:
-        kernel = self._kernel
-        cell.phase = Phase.BACKOFF
-        delay_ns = backoff_ns(failures, kernel.rng)
-        kernel.timers.add(kernel.clock.mono_ns() + delay_ns, Call(lambda _: self._restart(cell)))
-
-    def _restart(self, cell: Cell) -> None:
-        if cell.phase is not Phase.BACKOFF:
-            return
-        if cell.writer is not None:
-            cell.extra().restart_due = True  # requests of one entity follow one another
-            return
-        self._kernel.count("restarts")
-        self._load(cell)
+    # ---- writes that were refused
 
     def _write_lost(self, cell: Cell, answer: Answer) -> None:
         kernel = self._kernel
@@ -213,14 +134,21 @@ class Lifecycle:
             shard.fenced = True
             kernel.later_outside(kernel.ports.fenced, shard.number, shard.epoch, answer.found)
         if cell.phase is Phase.RUNNING:
-            self._discard(cell, None)
-            self._back_off(cell)
+            self.discard(cell, None)
+            self.supervisor.back_off(cell)
         else:
             if cell.phase is Phase.STOPPING:
-                self._discard(cell, None)
+                self.discard(cell, None)
             self.settle(cell)
 
     # ---- ending
+
+    def leave(self, cell: Cell) -> bool:
+        """Passivate it, at once when it is quiet (True), else as soon as it is. Mail that comes first is handled
+        first."""
+        cell.leaving = True
+        self.settle(cell)
+        return cell.phase is Phase.GONE
 
     def settle(self, cell: Cell) -> None:
         """Something ended: is it the time for what waits for quiet?"""
@@ -231,9 +159,7 @@ class Lifecycle:
             if cell.writer is None and (cell.actor is None or not (cell.mailbox or cell.finishing)):
                 self.remove(cell)
         elif phase is Phase.BACKOFF:
-            if cell.extras is not None and cell.extras.restart_due and cell.writer is None:
-                cell.extras.restart_due = False
-                self._restart(cell)
+            self.supervisor.settled(cell)
         elif phase is Phase.RUNNING and cell.leaving and cell.quiet:
             self._kernel.count("passivated")
             self.remove(cell)
@@ -241,13 +167,14 @@ class Lifecycle:
     def remove(self, cell: Cell) -> None:
         """The cell is gone; the next message makes a new one."""
         kernel = self._kernel
-        self._discard(cell, None)
+        self.discard(cell, None)
         cell.phase = Phase.GONE
         for item in cell.mailbox or ():
             kernel.bury("stopped", cell.ref, item)
         cell.mailbox = None
-        if cell.idle is not None:
-            kernel.timers.cancel(cell.idle)
+        kernel.quarantine.pop(cell.ref, None)
+        if cell.type.idle_ms:
+            self.residents.gone()
         del kernel.cells[cell.ref]
         shard = cell.shard
         del shard.cells[cell]
@@ -265,13 +192,15 @@ class Lifecycle:
         for on_stopped in shard.on_stopped:
             self._kernel.call_outside(on_stopped, shard.tally())
 
-    def _discard(self, cell: Cell, but: Mail | None) -> None:
-        """The actor and all that is its own; kept asks are told, except `but`, which will be delivered again."""
+    def discard(self, cell: Cell, but: Mail | None) -> None:
+        """Drop the actor and all that is its own; kept asks are told, except `but`, which will be delivered again."""
         kernel = self._kernel
         cell.actor = None
         extras = cell.extras
         if extras is None:
             return
+        if extras.retry is not None:
+            kernel.timers.cancel(extras.retry)
         for timer in extras.timers.values():
             kernel.timers.cancel(timer)
         extras.timers.clear()

@@ -81,6 +81,7 @@ class Shards:
         kernel = self._kernel
         cell.phase = Phase.STOPPING
         cell.room = 0
+        kernel.quarantine.pop(cell.ref, None)
         if cell.mailbox:
             waiting = tuple(cell.mailbox)
             cell.mailbox.clear()  # in place: the dispatcher may be walking it

@@ -13,11 +13,13 @@ _JITTER = 0.2  # so that entities that failed together don't restart together
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an entity is quarantined: the last error, and the message that caused it by type, never by content."""
+    """Why an entity is quarantined: the last error, and the message that caused it by type and size, never by
+    content. Without a message it failed at its start."""
 
     at_ms: int
     error: str
     message_type: str
+    message_bytes: int
     failures: int
 
 
@@ -32,12 +34,12 @@ class Failures:
     def __len__(self) -> int:
         return len(self._at_ns)
 
-    def note(self, now_ns: int) -> bool:
+    def note(self, now_ns: int, restarts_max: int, window_ms: int) -> bool:
         """Adds a failure; True when there are more than `restarts_max` in the window: quarantine."""
-        since = now_ns - limits.restart_window_ms * MS
+        since = now_ns - window_ms * MS
         self._at_ns = [at for at in self._at_ns if at > since]
         self._at_ns.append(now_ns)
-        return len(self._at_ns) > limits.restarts_max
+        return len(self._at_ns) > restarts_max
 
 
 def backoff_ns(failures: int, rng: Rng) -> int:

@@ -24,6 +24,7 @@ from node.actors.ports import Ports
 from node.actors.shards import Shards
 from node.actors.supervision import Fault
 from node.actors.unfinished import Unfinished, unfinished
+from node.core import limits
 from node.core.clock import Clock
 from node.core.errors import BadInput
 from node.core.ids import EntityRef, NodeId, Ref
@@ -44,10 +45,20 @@ class CellView(NamedTuple):
 class ActorSystem:
     """Cells, mailboxes, asks, timers and the bus of one node."""
 
-    def __init__(self, me: NodeId, clock: Clock, rng: Rng, types: Sequence[EntityType], ports: Ports) -> None:
-        """Raises LocalProtocolError when a durable state's class is not in the wire registry."""
+    def __init__(
+        self,
+        me: NodeId,
+        clock: Clock,
+        rng: Rng,
+        types: Sequence[EntityType],
+        ports: Ports,
+        *,
+        residents_max: int = limits.residents_max,
+    ) -> None:
+        """`residents_max`: passivatable entities kept in memory. Raises LocalProtocolError when a durable state's
+        class is not in the wire registry."""
         self._kernel = Kernel(me, clock, rng, types, ports)
-        self._lifecycle = Lifecycle(self._kernel)
+        self._lifecycle = Lifecycle(self._kernel, residents_max)
         self._shards = Shards(self._kernel, self._lifecycle)
         self._dispatcher = Dispatcher(self._kernel, self._lifecycle)
 
@@ -114,7 +125,14 @@ class ActorSystem:
 
     def tell(self, to: Ref, message: msgspec.Struct, *, trace: str = "") -> None:
         """Send from outside any actor. Raises LocalProtocolError for an unregistered message."""
-        routing.tell(self._kernel, self._lifecycle, to, message, trace)
+        kernel = self._kernel
+        # Onto a mailbox that is scheduled anyway without further calls; everything else is `routing.tell`'s.
+        if not trace and type(to) is EntityRef and type(message) in kernel.known:
+            cell = kernel.cells.get(to)
+            if cell is not None and cell.scheduled and cell.mailbox and len(cell.mailbox) < cell.room:
+                cell.mailbox.append(message)
+                return
+        routing.tell(kernel, self._lifecycle, to, message, trace)
 
     def ask(
         self,
@@ -165,20 +183,40 @@ class ActorSystem:
             raise BadInput("dead_letter", f"{number} is not there or can't be sent again")
         self.tell(letter.to, letter.message, trace=letter.trace)
 
-    def quarantined(self) -> list[tuple[EntityRef, Fault]]:
+    def quarantined(self) -> dict[EntityRef, Fault]:
         """Entities that failed too often, with why."""
-        return [
-            (cell.ref, cell.extras.fault)
-            for cell in self._kernel.cells.values()
-            if cell.phase is Phase.QUARANTINED and cell.extras is not None and cell.extras.fault is not None
-        ]
+        return dict(self._kernel.quarantine)
 
     def release(self, ref: EntityRef) -> None:
         """Start a quarantined entity again. Raises BadInput when it is not quarantined here."""
         cell = self._kernel.cells.get(ref)
         if cell is None or cell.phase is not Phase.QUARANTINED:
             raise BadInput("entity", f"{ref} is not quarantined on this node")
-        self._lifecycle.release(cell)
+        self._lifecycle.supervisor.release(cell)
+
+    def restart(self, ref: EntityRef) -> bool:
+        """Start an entity of an owned shard again from the store; its mail waits meanwhile. False when it is starting
+        anyway. Raises BadInput when it can't be: quarantined, or not this node's to run now."""
+        known = ref in self._kernel.cells
+        cell = self._lifecycle.locate(ref)
+        if cell is None:
+            raise BadInput("entity", f"{ref} is not for this node to run now")
+        if cell.phase is Phase.QUARANTINED:
+            raise BadInput("entity", f"{ref} is quarantined: release it")
+        return self._lifecycle.supervisor.restart(cell) if known else True
+
+    def passivate(self, ref: EntityRef) -> bool:
+        """Stop an entity once its mailbox is empty and its state is flushed; the next message starts it again. False
+        when it is not in memory. Raises BadInput for one that is quarantined or was never declared passivatable."""
+        cell = self._kernel.cells.get(ref)
+        if cell is None or cell.phase is Phase.STOPPING:
+            return False
+        if cell.phase is Phase.QUARANTINED:
+            raise BadInput("entity", f"{ref} is quarantined: release it")
+        if not cell.type.idle_ms:
+            raise BadInput("entity", f"entities of the type {ref.kind!r} keep what they know in memory only")
+        self._lifecycle.leave(cell)
+        return True
 
     def cells(self) -> Iterator[CellView]:
         """All cells, in the order of their start; read only, and not kept beyond the call."""
@@ -216,6 +254,8 @@ class ActorSystem:
             "asks_timed_out": kernel.asks.timeouts,
             "timers": len(kernel.timers),
             "run_queue": len(kernel.queue),
+            "residents": self._lifecycle.residents.count,
+            "slow_handlers": kernel.slow.count,
             "dead_letters": sum(kernel.dead.counters.values()),
             "bus_published": kernel.bus.published,
             "bus_lost": kernel.bus.lost,

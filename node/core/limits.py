@@ -39,6 +39,13 @@ restarts_max = 5  # … and this many of them quarantine the entity
 deliveries_max = 5  # a message that fails an entity this often is a dead letter
 dead_letters_kept = 1_000  # a ring; the counters go on
 stopping_replies_ms_max = 2_000  # a stopping shard waits this long for kept replies; well below handoff_ms_max
+residents_max = 200_000  # passivatable entities in a node's memory: 200 MB at 1 KB each; above it the least used go
+protected_ratio = 0.8  # of them are safe from whatever was touched only once
+correlated_use_ms = 1_000  # uses closer together than this are one use: what one request does is no popularity
+evict_looks_max = 64  # entities looked at to make room for one; the search must not hold up a message
+evict_retry_ms = 50  # when all of those were busy
+handler_slow_ms = 100  # a handler that takes longer delays everything on its node: counted by type and message
+flight_turns_kept = 2_048  # the newest turns of a node, for whoever asks what it just did
 asks_open_max = 20_000  # per node; more means that something does not answer
 executor_queue_max = 256  # per named executor; above it ExecutorSaturated at once
 

@@ -189,7 +189,7 @@ def test_a_record_of_another_type_does_not_start_the_entity() -> None:
     node.store.apply([WriteState("thing", "other", other.shard, 2, 0, body)])
     node.system.tell(other, Get())
     node.advance(300_000)
-    [(ref, fault)] = node.system.quarantined()
+    [(ref, fault)] = node.system.quarantined().items()
     assert (ref, fault.failures) == (other, limits.restarts_max + 1)
     assert "holds Got" in fault.error
 

@@ -14,6 +14,7 @@ from node.core import limits
 from node.core.clock import MS
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
+from node.wire.codec import CODEC
 
 A = EntityRef("thing", "a")
 B = EntityRef("thing", "b")
@@ -64,8 +65,9 @@ def test_a_cell_that_always_raises_is_quarantined_shown_and_released() -> None:
     for number in range(3):
         node.system.tell(A, Put(number))
     node.advance(40_000)
-    [(ref, fault)] = node.system.quarantined()
+    [(ref, fault)] = node.system.quarantined().items()
     assert (ref, fault.error, fault.message_type) == (A, "ValueError: always", "test_actors.put")
+    assert fault.message_bytes == len(CODEC.encode(Put(0)))
     assert node.system.stats()["failures"] == limits.restarts_max + 1
     assert node.system.dead_letters.total("failed") == 2, "the one given up, and the one that was handled last"
     assert node.system.dead_letters.total("rejected") == 1, "the one that waited"
@@ -82,7 +84,7 @@ def test_a_cell_that_always_raises_is_quarantined_shown_and_released() -> None:
     broken[0] = True
     node.system.tell(A, Put(9))
     node.run()
-    assert node.system.quarantined() == [], "with a clean record"
+    assert node.system.quarantined() == {}, "with a clean record"
 
 
 def test_a_timer_that_raises_is_not_delivered_again() -> None:
@@ -176,8 +178,9 @@ def test_an_adapter_that_raises_fails_its_own_cell() -> None:
 def test_only_failures_within_the_window_count() -> None:
     failures = Failures()
     apart_ns = limits.restart_window_ms * MS // limits.restarts_max
-    assert not any(failures.note(number * apart_ns) for number in range(100))
-    assert any(failures.note(100 * apart_ns + number) for number in range(limits.restarts_max))
+    rule = (limits.restarts_max, limits.restart_window_ms)
+    assert not any(failures.note(number * apart_ns, *rule) for number in range(100))
+    assert any(failures.note(100 * apart_ns + number, *rule) for number in range(limits.restarts_max))
 
 
 def test_back_off_doubles_within_its_bounds() -> None:

@@ -1,0 +1,152 @@
+"""Which entities stay in memory: passivation by idleness, and by least-recent use above a limit.
+
+Using a cell costs it nothing here: the dispatcher stamps `used_ns`, and a cell is looked at when its turn comes, by
+the stamp. Two structures over the same cells, 8 bytes a cell each:
+
+- *idle*: slots of time; a cell waits in the slot in which it could be idle at the earliest, and is filed anew if it
+  was used since. It passivates at most a sixteenth of its idle time late.
+- *recency*: a segmented LRU. A new cell is on *probation*, first in, first out; one that was used again, more than
+  `correlated_use_ms` after it came (uses in one breath are one use), is *protected*, in up to `protected_ratio` of the
+  room. Room is made among those on probation first, so that a replay or a crawl that touches everything once
+  evicts itself and not what people use. What is declared `background` does not stamp.
+
+Only types with an `idle_ms` take part: the others have not said that they may be stopped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from node.actors.cell import Cell, Phase
+from node.actors.kernel import Kernel
+from node.actors.timers import Call
+from node.core import limits
+from node.core.clock import MS
+
+_GRAINS = 16
+_COMPACT_FROM = 256
+
+
+class Residents:
+    """`leave(cell)` passivates a cell, and tells whether it is gone already."""
+
+    def __init__(self, kernel: Kernel, residents_max: int, leave: Callable[[Cell], bool]) -> None:
+        self._kernel = kernel
+        self._max = residents_max
+        self._protected_max = int(residents_max * limits.protected_ratio)
+        self._leave = leave
+        self._slots: dict[int, list[Cell]] = {}
+        self._probation: deque[Cell] = deque()
+        self._protected: deque[Cell] = deque()
+        self._gone = 0  # cells that are gone and still filed
+        self._retrying = False
+        self.count = 0
+
+    def admit(self, cell: Cell) -> None:
+        """A new cell; room is made for it first."""
+        self.count += 1
+        if self.count > self._max:
+            self._make_room()
+        self._probation.append(cell)
+        self._file(cell)
+
+    def gone(self) -> None:
+        """One of the cells is gone."""
+        self.count -= 1
+        self._gone += 1
+        if self._gone >= _COMPACT_FROM and self._gone > self.count:
+            self._compact()
+
+    # ---- idleness
+
+    def _file(self, cell: Cell) -> None:
+        idle_ns = cell.type.idle_ms * MS
+        grain_ns = max(MS, idle_ns // _GRAINS)
+        slot_ns = -(-(cell.used_ns + idle_ns) // grain_ns) * grain_ns
+        found = self._slots.get(slot_ns)
+        if found is None:
+            self._slots[slot_ns] = [cell]
+            self._kernel.timers.add(slot_ns, Call(lambda now_ns: self._look(slot_ns, now_ns)))
+        else:
+            found.append(cell)
+
+    def _look(self, slot_ns: int, now_ns: int) -> None:
+        for cell in self._slots.pop(slot_ns):
+            if cell.phase is Phase.GONE:
+                continue
+            if cell.used_ns + cell.type.idle_ms * MS > now_ns:
+                self._file(cell)
+            elif cell.phase is not Phase.RUNNING or not cell.quiet or not self._leave(cell):
+                self._file_again(cell, now_ns)
+
+    def _file_again(self, cell: Cell, now_ns: int) -> None:
+        """A busy one: it is looked at after another idle time."""
+        before, cell.used_ns = cell.used_ns, now_ns
+        self._file(cell)
+        cell.used_ns = before
+
+    # ---- recency
+
+    def _make_room(self) -> None:
+        """Evict until the count is within the limit; what is busy is passed over, so the search is bounded."""
+        self._kernel.count("evictions_sought")
+        for _ in range(limits.evict_looks_max):
+            if self.count <= self._max:
+                return
+            if self._probation:
+                self._look_at_probation(self._probation.popleft())
+            elif self._protected:
+                self._look_at_protected(self._protected.popleft())
+        if self.count > self._max and not self._retrying:
+            self._kernel.count("over_limit")
+            self._retrying = True
+            again_ns = self._kernel.clock.mono_ns() + limits.evict_retry_ms * MS
+            self._kernel.timers.add(again_ns, Call(lambda _: self._retry()))
+
+    def _retry(self) -> None:
+        self._retrying = False
+        if self.count > self._max:
+            self._make_room()
+
+    def _look_at_probation(self, cell: Cell) -> None:
+        if cell.phase is Phase.GONE:
+            return
+        if cell.used_ns - cell.filed_ns > limits.correlated_use_ms * MS:
+            cell.filed_ns = cell.used_ns
+            self._protected.append(cell)
+            if len(self._protected) > self._protected_max:
+                self._look_at_protected(self._protected.popleft())
+        elif not self._evict(cell):
+            self._probation.append(cell)
+
+    def _look_at_protected(self, cell: Cell) -> None:
+        """Its oldest goes back on probation, unless it was used since."""
+        if cell.phase is Phase.GONE:
+            return
+        if cell.used_ns > cell.filed_ns:
+            self._protected.append(cell)
+        else:
+            self._probation.append(cell)
+        cell.filed_ns = cell.used_ns
+
+    def _evict(self, cell: Cell) -> bool:
+        running = cell.phase is Phase.RUNNING and cell is not self._kernel.current
+        evicted = running and cell.quiet and self._leave(cell)
+        if evicted:
+            self._kernel.count("evicted")
+        return evicted
+
+    # ---- memory
+
+    def _compact(self) -> None:
+        """Let go of cells that are gone."""
+        self._probation = deque(_living(self._probation))
+        self._protected = deque(_living(self._protected))
+        for slot_ns, cells in self._slots.items():
+            self._slots[slot_ns] = list(_living(cells))
+        self._gone = 0
+
+
+def _living(cells: Iterable[Cell]) -> Iterable[Cell]:
+    return (cell for cell in cells if cell.phase is not Phase.GONE)
