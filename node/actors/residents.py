@@ -46,6 +46,9 @@ class Residents:
     def admit(self, cell: Cell) -> None:
         """A new cell; room is made for it first."""
         self.count += 1
+        for _ in range(2):  # ahead of need, so that making room finds those who may go at the front
+            if self._probation and self._used_again(self._probation[0]):
+                self._promote(self._probation.popleft())
         if self.count > self._max:
             self._make_room()
         self._probation.append(cell)
@@ -112,13 +115,19 @@ class Residents:
     def _look_at_probation(self, cell: Cell) -> None:
         if cell.phase is Phase.GONE:
             return
-        if cell.used_ns - cell.filed_ns > limits.correlated_use_ms * MS:
-            cell.filed_ns = cell.used_ns
-            self._protected.append(cell)
-            if len(self._protected) > self._protected_max:
-                self._look_at_protected(self._protected.popleft())
+        if self._used_again(cell):
+            self._promote(cell)
         elif not self._evict(cell):
             self._probation.append(cell)
+
+    def _used_again(self, cell: Cell) -> bool:
+        return cell.used_ns - cell.filed_ns > limits.correlated_use_ms * MS and cell.phase is not Phase.GONE
+
+    def _promote(self, cell: Cell) -> None:
+        cell.filed_ns = cell.used_ns
+        self._protected.append(cell)
+        if len(self._protected) > self._protected_max:
+            self._look_at_protected(self._protected.popleft())
 
     def _look_at_protected(self, cell: Cell) -> None:
         """Its oldest goes back on probation, unless it was used since."""

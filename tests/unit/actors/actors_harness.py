@@ -98,6 +98,7 @@ class Node:
         me: str = "n1@1",
         clock: ManualClock | None = None,
         store: StateStore | None = None,
+        **more: Any,
     ) -> None:
         self.clock = clock or ManualClock(mono_ns=1_000 * MS)
         self.store: StateStore = store or MemoryStore(self.clock)
@@ -121,7 +122,7 @@ class Node:
             bounce=self.bounced.append,
             fenced=lambda *found: self.fenced.append(found),
         )
-        self.system = ActorSystem(NodeId.parse(me), self.clock, random.Random(seed), types, ports)
+        self.system = ActorSystem(NodeId.parse(me), self.clock, random.Random(seed), types, ports, **more)
 
     def _wake(self) -> None:
         self.woken += 1
