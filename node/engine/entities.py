@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from node.actors.actor import EntityType
 from node.ads.classifier import Classifier
-from node.ads.entities.adserver import AdServer
+from node.ads.entities.adserver import TAUGHT, AdServer
 from node.ads.entities.advertiser import Advertiser, AdvertiserState
 from node.ads.entities.auctioneer import Auctioneer
 from node.ads.entities.campaign import Campaign, CampaignState
@@ -22,6 +22,7 @@ from node.singleton.campaign_directory import CampaignDirectory
 TOPICS = (CAMPAIGN_CHANGED, DIRECTORY_STARTED)
 SINGLETONS = ("campaign-directory",)
 PASSIVATE_MS = 15 * 60_000
+UNVISITED_MS = 60 * 60_000  # an ad server relearns all but its rolling statistics, which say little without visits
 
 # What a composition runs in its cluster, made for each node; `entity_types` is the product's.
 EntityTypes = Callable[[Classifier, ServeIndex, Cluster], tuple[EntityType, ...]]
@@ -33,7 +34,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType("publisher", Publisher, PublisherState, idle_ms=PASSIVATE_MS),
         EntityType("site", lambda site: Site(site, classifier, index), SiteState, remember=True),
         EntityType("auctioneer", Auctioneer),
-        EntityType("adserver", lambda site: AdServer(site, index)),
+        EntityType("adserver", lambda site: AdServer(site, index), idle_ms=UNVISITED_MS, background=TAUGHT),
         EntityType("campaign", Campaign, CampaignState, remember=True),
         EntityType("advertiser", Advertiser, AdvertiserState, idle_ms=PASSIVATE_MS),
         EntityType("category-bidder", CategoryBidder),

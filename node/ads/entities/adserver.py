@@ -65,8 +65,12 @@ class _Batch(msgspec.Struct):
     waiting: set[int]
 
 
+# What its site and its auctioneer tell it, a replay too: no use of it, so that teaching wakes nobody for long.
+TAUGHT = frozenset({m.SiteSettings, m.CandidatesCollected, m.PageMarked, _Learned, _Learn})
+
+
 class AdServer:
-    """In memory only, remembered."""
+    """In memory only; what it needs it learns from its site at its start."""
 
     def __init__(self, site: str, index: ServeIndex) -> None:
         self._site = site
