@@ -155,3 +155,9 @@ class Cell:
         """Nothing waits, is being written, is awaited or is owed: it may passivate."""
         extras = self.extras
         return not self.mailbox and self.writer is None and not self.open and not (extras and extras.kept)
+
+    @property
+    def at_rest(self) -> bool:
+        """Quiet, without a timer too: nobody would miss it if it were stopped unasked."""
+        extras = self.extras
+        return self.phase is Phase.RUNNING and self.quiet and not (extras and extras.timers)

@@ -10,7 +10,8 @@ the stamp. Two structures over the same cells, 8 bytes a cell each:
   room. Room is made among those on probation first, so that a replay or a crawl that touches everything once
   evicts itself and not what people use. What is declared `background` does not stamp.
 
-Only types with an `idle_ms` take part: the others have not said that they may be stopped.
+Only types with an `idle_ms` take part: the others have not said that they may be stopped. A cell with a timer is not
+at rest: an operation that polls, a confirmation that is tried again.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Residents:
                 continue
             if cell.used_ns + cell.type.idle_ms * MS > now_ns:
                 self._file(cell)
-            elif cell.phase is not Phase.RUNNING or not cell.quiet or not self._leave(cell):
+            elif not cell.at_rest or not self._leave(cell):
                 self._file_again(cell, now_ns)
 
     def _file_again(self, cell: Cell, now_ns: int) -> None:
@@ -140,8 +141,7 @@ class Residents:
         cell.filed_ns = cell.used_ns
 
     def _evict(self, cell: Cell) -> bool:
-        running = cell.phase is Phase.RUNNING and cell is not self._kernel.current
-        evicted = running and cell.quiet and self._leave(cell)
+        evicted = cell.at_rest and cell is not self._kernel.current and self._leave(cell)
         if evicted:
             self._kernel.count("evicted")
         return evicted

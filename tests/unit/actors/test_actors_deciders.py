@@ -26,7 +26,7 @@ class Counter:
     def receive(self, ctx: Context, message: Any) -> None:
         if isinstance(message, Poison):
             ctx.reply_later()
-            raise ValueError("no")
+            raise LookupError("no")
         self.seen += isinstance(message, Put)
         ctx.reply(Got(self.seen))
 
@@ -45,7 +45,7 @@ def test_resume_keeps_the_memory_and_makes_the_message_a_dead_letter() -> None:
     assert after == [Got(1)], "at once, and with what it had"
     assert [outcome.failure for outcome in poisoned] == [Failure.FAILED]
     [letter] = node.system.dead_letters
-    assert (letter.message, letter.error, letter.deliveries) == (Poison(), "ValueError: no", 1)
+    assert (letter.message, letter.error, letter.deliveries) == (Poison(), "LookupError: no", 1)
     stats = node.system.stats()
     assert (stats["resumed"], stats.get("restarts", 0), stats.get("answered_twice", 0)) == (1, 0, 0)
 
@@ -105,7 +105,7 @@ def test_escalate_quarantines_at_once() -> None:
     poisoned = node.ask(A, Poison())
     node.run()
     [(ref, fault)] = node.system.quarantined().items()
-    assert (ref, fault.error, fault.failures, fault.message_type) == (A, "ValueError: no", 1, "test_actors.poison")
+    assert (ref, fault.error, fault.failures, fault.message_type) == (A, "LookupError: no", 1, "test_actors.poison")
     assert [outcome.failure for outcome in poisoned] == [Failure.FAILED]
     node.system.shard_stopping(A.shard, lambda tally: None)
     node.run()

@@ -172,6 +172,23 @@ def test_what_is_busy_is_passed_over_and_room_is_made_later() -> None:
     assert states == [[Got(1)]] * 6, "what went had been written"
 
 
+def test_a_timer_keeps_an_entity_from_being_stopped_unasked() -> None:
+    def receive(ctx: Context, message: Any) -> None:
+        if isinstance(message, Put):
+            ctx.after("retry", 3 * IDLE_MS, "retry")
+
+    node = Node(kind(lambda _: Scripted([], receive), idle_ms=IDLE_MS), residents_max=1)
+    node.own(A, *refs(3))
+    node.system.tell(A, Put(1))
+    node.advance(2 * IDLE_MS)
+    for ref in refs(3):
+        node.system.tell(ref, Get())
+        node.run()
+    assert A in {view.ref for view in node.system.cells()}
+    node.advance(3 * IDLE_MS)
+    assert node.system.stats()["cells"] == 0
+
+
 def test_background_messages_do_not_put_off_idleness() -> None:
     node = node_of([A], residents_max=10)
     node.system.tell(A, Get())
