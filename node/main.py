@@ -172,8 +172,8 @@ class _Node:
         member = Member(
             me.name,
             me.incarnation,
-            transport.control_address,
-            transport.data_address,
+            settings.wire.advertise_control or transport.control_address,
+            settings.wire.advertise_data or transport.data_address,
             admin.address,
             settings.wire.http if api else "",
             settings.node.roles,

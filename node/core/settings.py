@@ -55,11 +55,14 @@ class NodeSection(_Section):
 
 class WireSection(_Section):
     """Addresses as `host:port`, the files with this node's secret key and the cluster's roster, and the seeds as
-    `name@host:control port`. `http` is used by nodes with the api role."""
+    `name@host:control port`. `http` is used by nodes with the api role. `advertise_control` and `advertise_data` are
+    what peers dial where that differs from what is listened at: behind a relay, or an address translation."""
 
     control: str
     data: str
     admin: str
+    advertise_control: str = ""
+    advertise_data: str = ""
     http: str = ""
     key_file: Path
     roster_file: Path

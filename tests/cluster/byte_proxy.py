@@ -1,0 +1,211 @@
+"""A relay in front of every node's two lanes, in which each directed link between two nodes can be made bad.
+
+Nodes dial the relay's ports (`wire.advertise_*`). Who dialled is read from the kernel's tables: the source port of an
+accepted connection names a socket, the socket a process, the process a node. A message from A to B travels over the
+connection that A dialled, so what is done to the link (A, B) is one-way.
+
+```
+with Relay(layout, pids) as relay:
+    relay.cut("n1", "n2")        # bytes vanish, connections stay: a black hole
+    relay.delay("n1", "n2", ms=500)
+    relay.corrupt("n1", "n2")    # one bit of the next bytes
+    relay.heal()
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from promovolvectl.local.layout import Layout
+from promovolvectl.local.ports import HOST
+
+CHUNK_BYTES = 65_536
+LANES = ("control", "data")
+Link = tuple[str, str, str]  # from, to, lane
+
+
+@dataclass
+class Condition:
+    """What a link does to the bytes that pass it. `open` is clear while it is a black hole."""
+
+    delay_ms: int = 0
+    corrupt_next: bool = False
+    corrupted: int = 0
+    open: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Relay:
+    """See the module. `pids` gives the pid of each node that runs, by name."""
+
+    def __init__(self, layout: Layout, pids: Callable[[], dict[str, int]]) -> None:
+        self._targets = {(n.name, lane): getattr(n, lane) for n in layout.nodes for lane in LANES}
+        self._pids = pids
+        self._conditions: dict[Link, Condition] = {}
+        self._pipes: dict[Link, set[asyncio.Task[None]]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._servers: list[asyncio.Server] = []
+        self.addresses: dict[tuple[str, str], str] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        for (name, lane), target in self._targets.items():
+            self.addresses[name, lane] = self._call(self._listen(name, lane, target))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    # ---- faults
+
+    def cut(self, source: str, target: str, lanes: tuple[str, ...] = LANES) -> None:
+        """Everything from `source` to `target` vanishes from now on, also on connections that are made meanwhile."""
+        for lane in lanes:
+            self._on_loop(self._condition(source, target, lane).open.clear)
+
+    def isolate(self, name: str) -> None:
+        """Neither heard nor hearing."""
+        for other in {n for n, _ in self._targets} - {name}:
+            self.cut(name, other)
+            self.cut(other, name)
+
+    def split(self, *sides: tuple[str, ...]) -> None:
+        """Nodes hear those of their own side only."""
+        for side in sides:
+            for name in side:
+                for other in {n for n, _ in self._targets} - set(side):
+                    self.cut(name, other)
+
+    def delay(self, source: str, target: str, ms: int) -> None:
+        for lane in LANES:
+            self._condition(source, target, lane).delay_ms = ms
+
+    def corrupt(self, source: str, target: str) -> None:
+        """Flips one bit of the next bytes on each lane."""
+        for lane in LANES:
+            self._condition(source, target, lane).corrupt_next = True
+
+    def corrupted(self, source: str, target: str) -> int:
+        return sum(self._condition(source, target, lane).corrupted for lane in LANES)
+
+    def heal(self) -> None:
+        """All links are good; connections that were black holes are closed, so that they are dialled anew."""
+        for link, condition in self._conditions.items():
+            condition.delay_ms, condition.corrupt_next = 0, False
+            if not condition.open.is_set():
+                self._on_loop(condition.open.set)
+                self.reset(link[0], link[1])
+
+    def reset(self, source: str, target: str) -> None:
+        """Closes the link's connections."""
+        for lane in LANES:
+            for pipe in list(self._pipes.get((source, target, lane), ())):
+                self._loop.call_soon_threadsafe(pipe.cancel)
+
+    # ---- carrying bytes
+
+    async def _listen(self, name: str, lane: str, target: str) -> str:
+        async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self._connected(name, lane, target, reader, writer)
+
+        server = await asyncio.start_server(accepted, HOST, 0)
+        self._servers.append(server)
+        return f"{HOST}:{server.sockets[0].getsockname()[1]}"
+
+    async def _connected(
+        self, name: str, lane: str, target: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        source = self._dialler(writer.get_extra_info("peername")[1])
+        link = (source, name, lane)
+        condition = self._condition(*link)
+        task = asyncio.current_task()
+        assert task is not None
+        self._pipes.setdefault(link, set()).add(task)
+        host, _, port = target.partition(":")
+        try:
+            await condition.open.wait()
+            there, back = await asyncio.open_connection(host, int(port))
+            try:
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(_carry(reader, back, condition))
+                    both.create_task(_carry(there, writer, condition))
+            finally:
+                back.close()
+        except (OSError, ExceptionGroup, asyncio.CancelledError):
+            pass  # the other end went away, or the link was reset: the dialler sees its connection end
+        finally:
+            writer.close()
+            self._pipes[link].discard(task)
+
+    def _dialler(self, port: int) -> str:
+        inode = _inode_of(port)
+        for name, pid in self._pids().items():
+            if inode and inode in _sockets_of(pid):
+                return name
+        return "?"
+
+    def _condition(self, source: str, target: str, lane: str) -> Condition:
+        condition = self._conditions.get((source, target, lane))
+        if condition is None:
+            condition = self._conditions[source, target, lane] = Condition()
+            condition.open.set()
+        return condition
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        tasks = [task for tasks in self._pipes.values() for task in tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _call(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    def _on_loop(self, fn: Callable[[], object]) -> None:
+        async def run() -> None:
+            fn()
+
+        self._call(run())
+
+
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, condition: Condition) -> None:
+    while data := await reader.read(CHUNK_BYTES):
+        if condition.delay_ms:
+            await asyncio.sleep(condition.delay_ms / 1_000)
+        await condition.open.wait()
+        if condition.corrupt_next and len(data) > 1:
+            condition.corrupt_next = False
+            condition.corrupted += 1
+            data = data[:-1] + bytes([data[-1] ^ 1])
+        writer.write(data)
+        await writer.drain()
+    raise ConnectionResetError  # one direction has ended: so has the connection
+
+
+def _inode_of(port: int) -> str:
+    """The socket on this machine whose local port this is (proc(5), net/tcp)."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if int(fields[1].partition(":")[2], 16) == port and fields[9] != "0":
+            return fields[9]
+    return ""
+
+
+def _sockets_of(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(str(entry.readlink()).removeprefix("socket:[").removesuffix("]"))
+    return found
