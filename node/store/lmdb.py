@@ -23,8 +23,9 @@ from node.core.check import invariant
 from node.core.clock import Clock
 from node.core.errors import OperatingError
 from node.store import datafile, port
+from node.store.lanes import READS
 from node.store.lease import StoreTime
-from node.store.lmdb_layout import FORMAT, FORMAT_KEY, IDENTITY_KEY, READS, Prepared, prepare
+from node.store.lmdb_layout import FORMAT, FORMAT_KEY, IDENTITY_KEY, Prepared, prepare
 from node.store.lmdb_txn import StoreTxn
 from node.store.record import RecordDamaged, seal, unseal
 

@@ -36,7 +36,6 @@ SHARD: Final = struct.Struct(">H")
 OFFSET: Final = struct.Struct(">cQ")
 FACT: Final = b"~"
 BOOK: Final = b"B"
-READS: Final = (port.ReadState, port.ListStates, port.ReadFacts, port.ReadPlacement)
 
 
 class Counter(msgspec.Struct, frozen=True):

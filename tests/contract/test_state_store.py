@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from postgres_clock import ClockedPostgres
 
 from node.core import limits
 from node.core.clock import MS, ManualClock
@@ -23,11 +24,15 @@ def clock() -> ManualClock:
     return ManualClock(mono_ns=10_000 * MS)
 
 
-@pytest.fixture(params=["memory", "lmdb"])
+@pytest.fixture(params=["memory", "lmdb", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[port.StateStore]:
-    made: port.StateStore = (
-        MemoryStore(clock) if request.param == "memory" else LmdbStore(tmp_path / "store", clock, map_bytes=1 << 20)
-    )
+    made: port.StateStore
+    if request.param == "memory":
+        made = MemoryStore(clock)
+    elif request.param == "lmdb":
+        made = LmdbStore(tmp_path / "store", clock, map_bytes=1 << 20)
+    else:
+        made = ClockedPostgres(request.getfixturevalue("postgres").dsn, clock)
     yield made
     made.close()
 

@@ -1,4 +1,4 @@
-"""The embedded store answers as the reference does, whatever is asked in whatever order, across reopening."""
+"""Every store answers as the reference does, whatever is asked in whatever order, across reopening."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from postgres_clock import ClockedPostgres, new_schema, run_sql
 
 from node.core.clock import MS, ManualClock
 from node.store import port
 from node.store.lmdb import LmdbStore
 from node.store.memory import MemoryStore
+from scripts.postgres_server import PostgresServer
 
 KINDS = st.sampled_from(["page", "site", "site-x"])
 IDS = st.sampled_from(["a", "b", "a|b", "ü"])
@@ -58,14 +60,18 @@ IDENTITY = port.Identity("c", "n", shard_count=4, map_count=32, hash_version="x"
 
 
 class StoreModel(RuleBasedStateMachine):
+    """The machine; each adapter says how it is opened, again and again on the same data."""
+
     @initialize()
     def make(self) -> None:
-        self.path = Path(tempfile.mkdtemp())
         self.clock = ManualClock()
         self.reference = MemoryStore(self.clock)
-        self.store = LmdbStore(self.path, self.clock, map_bytes=1 << 20)
+        self.store = self.open()
         self.version = 0
         self.both([port.Initialise(IDENTITY)])
+
+    def open(self) -> port.StateStore:
+        raise AssertionError("the adapter's machine says how")
 
     def both(self, batch: list[port.Request]) -> list[port.Answer]:
         expected = self.reference.apply(batch)
@@ -99,7 +105,7 @@ class StoreModel(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.store.close()
-        self.store = LmdbStore(self.path, self.clock, map_bytes=1 << 20)
+        self.store = self.open()
 
     @invariant()
     def same_everywhere(self) -> None:
@@ -109,10 +115,47 @@ class StoreModel(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.store.close()
+
+
+class LmdbModel(StoreModel):
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = Path(tempfile.mkdtemp())
+
+    def open(self) -> port.StateStore:
+        return LmdbStore(self.path, self.clock, map_bytes=1 << 20)
+
+    def teardown(self) -> None:
+        super().teardown()
         shutil.rmtree(self.path)
 
 
-StoreModel.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-TestStoreModel = StoreModel.TestCase
+class PostgresModel(StoreModel):
+    def __init__(self, dsn: str) -> None:
+        super().__init__()
+        self.dsn = dsn
+        self.schema = new_schema()
+
+    def open(self) -> port.StateStore:
+        return ClockedPostgres(self.dsn, self.clock, self.schema)
+
+    def teardown(self) -> None:
+        super().teardown()
+        run_sql(self.dsn, "SET client_min_messages = error", f"DROP SCHEMA {self.schema} CASCADE", "SELECT 1")
+
+
+def how(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=20,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+def test_lmdb_answers_as_the_reference() -> None:
+    run_state_machine_as_test(LmdbModel, settings=how(50))
+
+
+def test_postgres_answers_as_the_reference(postgres: PostgresServer) -> None:
+    run_state_machine_as_test(lambda: PostgresModel(postgres.dsn), settings=how(20))
