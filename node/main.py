@@ -25,7 +25,8 @@ from typing import NoReturn
 import setproctitle
 
 from node.actors.actor import Failed
-from node.actors.runtime import Runtime, StoreDriver, outcome_of
+from node.actors.runtime import Runtime, outcome_of
+from node.actors.store_driver import StoreDriver
 from node.admin.server import AdminServer
 from node.core import faultpoints, limits
 from node.core.clock import MS, SECOND, SystemClock

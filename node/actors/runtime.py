@@ -1,17 +1,16 @@
-"""The asyncio driver: turns the system when there is work, runs blocking calls and the store in threads.
+"""The asyncio driver: turns the system when there is work, runs blocking calls in threads.
 
-The only module of this package with an event loop or threads. The system needs the driver's `wake` and `execute` in
-its ports and the driver needs the system, so: make the driver, make the system with its methods, then `drive(system)`.
+With `store_driver` the only module of this package with an event loop or threads. The system needs the driver's `wake`
+and `execute` in its ports and the driver needs the system, so: make the driver, make the system with its methods, then
+`drive(system)`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Any, Protocol
 
 from node.actors.actor import Failed, Failure
@@ -19,7 +18,6 @@ from node.actors.supervision import describe
 from node.core import limits
 from node.core.clock import MS, Clock
 from node.core.errors import LocalProtocolError
-from node.store.port import Answer, Request, StateStore, StoreFailed
 
 _log = logging.getLogger(__name__)
 
@@ -156,78 +154,3 @@ class _Executor:
         except TimeoutError:
             _log.warning("blocking work did not end in time; left behind: %d calls", self.load)
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-class StoreDriver:
-    """The state store behind one worker thread: what is queued goes as one batch, one transaction (group commit)."""
-
-    def __init__(self, store: StateStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._loop = asyncio.get_running_loop()
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="node-store")
-        self._queue: deque[tuple[Request, Callable[[Answer], None]]] = deque()
-        self._since_ns = 0  # when the batch under way was handed over, 0 when there is none
-        self._soon = False
-        self._closing = False
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self.batches = 0
-        self.requests = 0
-
-    def submit(self, request: Request, done: Callable[[Answer], None]) -> None:
-        """Ports.submit: the answer comes on the loop. While closing it is StoreFailed, definite."""
-        if self._closing:
-            self._loop.call_soon(done, StoreFailed("E-STORE-CLOSED", "the store is closing", True))
-            return
-        self._queue.append((request, done))
-        self._idle.clear()
-        if not self._since_ns and not self._soon:
-            self._soon = True  # the rest of this loop turn's requests go into the same batch
-            self._loop.call_soon(self._next)
-
-    @property
-    def blocked_since_ns(self) -> int | None:
-        """When the batch under way was handed over, if that is longer ago than `store_wait_ms_max`: a named fault."""
-        waited_ns = self._clock.mono_ns() - self._since_ns
-        return self._since_ns if self._since_ns and waited_ns > limits.store_wait_ms_max * MS else None
-
-    @property
-    def queued(self) -> int:
-        return len(self._queue)
-
-    async def close(self) -> None:
-        """Answer what was submitted, then close the store. Waits as long as the store takes: what was accepted may
-        be a promise."""
-        self._closing = True
-        await self._idle.wait()
-        await self._loop.run_in_executor(self._worker, self._store.close)
-        self._worker.shutdown(wait=True)
-
-    def _next(self) -> None:
-        self._soon = False
-        if not self._queue:
-            self._since_ns = 0
-            self._idle.set()
-            return
-        batch = [self._queue.popleft() for _ in range(min(len(self._queue), limits.store_batch_requests_max))]
-        self._since_ns = max(1, self._clock.mono_ns())
-        self.batches += 1
-        self.requests += len(batch)
-        future = self._worker.submit(self._store.apply, [request for request, _ in batch])
-        applied = partial(self._applied, [done for _, done in batch])
-        future.add_done_callback(lambda ended: self._loop.call_soon_threadsafe(applied, ended))
-
-    def _applied(self, dones: Sequence[Callable[[Answer], None]], future: Future[list[Answer]]) -> None:
-        error = future.exception()
-        if error is None:
-            answers = future.result()
-        else:
-            _log.error("the state store failed", exc_info=error)
-            answers = [StoreFailed("E-STORE", describe(error), definite=False)] * len(dones)
-        self._next()  # the worker goes on while the answers are handled here
-        for done, answer in zip(dones, answers, strict=True):
-            try:
-                done(answer)
-            except Exception:
-                _log.exception("a caller of the state store failed on its answer")

@@ -1,4 +1,4 @@
-"""What is read of the state store on PostgreSQL, each by one statement within the caller's transaction."""
+"""What a transaction of the state store on PostgreSQL reads, and what it locks (`lock_…`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from node.core import limits
 from node.core.hashing import SHARD_COUNT
 from node.store import port
 from node.store.keys import page_full
+from node.store.lease import StoredLease
 from node.store.postgres_schema import Connection
 
 _INITIALISE: Final = (
@@ -37,6 +38,64 @@ _READ_FACTS: Final = (
     " SELECT *, sum(octet_length(body)) OVER (ORDER BY fact_offset) - octet_length(body) AS before FROM ("
     " SELECT * FROM facts WHERE fact_offset > $1 ORDER BY fact_offset LIMIT $2) AS page) AS sized ORDER BY fact_offset"
 )
+_LOCK_LEASES: Final = (
+    "SELECT name, holder, term, granted_at_ns, ttl_ms FROM leases WHERE name = ANY($1::text[]) ORDER BY name FOR UPDATE"
+)
+_MAKE_LEASES: Final = "INSERT INTO leases SELECT n, '', 0, 0, 0 FROM unnest($1::text[]) AS n ON CONFLICT DO NOTHING"
+_LOCK_INCARNATIONS: Final = (
+    "SELECT node, number FROM incarnations WHERE node = ANY($1::text[]) ORDER BY node FOR UPDATE"
+)
+_MAKE_INCARNATIONS: Final = "INSERT INTO incarnations SELECT n, 0 FROM unnest($1::text[]) AS n ON CONFLICT DO NOTHING"
+_ROWS: Final = (
+    "SELECT shard, node, incarnation, epoch, state, pinned FROM placement"
+    " WHERE shard = ANY($1::integer[]) ORDER BY shard FOR "
+)
+_LOCK_STATES: Final = (
+    "SELECT s.kind, s.id, s.shard, s.revision FROM states s"
+    " JOIN unnest($1::text[], $2::text[]) AS w (kind, id) ON s.kind = w.kind AND s.id = w.id"
+    " ORDER BY s.kind, s.id FOR UPDATE OF s"
+)
+
+
+async def clock_ns(connection: Connection) -> int:
+    """The database's clock, now."""
+    return int((await connection.fetch("SELECT clock_ns()"))[0][0])
+
+
+async def lock_leases(connection: Connection, names: list[str]) -> dict[str, StoredLease]:
+    rows = await _locked(connection, _LOCK_LEASES, _MAKE_LEASES, names)
+    return {row[0]: StoredLease(row[1], row[2], row[3], row[4]) for row in rows}
+
+
+async def lock_incarnations(connection: Connection, nodes: list[str]) -> dict[str, int]:
+    rows = await _locked(connection, _LOCK_INCARNATIONS, _MAKE_INCARNATIONS, nodes)
+    return {row[0]: row[1] for row in rows}
+
+
+async def lock_version(connection: Connection) -> int:
+    """The placement's version."""
+    return int((await connection.fetch("SELECT value FROM counters WHERE name = 'placement' FOR UPDATE"))[0][0])
+
+
+async def lock_rows(connection: Connection, shards: list[int], *, alone: bool) -> dict[int, port.ShardRow]:
+    """Those rows of the placement that there are: to change them `alone`, or together with others to rely on them."""
+    rows = await connection.fetch(_ROWS + ("UPDATE" if alone else "SHARE"), shards)
+    return {row[0]: _shard_row(row) for row in rows}
+
+
+async def lock_states(connection: Connection, names: list[tuple[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Shard and revision of those states that there are."""
+    rows = await connection.fetch(_LOCK_STATES, [kind for kind, _ in names], [id_ for _, id_ in names])
+    return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
+
+async def _locked(connection: Connection, select: str, make: str, names: list[str]) -> list[Any]:
+    """The rows of `names`, locked; the missing ones are made first, so that of two who find none one waits."""
+    rows = await connection.fetch(select, names)
+    if len(rows) == len(names):
+        return rows
+    await connection.fetch(make, names)
+    return await connection.fetch(select, names)
 
 
 async def initialise(connection: Connection, wanted: port.Identity) -> port.Identity:
@@ -97,7 +156,7 @@ async def read_placement(connection: Connection) -> port.Placement:
     """The whole table."""
     version = (await connection.fetch("SELECT value FROM counters WHERE name = 'placement'"))[0][0]
     rows = await connection.fetch("SELECT shard, node, incarnation, epoch, state, pinned FROM placement")
-    found = {row[0]: shard_row(row) for row in rows}
+    found = {row[0]: _shard_row(row) for row in rows}
     shards = range(await shard_count(connection))
     book = await connection.fetch("SELECT key, body FROM book ORDER BY key")
     return port.Placement(
@@ -107,7 +166,7 @@ async def read_placement(connection: Connection) -> port.Placement:
     )
 
 
-def shard_row(row: Any) -> port.ShardRow:
+def _shard_row(row: Any) -> port.ShardRow:
     return port.ShardRow(row[0], row[1], row[2], row[3], port.ShardState(row[4]), row[5])
 
 

@@ -18,7 +18,6 @@ back, a lease lasts longer; should it jump ahead, one ends early, and its term, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
 
 import msgspec
 
@@ -26,20 +25,12 @@ from node.core.hashing import SHARD_COUNT
 from node.store import lease as leases
 from node.store import port
 from node.store import postgres_reads as reads
+from node.store import postgres_writes as writes
 from node.store.fencing import state_refusal
 from node.store.keys import request_refusal, wrong_shard
 from node.store.placement import placement_refusal
 from node.store.postgres_errors import StoreWentBack
 from node.store.postgres_schema import Connection
-
-_LOCK_LEASES: Final = (
-    "SELECT name, holder, term, granted_at_ns, ttl_ms FROM leases WHERE name = ANY($1::text[]) ORDER BY name FOR UPDATE"
-)
-_MAKE_LEASES: Final = "INSERT INTO leases SELECT n, '', 0, 0, 0 FROM unnest($1::text[]) AS n ON CONFLICT DO NOTHING"
-_LOCK_INCARNATIONS: Final = (
-    "SELECT node, number FROM incarnations WHERE node = ANY($1::text[]) ORDER BY node FOR UPDATE"
-)
-_MAKE_INCARNATIONS: Final = "INSERT INTO incarnations SELECT n, 0 FROM unnest($1::text[]) AS n ON CONFLICT DO NOTHING"
 
 
 class Marks(msgspec.Struct):
@@ -122,57 +113,30 @@ class PgTxn:
             await self._lock_leases(sorted(names))
         if placements:
             await self._lock_placement(sorted({row.shard for request in placements for row in request.rows}))
-        writes = [request for request in batch if isinstance(request, port.WriteState)]
-        shards = {request.shard for request in writes} - self._rows.keys()
+        wanted = [request for request in batch if isinstance(request, port.WriteState)]
+        shards = {request.shard for request in wanted} - self._rows.keys()
         if shards:
-            rows = await self._sql.fetch(
-                "SELECT shard, node, incarnation, epoch, state, pinned FROM placement"
-                " WHERE shard = ANY($1::integer[]) ORDER BY shard FOR SHARE",
-                sorted(shards),
-            )
-            self._rows.update((row[0], reads.shard_row(row)) for row in rows)
+            self._rows.update(await reads.lock_rows(self._sql, sorted(shards), alone=False))
         nodes = sorted({request.node for request in batch if isinstance(request, port.NextIncarnation)})
         if nodes:
-            rows = await self._locked(_LOCK_INCARNATIONS, _MAKE_INCARNATIONS, nodes)
-            self._numbers.update((row[0], row[1]) for row in rows)
-        if writes:
-            await self._lock_states(sorted({(request.kind, request.id) for request in writes}))
+            self._numbers = await reads.lock_incarnations(self._sql, nodes)
+        if wanted:
+            await self._lock_states(sorted({(request.kind, request.id) for request in wanted}))
 
     async def _lock_leases(self, names: list[str]) -> None:
-        rows = await self._locked(_LOCK_LEASES, _MAKE_LEASES, names)
-        self._leases.update((row[0], leases.StoredLease(row[1], row[2], row[3], row[4])) for row in rows)
-        self._now = leases.StoreTime((await self._sql.fetch("SELECT clock_ns()"))[0][0])
-
-    async def _locked(self, select: str, make: str, names: list[str]) -> list[Any]:
-        """The rows of `names`, locked; the missing ones are made first, so that of two who find none one waits."""
-        rows = await self._sql.fetch(select, names)
-        if len(rows) == len(names):
-            return rows
-        await self._sql.fetch(make, names)
-        return await self._sql.fetch(select, names)
+        self._leases = await reads.lock_leases(self._sql, names)
+        self._now = leases.StoreTime(await reads.clock_ns(self._sql))
 
     async def _lock_placement(self, shards: list[int]) -> None:
-        found = await self._sql.fetch("SELECT value FROM counters WHERE name = 'placement' FOR UPDATE")
-        self._version = self._marks.check("placement", found[0][0])
+        self._version = self._marks.check("placement", await reads.lock_version(self._sql))
         self._shard_count = await reads.shard_count(self._sql)
         known = [shard for shard in shards if 0 <= shard < self._shard_count]
-        rows = await self._sql.fetch(
-            "SELECT shard, node, incarnation, epoch, state, pinned FROM placement"
-            " WHERE shard = ANY($1::integer[]) ORDER BY shard FOR UPDATE",
-            known,
-        )
         self._rows.update((shard, port.ShardRow(shard)) for shard in known)
-        self._rows.update((row[0], reads.shard_row(row)) for row in rows)
+        self._rows.update(await reads.lock_rows(self._sql, known, alone=True))
 
     async def _lock_states(self, names: list[tuple[str, str]]) -> None:
-        rows = await self._sql.fetch(
-            "SELECT s.kind, s.id, s.shard, s.revision FROM states s"
-            " JOIN unnest($1::text[], $2::text[]) AS w (kind, id) ON s.kind = w.kind AND s.id = w.id"
-            " ORDER BY s.kind, s.id FOR UPDATE OF s",
-            [kind for kind, _ in names],
-            [id_ for _, id_ in names],
-        )
-        self._states.update(((row[0], row[1]), _State(row[2], row[3], row[3])) for row in rows)
+        found = await reads.lock_states(self._sql, names)
+        self._states = {name: _State(shard, revision, revision) for name, (shard, revision) in found.items()}
 
     # ---- decisions on the working set
 
@@ -265,96 +229,38 @@ class PgTxn:
             self._answers[index] = found.get(name) or port.Absent()
         return start + len(wanted)
 
-    # ---- changes
-
     async def _flush(self) -> None:
         """Writes what the answers so far say; the fact counter last, as it is held until the commit."""
         if self._changed_leases:
-            rows = [(name, *msgspec.structs.astuple(held)[:4]) for name, held in sorted(self._changed_leases.items())]
-            await self._sql.fetch(
-                "UPDATE leases l SET holder = w.holder, term = w.term, granted_at_ns = w.at, ttl_ms = w.ttl FROM"
-                " unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])"
-                " AS w (name, holder, term, at, ttl) WHERE l.name = w.name",
-                *_columns(rows),
-            )
+            await writes.write_leases(self._sql, self._changed_leases)
             self._changed_leases.clear()
         if self._changed_rows:
-            await self._flush_placement()
+            await writes.write_placement(self._sql, self._version, self._changed_rows)
+            self._changed_rows.clear()
         if self._changed_book:
-            await self._flush_book()
+            await writes.write_book(self._sql, self._changed_book)
+            self._changed_book.clear()
         if self._changed_numbers:
-            await self._sql.fetch(
-                "UPDATE incarnations i SET number = w.number FROM unnest($1::text[], $2::bigint[])"
-                " AS w (node, number) WHERE i.node = w.node",
-                *_columns(sorted(self._changed_numbers.items())),
-            )
+            await writes.write_incarnations(self._sql, self._changed_numbers)
             self._numbers.update(self._changed_numbers)
             self._changed_numbers.clear()
         await self._flush_states()
         if self._facts:
             await self._flush_facts()
 
-    async def _flush_placement(self) -> None:
-        rows = [
-            (row.shard, row.node, row.incarnation, row.epoch, row.state.value, row.pinned)
-            for _, row in sorted(self._changed_rows.items())
-        ]
-        await self._sql.fetch(
-            "INSERT INTO placement (shard, node, incarnation, epoch, state, pinned) SELECT * FROM"
-            " unnest($1::integer[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::boolean[])"
-            " ON CONFLICT (shard) DO UPDATE SET node = excluded.node, incarnation = excluded.incarnation,"
-            " epoch = excluded.epoch, state = excluded.state, pinned = excluded.pinned",
-            *_columns(rows),
-        )
-        self._changed_rows.clear()
-        await self._sql.fetch("UPDATE counters SET value = $1 WHERE name = 'placement'", self._version)
-
-    async def _flush_book(self) -> None:
-        kept = [(key, body) for key, body in sorted(self._changed_book.items()) if body]
-        gone = [key for key, body in self._changed_book.items() if not body]
-        if kept:
-            await self._sql.fetch(
-                "INSERT INTO book SELECT * FROM unnest($1::text[], $2::bytea[])"
-                " ON CONFLICT (key) DO UPDATE SET body = excluded.body",
-                *_columns(kept),
-            )
-        if gone:
-            await self._sql.fetch("DELETE FROM book WHERE key = ANY($1::text[])", gone)
-        self._changed_book.clear()
-
     async def _flush_states(self) -> None:
         changed = [(name, state) for name, state in sorted(self._states.items()) if state.body is not None]
         new = [(*name, made.shard, made.revision, made.epoch, made.body) for name, made in changed if not made.found]
         known = [(*name, state.revision, state.epoch, state.body) for name, state in changed if state.found]
-        if new:  # somebody who made one since it was looked for is met as a duplicate key, and all is tried again
-            await self._sql.fetch(
-                "INSERT INTO states (kind, id, shard, revision, epoch, body) SELECT * FROM"
-                " unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::bytea[])",
-                *_columns(new),
-            )
+        if new:
+            await writes.insert_states(self._sql, new)
         if known:
-            await self._sql.fetch(
-                "UPDATE states s SET revision = w.revision, epoch = w.epoch, body = w.body FROM"
-                " unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[])"
-                " AS w (kind, id, revision, epoch, body) WHERE s.kind = w.kind AND s.id = w.id",
-                *_columns(known),
-            )
+            await writes.update_states(self._sql, known)
         for _, state in changed:
             state.found, state.body = state.revision, None
 
     async def _flush_facts(self) -> None:
-        rows = await self._sql.fetch(
-            "WITH taken AS (UPDATE counters SET value = value + $1 WHERE name = 'facts' RETURNING value),"
-            " added AS (INSERT INTO facts (fact_offset, kind, id, at_ms, type, body)"
-            " SELECT taken.value - $1 + f.number, f.kind, f.id, $2, f.type, f.body FROM taken,"
-            " unnest($3::text[], $4::text[], $5::text[], $6::bytea[])"
-            " WITH ORDINALITY AS f (kind, id, type, body, number))"
-            " SELECT value FROM taken",
-            len(self._facts),
-            self._wall_ms,
-            *_columns(self._facts),
-        )
-        last = rows[0][0]
+        last = await writes.append_facts(self._sql, self._wall_ms, self._facts)
         before = self._marks.check("facts", last - len(self._facts))
         self.seen.facts = last
         for index in self._numbered:
@@ -363,7 +269,3 @@ class PgTxn:
                 self._answers[index] = msgspec.structs.replace(answer, last_offset=before + answer.last_offset)
         self._facts.clear()
         self._numbered.clear()
-
-
-def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)]

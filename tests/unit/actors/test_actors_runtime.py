@@ -14,7 +14,8 @@ from actors_harness import Get, Got, Kept, Owner, Put, Scripted, kind
 
 from node.actors.actor import Context, Failed, Failure
 from node.actors.ports import Ports
-from node.actors.runtime import Runtime, StoreDriver
+from node.actors.runtime import Runtime
+from node.actors.store_driver import StoreDriver
 from node.actors.system import ActorSystem
 from node.core import limits
 from node.core.clock import ManualClock, SystemClock
