@@ -6,9 +6,12 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.gather import NODE_DEADLINE_MS
+from node.admin.operation_requests import drain_name, operation
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
 from node.ads.keys import entity_id, split_serve_key
 from node.ads.money import format_money
@@ -46,7 +49,6 @@ class ClusterRequests:
             p.StageMove: self.stage_move,
             p.StageDrain: self.stage_drain,
             p.CommitPlan: self.commit,
-            p.GetOperation: self.operation,
             p.GetMaps: self.maps,
             p.GetEntry: self.entry,
             p.StartReplay: self.start_replay,
@@ -160,13 +162,13 @@ class ClusterRequests:
             for m in engine.view.up("entity")
             if m.node != request.node and engine.view.reachable(m.node) and m.id not in engine.going_nodes()
         ]
-        violations: list[str] = []
+        overridden: tuple[str, ...] = ()
         if "entity" in member.roles and not others:
             text = f"{request.node} is the last entity node: nobody could take its shards"
             if not request.force:
-                hint = "start another entity node first, or say --force"
+                hint = "start another entity node first, or say --force last-entity-node"
                 raise p.AdminRefusal(REFUSED, "E-LAST-ENTITY-NODE", text, hint=hint, about=request.node)
-            violations.append(text)
+            overridden = (text,)
         reports, _ = await self._server.gatherer.reports(coverage=False)
         entities = {s: n for s, _, n in reports[request.node].running} if request.node in reports else {}
         nodes = topology.entity_nodes(engine.view, engine.going_nodes()).nodes
@@ -177,8 +179,9 @@ class ClusterRequests:
         )
         leaving = member.status is not Status.UP or member.id in engine.going_nodes()
         start = f.StartOperation("drain", request.node, member.incarnation)
-        plan = self._stage("drain", f"node/{request.node}", moves, None if leaving else start, tuple(violations))
-        return plan, call
+        plan = self._stage("drain", f"node/{request.node}", moves, None if leaving else start)
+        under_way = await drain_name(self._server, request.node) if leaving else ""
+        return msgspec.structs.replace(plan, overridden=overridden, operation=under_way), call
 
     def _stage(
         self,
@@ -222,13 +225,12 @@ class ClusterRequests:
             raise p.AdminRefusal(CONFLICT, "E-STALE-PLAN", text, hint="make the plan again", about=plan.id)
         # Named after the plan, so that a commit whose answer was lost can be repeated and starts nothing twice.
         name = entity_id(f"op-{request.request_id or plan.id}", "request_id")
+        if start.verb == "drain":
+            name = await drain_name(self._server, start.node) or name
+        start = msgspec.structs.replace(start, reason=request.reason)
         status = await ask(self._engine, EntityRef("operation", name), start)
         self._plans.pop(plan.id, None)
-        return _operation(status, self._engine.world.clock.wall_ms()), call
-
-    async def operation(self, request: p.GetOperation, call: p.Meta) -> tuple[p.Operation, p.Meta]:
-        status = await ask(self._engine, EntityRef("operation", entity_id(request.id, "id")), f.GetOperation())
-        return _operation(status, self._engine.world.clock.wall_ms()), call
+        return operation(status, self._engine.world.clock.wall_ms()), call
 
     # ---- replays
 
@@ -308,27 +310,6 @@ def _candidates(value: bytes) -> tuple[p.EntryCandidate, ...]:
             cpm=format_money(c.cpm_micros),
         )
         for c in view.candidates
-    )
-
-
-def _operation(status: f.OperationStatus, now_ms: int) -> p.Operation:
-    return p.Operation(
-        id=status.id,
-        verb=status.verb,
-        target=status.target,
-        state=status.state,
-        phases=tuple(
-            p.OperationPhase(
-                name=phase.name,
-                state=phase.state,
-                elapsed_s=phase.elapsed_ms / 1_000,
-                detail=phase.detail,
-                blockers=phase.blockers,
-            )
-            for phase in status.phases
-        ),
-        elapsed_s=((status.ended_ms or now_ms) - status.started_ms) / 1_000,
-        result=dict(status.result),
     )
 
 

@@ -15,6 +15,7 @@ from node.admin.cluster_requests import ClusterRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.gather import Gatherer
 from node.admin.live import Live
+from node.admin.operation_requests import OperationRequests
 from node.admin.outcomes import bad_input
 from node.admin.states import States
 from node.ads.classifier import Classifier
@@ -54,6 +55,7 @@ class AdminServer:
         self._requests_before = (0, 0)
         ClusterRequests(self)
         DomainRequests(self)
+        OperationRequests(self)
         self.live = Live(self)
 
     def on_request(self, who: str, client: Any, data: bytes, reply: Reply) -> None:

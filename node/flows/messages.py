@@ -114,6 +114,7 @@ class OperationStatus(msgspec.Struct, frozen=True):
     started_ms: int
     ended_ms: int
     result: dict[str, int | str]
+    reason: str = ""
 
 
 @wire_type("flow.cancel_operation")

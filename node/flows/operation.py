@@ -127,7 +127,7 @@ class Operation:
             ctx.reply_durable(self._state.status)
             return
         target = message.node if message.verb == "drain" else f"{message.shard}"
-        status = OperationStatus(self._id, message.verb, target, "running", (), ctx.wall_ms(), 0, {})
+        status = OperationStatus(self._id, message.verb, target, "running", (), ctx.wall_ms(), 0, {}, message.reason)
         self._state = OperationState(message, status)
         ctx.persist(self._state, reply=status)
         ctx.every("poll", POLL_MS, _Poll(), first_ms=0)

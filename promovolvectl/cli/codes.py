@@ -161,7 +161,7 @@ _ALL: Final = (
         "E-LAST-ENTITY-NODE",
         ExitStatus.REFUSED,
         "The node is the last that can hold entities: its shards would have nowhere to go.",
-        "Start another entity node first, or use --force.",
+        "Start another entity node first, or use --force last-entity-node.",
     ),
     _code(
         "E-STALE-PLAN",

@@ -13,12 +13,14 @@ from typing import Any
 
 import msgspec
 
-from node.admin.protocol import CommitPlan, Meta, Operation, Plan
+from node.admin.protocol import CommitPlan, GetOperation, Meta, Operation, Plan
 from promovolvectl.cli.follow import follow_operation
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+
+_STALE_PLANS_MAX = 5
 
 
 class Consent(enum.Enum):
@@ -79,12 +81,25 @@ async def plan_then_commit(
 
     Raises CommandFailed: 5 when the plan breaks a safety rule, 6 without consent, and whatever the cluster refuses.
     """
-    plan, meta = await run.ask(stage, Plan)
-    if given["dry_run"] or not plan.changed:
-        return answer_of("Plan", plan, meta)
-    refuse_violations(plan, again)
-    confirm(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{plan.id}")
-    return await commit(run, plan, wait=wait, reason=given["reason"], request_id=given["request_id"])
+    stales = _STALE_PLANS_MAX
+    while True:
+        plan, meta = await run.ask(stage, Plan)
+        if given["dry_run"] or not (plan.changed or plan.operation):
+            return answer_of("Plan", plan, meta)
+        if not plan.changed:
+            # Somebody else wanted the same: theirs is followed, as if it were ours.
+            run.say(f"{plan.verb} {plan.target} is under way as {plan.operation}")
+            found, meta = await run.ask(GetOperation(id=plan.operation), Operation)
+            return ended(*await follow_operation(run, found, meta)) if wait else answer_of("Operation", found, meta)
+        refuse_violations(plan, again)
+        confirm(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{plan.id}")
+        try:
+            return await commit(run, plan, wait=wait, reason=given["reason"], request_id=given["request_id"])
+        except CommandFailed as failed:
+            # The placement moved on between plan and commit. Whoever says --yes agreed to what is shown next, too.
+            stales -= failed.code == "E-STALE-PLAN"
+            if failed.code != "E-STALE-PLAN" or not run.flags.yes or not stales:
+                raise
 
 
 async def commit(run: Run, plan: Plan, *, wait: bool, reason: str, request_id: str) -> Answer:

@@ -1,4 +1,5 @@
-"""Watching long work until it ends: a line for each change of phase, one each 30 s, and how to go on when we stop.
+"""Watching long work until it ends: a line for each change of phase, one for what holds a phase up (soon, then each
+30 s), and how to go on when we stop.
 
 The state is asked, never remembered: whoever asks later sees the same.
 """
@@ -19,22 +20,35 @@ from promovolvectl.client.exit_codes import ExitStatus
 POLL_S: Final = 0.25
 ASK_MS: Final = 5_000
 HEARTBEAT_S: Final = 30.0
+HELD_S: Final = 5.0  # a phase that has lasted so long is said to be held up, with what holds it
+HELD_SHOWN: Final = 3
 _RUNNING: Final = "running"
 State = TypeVar("State", Operation, Replay)
 
 
 async def follow_operation(run: Run, operation: Operation, meta: Meta) -> tuple[Operation, Meta]:
     """The operation once it is over; raises CommandFailed (9) when `--timeout` passes first."""
+    return await _followed_operation(run, operation, meta, _phase_lines)
+
+
+async def await_operation(run: Run, operation: Operation, meta: Meta) -> tuple[Operation, Meta]:
+    """The same without a word on how it goes, but for what holds it up."""
+    return await _followed_operation(run, operation, meta, lambda _operation: [])
+
+
+async def _followed_operation(
+    run: Run, operation: Operation, meta: Meta, lines_of: Callable[[Operation], list[str]]
+) -> tuple[Operation, Meta]:
     identity = operation.id
     run.going_on = (
         f"Stopped watching. {operation.verb} {operation.target} goes on at the cluster.",
-        f"hint: promovolvectl op show {identity}",
+        f"hint: promovolvectl op watch {identity}, or to end it: promovolvectl op cancel {identity}",
     )
 
     async def look() -> tuple[Operation, Meta]:
         return await run.ask(GetOperation(id=identity), Operation, ASK_MS)
 
-    return await _followed(run, operation, meta, look, _phase_lines, f"op show {identity}")
+    return await _followed(run, operation, meta, look, lines_of, f"op show {identity}")
 
 
 async def follow_replay(run: Run, replay: Replay, meta: Meta) -> tuple[Replay, Meta]:
@@ -57,19 +71,12 @@ async def _followed(
     command: str,
 ) -> tuple[State, Meta]:
     until = time.monotonic() + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
-    said: list[str] = []
-    last_word = time.monotonic()
+    words = Words(command, time.monotonic())
     while True:
         lines = lines_of(state)
         over = state.state != _RUNNING
-        # What was over when we came needs no story; the answer tells it.
-        fresh = [line for line in lines if line not in said] if said or not over else []
-        if not fresh and time.monotonic() - last_word >= HEARTBEAT_S:
-            fresh = [f"{command}: {state.state}, {state.elapsed_s:.0f} s"]
-        for line in fresh:
+        for line in words.fresh(state, lines, time.monotonic(), over=over):
             run.say(line)
-        if fresh:
-            said, last_word = lines, time.monotonic()
         if over:
             run.going_on = ()
             return state, meta
@@ -92,14 +99,56 @@ async def _followed(
                 raise
 
 
+class Words:
+    """What is said of long work while it goes on: each line once; how it stands when nothing is new for a while."""
+
+    def __init__(self, command: str, now_s: float) -> None:
+        self._command = command
+        self._said: set[str] = set()
+        self._quiet_s = HELD_S
+        self._last_s = now_s
+
+    def fresh(self, state: Operation | Replay, lines: list[str], now_s: float, *, over: bool) -> list[str]:
+        """The lines to say now."""
+        # What was over when we came needs no story; the answer tells it.
+        new = [line for line in lines if line not in self._said] if self._said or not over else []
+        if new:
+            self._quiet_s = HELD_S
+        elif not over:
+            held = _held(state)
+            wait_s = self._quiet_s if held else HEARTBEAT_S
+            if now_s - self._last_s < wait_s:
+                return []
+            self._quiet_s = HEARTBEAT_S
+            new = [f"{self._command}: {state.state}, {state.elapsed_s:.0f} s{held}"]
+        if new:
+            self._said.update(lines)
+            self._last_s = now_s
+        return new
+
+
+def _held(state: Operation | Replay) -> str:
+    """What holds it up, on one line; empty when nothing is said to."""
+    if not isinstance(state, Operation):
+        return ""
+    blockers = [blocker for phase in state.phases if phase.state == _RUNNING for blocker in phase.blockers]
+    more = len(blockers) - HELD_SHOWN
+    shown = "; ".join(blockers[:HELD_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    return f"; waits for {shown}" if shown else ""
+
+
 def _phase_lines(operation: Operation) -> list[str]:
+    """A line for each phase that is not merely to come; what a phase was left behind with stands below it."""
     lines = []
     for number, phase in enumerate(operation.phases, 1):
+        if phase.state == "waiting":
+            continue
         line = f"  {number} {phase.name}: {phase.state}"
         if phase.detail:
             line += f", {phase.detail}"
         lines.append(line)
-        lines += [f"      waits for {blocker}" for blocker in phase.blockers]
+        if phase.state != _RUNNING:
+            lines += [f"      left behind: {blocker}" for blocker in phase.blockers]
     return lines
 
 

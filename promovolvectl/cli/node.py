@@ -1,4 +1,4 @@
-"""`node list|show|drain|stop|start`."""
+"""`node list|show|drain|undrain|stop|start`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import Done, GetNode, GetNodes, NodeList, NodeShow, Plan, StageDrain, StopNode
+from node.admin.protocol import Done, GetNode, GetNodes, NodeList, NodeShow, Plan, StageDrain, StopNode, Undrain
 from promovolvectl.cli.confirm import confirm, plan_then_commit, refuse_violations, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plan_text
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import Ending
 from promovolvectl.client import paths
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.kinds import NodeUndrain
 
-app = group("Nodes: list, show, drain, stop, start.")
+app = group("Nodes: list, show, drain, undrain, stop, start.")
+LAST_ENTITY_NODE = "last-entity-node"
 Name = Annotated[str, typer.Argument(metavar="NODE", show_default=False, help="The node's name.")]
 
 
@@ -55,6 +58,7 @@ async def show(run: Run, name: Name) -> Answer:
     examples=(
         "promovolvectl node drain entity-2 --reason 'kernel update'",
         "promovolvectl node drain entity-2 --yes --timeout 10m -o json",
+        "promovolvectl node drain entity-1 --force last-entity-node --detach",
     ),
     exits=(
         ExitStatus.NOT_FOUND,
@@ -70,11 +74,34 @@ async def show(run: Run, name: Name) -> Answer:
 async def drain(
     run: Run,
     name: Name,
-    force: Annotated[bool, typer.Option("--force", help="Drain although it is the last entity node.")] = False,
+    force: Annotated[
+        list[str] | None,
+        typer.Option("--force", metavar="RULE", show_default=False, help=f"Override a rule: {LAST_ENTITY_NODE}."),
+    ] = None,
     **given: Any,
 ) -> Answer:
-    again = spelled("node", "drain", name, *(["--force"] if force else []))
-    return await plan_then_commit(run, StageDrain(node=name, force=force), again=again, given=given, wait=given["wait"])
+    for rule in force or ():
+        if rule != LAST_ENTITY_NODE:
+            text = f"there is no rule {rule!r}; there is {LAST_ENTITY_NODE}"
+            raise usage("--force", text, f"--force {LAST_ENTITY_NODE}")
+    again = spelled("node", "drain", name, *(word for rule in force or () for word in ("--force", rule)))
+    stage = StageDrain(node=name, force=LAST_ENTITY_NODE in (force or ()))
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+
+
+@leaf(
+    app,
+    "undrain",
+    does="Cancel a node's drain, whoever started it.",
+    changes="The node takes part again. What has moved stays where it is. Too late once it flushes.",
+    examples=("promovolvectl node undrain entity-2", "promovolvectl node undrain entity-2 --reason 'not today'"),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED),
+    flags=tuple(flag for flag in CHANGE if flag[0] == "reason"),
+    shows="NodeUndrain",
+)
+async def undrain(run: Run, name: Name, **given: Any) -> Answer:
+    done, meta = await run.ask(Undrain(node=name, reason=given["reason"]), Done)
+    return answer_of("NodeUndrain", NodeUndrain(node=name, changed=done.changed, message=done.message), meta)
 
 
 @leaf(

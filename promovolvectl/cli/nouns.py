@@ -23,7 +23,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "up": Noun("local_up", "Start a whole cluster on this machine.", verbs=False),
     "down": Noun("local_down", "Drain and stop this machine's cluster.", verbs=False),
     "cluster": Noun("cluster", "The cluster as a whole: status, health, waiting."),
-    "node": Noun("node", "Nodes: list, show, drain, stop, start."),
+    "node": Noun("node", "Nodes: list, show, drain, undrain, stop, start."),
     "shard": Noun("shard", "Where entities live, and moving them."),
     "serveindex": Noun("serveindex", "The replicated index that serving reads."),
     "replay": Noun("replay", "Rebuild the ServeIndex from durable state; coverage."),

@@ -1,18 +1,40 @@
-"""`op show`."""
+"""`op list|show|watch|wait|cancel`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import GetOperation, Operation
+from node.admin.protocol import CancelOperation, GetOperation, ListOperations, Operation, OperationList
+from promovolvectl.cli.confirm import ended
+from promovolvectl.cli.follow import await_operation, follow_operation
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Operations: long work that goes on at the cluster.")
+Id = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The operation's id.")]
+# To end an operation where it stands needs no plan: nothing more is done, and nothing is undone.
+_REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")
+
+
+@leaf(
+    app,
+    "list",
+    does="The newest operations, running ones among them, each with its state.",
+    changes="Reads only.",
+    examples=("promovolvectl op list", "promovolvectl op list --state running -o name"),
+)
+async def list_(
+    run: Run,
+    state: Annotated[
+        str, typer.Option("--state", metavar="STATE", show_default=False, help="running, done, failed or cancelled.")
+    ] = "",
+) -> Answer:
+    return answer_of("OperationList", *await run.ask(ListOperations(state=state), OperationList))
 
 
 @leaf(
@@ -23,7 +45,46 @@ app = group("Operations: long work that goes on at the cluster.")
     examples=("promovolvectl op show op-1", "promovolvectl op show op-1 -o value --query state"),
     exits=(ExitStatus.NOT_FOUND,),
 )
-async def show(
-    run: Run, identity: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The operation's id.")]
-) -> Answer:
+async def show(run: Run, identity: Id) -> Answer:
     return answer_of("Operation", *await run.ask(GetOperation(id=identity), Operation))
+
+
+@leaf(
+    app,
+    "watch",
+    does="Follow an operation to its end, a line for each change of phase and for what holds it up.",
+    changes="Reads only. Ctrl-C stops the watching, not the operation.",
+    examples=("promovolvectl op watch op-1", "promovolvectl op watch op-1 -t 10m"),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.FAILED),
+)
+async def watch(run: Run, identity: Id) -> Answer:
+    found, meta = await run.ask(GetOperation(id=identity), Operation)
+    return ended(*await follow_operation(run, found, meta))
+
+
+@leaf(
+    app,
+    "wait",
+    does="Wait for an operation's end, without a word until then.",
+    changes="Reads only.",
+    examples=("promovolvectl op wait op-1 -t 10m", "promovolvectl op wait op-1 -q && reboot"),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.FAILED),
+)
+async def wait(run: Run, identity: Id) -> Answer:
+    found, meta = await run.ask(GetOperation(id=identity), Operation)
+    return ended(*await await_operation(run, found, meta))
+
+
+@leaf(
+    app,
+    "cancel",
+    does="End an operation where it stands.",
+    changes="What has moved stays; the rest does not start. A drain can be cancelled until it flushes.",
+    examples=("promovolvectl op cancel op-1", "promovolvectl op cancel op-1 --reason 'wrong node' -o json"),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED),
+    flags=_REASON,
+    shows="Operation",
+)
+async def cancel(run: Run, identity: Id, **given: Any) -> Answer:
+    order = CancelOperation(id=identity, reason=given["reason"])
+    return answer_of("Operation", *await run.ask(order, Operation))

@@ -95,11 +95,13 @@ def _status_head(payload: Payload) -> Sequence[str]:
 def _plan_head(payload: Payload) -> Sequence[str]:
     lines = [f"PLAN {payload['id']}  {payload['verb']} {cell(payload['target'])} (placement {payload['base_version']})"]
     lines += [f"  violates: {cell(text)}" for text in payload["violations"]]
+    lines += [f"  overrides: {cell(text)}" for text in payload["overridden"]]
     counts = {row["name"]: row["count"] for row in payload["before"]}
     for row in payload["after"]:
         lines.append(f"  {cell(row['name'])}: {counts.get(row['name'], 0)} → {row['count']}")
     if not payload["changed"]:
-        lines.append("  it already is so; there is nothing to change")
+        under_way = payload["operation"]
+        lines.append(f"  it already is so; {f'{cell(under_way)} is under way' if under_way else 'nothing to change'}")
     return lines
 
 
@@ -208,6 +210,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
         Under("phases"),
         head=_operation_head,
     ),
+    "OperationList": Shape(
+        _columns("id! verb target! state:state! elapsed_s:seconds started_at? reason? result+"), _each("op", "id")
+    ),
     "ServeIndexMaps": Shape(_columns("map! keys! bytes:bytes tombstones agree! replicas+"), _each("map", "map")),
     "ServeIndexEntry": Shape(
         _columns("node! present! epoch hlc origin? expires_at candidates!"),
@@ -283,6 +288,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _CANDIDATES, _each("creative", "creative", Under("candidates")), Under("candidates"), head=_explanation_head
     ),
     "NodeStop": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
+    "NodeUndrain": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
     "NodeStart": Shape(_columns("node! changed! pid log"), _itself("node", "node"), _whole, one=True),
     "Wait": Shape(
         _columns("condition! holds! found!"), _each("condition", "condition", Under("conditions")), Under("conditions")

@@ -51,6 +51,14 @@ class NodeStop(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class NodeUndrain(msgspec.Struct, frozen=True, kw_only=True):
+    """`changed` false: it did not drain."""
+
+    node: str
+    changed: bool
+    message: str = ""
+
+
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was waited for and what was found instead of, or as, it."""
 

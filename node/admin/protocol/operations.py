@@ -31,7 +31,8 @@ class PlanMove(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.plan")
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change would do. `changed` false: it already holds, and there is nothing to commit."""
+    """What a change would do. `changed` false: it already holds, and there is nothing to commit; `operation` is then
+    the one that is under way, if one is. `overridden`: rules that `--force` named and that do not stand in its way."""
 
     id: str
     verb: str
@@ -42,6 +43,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[Counter, ...] = ()
     after: tuple[Counter, ...] = ()
     changed: bool = True
+    overridden: tuple[str, ...] = ()
+    operation: str = ""
 
 
 @wire_type("admin.commit_plan")
@@ -54,6 +57,29 @@ class CommitPlan(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.op_get")
 class GetOperation(msgspec.Struct, frozen=True, kw_only=True):
     id: str
+
+
+@wire_type("admin.op_list_get")
+class ListOperations(msgspec.Struct, frozen=True, kw_only=True):
+    """`state`: only those in it; empty for all. Newest first."""
+
+    state: str = ""
+
+
+@wire_type("admin.op_cancel")
+class CancelOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """Answered by the operation as it is then; cancelling what is over changes nothing."""
+
+    id: str
+    reason: str = ""
+
+
+@wire_type("admin.undrain")
+class Undrain(msgspec.Struct, frozen=True, kw_only=True):
+    """Cancel the node's drain, whoever started it; answered by Done."""
+
+    node: str
+    reason: str = ""
 
 
 @wire_type("admin.op_phase")
@@ -74,3 +100,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[OperationPhase, ...]
     elapsed_s: float
     result: dict[str, int | float | str | bool] = {}
+    started_at: str = ""
+    reason: str = ""
+
+
+@wire_type("admin.op_list")
+class OperationList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[Operation, ...]

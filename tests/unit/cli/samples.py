@@ -79,6 +79,10 @@ def operation(state: str = "done", **fields: Any) -> p.Operation:
     return p.Operation(state=state, **{**values, **fields})
 
 
+_OPERATIONS = (
+    operation(started_at="2026-11-29T14:00:00.000Z", reason=NASTY),
+    operation("running", id="op-2", verb="move", target="shard/3"),
+)
 _VERSION = p.EntryVersion(epoch=47, hlc=123456, origin="node-1")
 _CATEGORY = p.CategoryScore(id="653", name="Travel", confidence=0.91, path=f"Travel > {NASTY}")
 _SITE = p.SiteShow(
@@ -156,8 +160,10 @@ SAMPLES: dict[str, msgspec.Struct] = {
     "NodeList": p.NodeList(items=(node("node-10"), node("node-9"))),
     "NodeShow": p.NodeShow(node=node(), counters=(p.Counter(name="dead_letters", count=2),)),
     "NodeStart": k.NodeStart(node="node-1", changed=True, pid=12, log="/data/log"),
+    "NodeUndrain": k.NodeUndrain(node="node-2", changed=True, message=NASTY),
     "NodeStop": k.NodeStop(node="node-1", changed=True),
     "Operation": operation(),
+    "OperationList": p.OperationList(items=_OPERATIONS),
     "PageList": p.PageList(
         items=(
             p.PageItem(

@@ -20,6 +20,7 @@ from samples import node as sample_node
 
 from node.admin import protocol as p
 from promovolvectl.cli import terminal
+from promovolvectl.cli.follow import Words
 from promovolvectl.cli.nouns import NOUNS, app_of
 from promovolvectl.cli.outlook import refuse_unfit
 from promovolvectl.cli.render import FORMATS, plain
@@ -42,6 +43,10 @@ READS: list[tuple[str, type, str]] = [
     ("replay show r-1", p.GetReplay, "Replay"),
     ("replay coverage --site example.com", p.GetCoverage, "Coverage"),
     ("op show op-1", p.GetOperation, "Operation"),
+    ("op list --state done", p.ListOperations, "OperationList"),
+    ("op watch op-1", p.GetOperation, "Operation"),
+    ("op wait op-1", p.GetOperation, "Operation"),
+    ("op cancel op-1 --reason why", p.CancelOperation, "Operation"),
     ("site list", p.GetSites, "SiteList"),
     ("site show example.com", p.GetSite, "SiteShow"),
     ("advertiser list", p.GetAdvertisers, "AdvertiserList"),
@@ -264,6 +269,65 @@ def test_detach_returns_the_operation_at_once(tmp_path: Path, invoke: Invoke) ->
 def test_an_operation_that_failed_ends_with_fifteen(tmp_path: Path, invoke: Invoke) -> None:
     code, out, _, _ = drain(invoke, tmp_path, drain_node("failed"), "--yes", "-o", "json")
     assert (code, json.loads(out)["state"]) == (15, "failed")
+
+
+def test_a_drain_that_is_under_way_is_followed_without_a_question(tmp_path: Path, invoke: Invoke) -> None:
+    handlers = {**drain_node(), p.StageDrain: lambda _: plan(changed=False, operation="op-1", moves=())}
+    code, out, err, seen = drain(invoke, tmp_path, handlers, "-o", "json")
+    assert (code, json.loads(out)["id"], json.loads(out)["state"]) == (0, "op-1", "done")
+    assert (seen[:2], "CommitPlan" in seen) == (["StageDrain", "GetOperation"], False)
+    assert "under way as op-1" in err
+
+
+@pytest.mark.parametrize(("flags", "status", "commits"), [(("--yes",), 0, 2), ((), 6, 0)])
+def test_yes_agrees_to_the_plan_that_replaces_a_stale_one(
+    flags: tuple[str, ...], status: int, commits: int, tmp_path: Path, invoke: Invoke
+) -> None:
+    stale = p.AdminError(code="E-STALE-PLAN", exit=4, message="placement moved on")
+    answers = iter([stale, operation()])
+    code, _, err, seen = drain(invoke, tmp_path, {**drain_node(), p.CommitPlan: lambda _: next(answers)}, *flags)
+    assert (code, seen.count("CommitPlan")) == (status, commits)
+    assert err.count("PLAN p-1") == max(1, commits)
+
+
+def test_yes_does_not_chase_a_placement_that_never_rests(tmp_path: Path, invoke: Invoke) -> None:
+    stale = p.AdminError(code="E-STALE-PLAN", exit=4, message="placement moved on")
+    code, _, _, seen = drain(invoke, tmp_path, {**drain_node(), p.CommitPlan: lambda _: stale}, "--yes")
+    assert (code, seen.count("CommitPlan")) == (4, 5)
+
+
+def test_force_names_the_rule_that_it_overrides(tmp_path: Path, invoke: Invoke) -> None:
+    staged: list[Any] = []
+    forced = plan(overridden=("node-2 is the last entity node",), moves=())
+    handlers = {**drain_node(), p.StageDrain: lambda request: (staged.append(request), forced)[1]}
+    code, _, err, _ = drain(invoke, tmp_path, handlers, "--force", "last-entity-node", "--yes")
+    assert (code, staged[0].force) == (0, True)
+    assert "overrides: node-2 is the last entity node" in err
+    code, _, err, seen = drain(invoke, tmp_path, handlers, "--force", "everything", "--yes")
+    assert (code, seen) == (2, [])
+    assert "last-entity-node" in err
+
+
+def test_undrain_says_whether_there_was_a_drain(tmp_path: Path, invoke: Invoke) -> None:
+    told = p.Done(changed=True, message="op-1 is cancelled")
+    with FakeNode({p.Undrain: lambda _: told}) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("node", "undrain", "node-2", "--reason", "later", "-o", "json")
+        assert (code, json.loads(out)["changed"]) == (0, True)
+        assert node.seen == [p.Undrain(node="node-2", reason="later")]
+
+
+def test_what_holds_a_phase_up_is_said_soon_and_then_rarely() -> None:
+    words = Words("op show op-1", 0.0)
+    phase = p.OperationPhase(name="shards", state="running", elapsed_s=1, blockers=tuple("abcde"))
+    held = operation("running", phases=(phase,))
+    lines = ["  1 shards: running"]
+    assert words.fresh(held, lines, 0.1, over=False) == lines
+    spoken = [now for now in range(1, 300) if words.fresh(held, lines, now, over=False)]
+    assert spoken[0] <= 10, "V1: silence while blocked"
+    assert len(spoken) <= 12, "V14: a drain of five minutes is no flood"
+    (line,) = words.fresh(held, lines, 400, over=False)
+    assert "waits for a; b; c; and 2 more" in line
 
 
 def test_a_timeout_bounds_the_waiting_and_names_the_operation(tmp_path: Path, invoke: Invoke) -> None:

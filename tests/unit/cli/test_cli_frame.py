@@ -120,8 +120,8 @@ def test_no_profile_and_an_unknown_profile(invoke: Invoke, tmp_path: Path) -> No
     ("words", "part"),
     [
         ("vesion", "Did you mean 'version'?"),
-        ("node drian x", "Did you mean 'drain'?"),
-        ("node", "needs a verb: list, show, drain, stop, start"),
+        ("node drian x", "Did you mean 'drain', 'undrain'?"),
+        ("node", "needs a verb: list, show, drain, undrain, stop, start"),
         ("node show", "Missing argument"),
         ("version extra", "unexpected extra argument"),
         ("version -o jsno", "there is no format 'jsno'"),
@@ -333,7 +333,7 @@ def test_signals_stop_the_watching_and_say_how_to_go_on(number: signal.Signals, 
             child.send_signal(number)
             rest = child.stderr.read()
             assert child.wait(60) == status
-    assert "hint: promovolvectl op show op-1" in rest
+    assert "hint: promovolvectl op watch op-1, or to end it: promovolvectl op cancel op-1" in rest
     assert "Traceback" not in rest
 
 

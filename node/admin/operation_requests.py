@@ -1,0 +1,101 @@
+"""Requests about operations: list, show, cancel; and what a drain is called, so that who starts one starts the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from node.admin import protocol as p
+from node.admin.gather import NODE_DEADLINE_MS
+from node.admin.outcomes import NOT_FOUND, ask, not_found
+from node.ads.keys import entity_id
+from node.core.clock import rfc3339
+from node.core.ids import EntityRef, ServiceRef
+from node.core.limits import operations_listed_max
+from node.flows import messages as f
+from node.flows.operation import OperationState
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+
+class OperationRequests:
+    """Handlers by request type."""
+
+    def __init__(self, server: AdminServer) -> None:
+        self._server = server
+        self._engine = server.engine
+        server.handlers |= {
+            p.ListOperations: self.list,
+            p.GetOperation: self.show,
+            p.CancelOperation: self.cancel,
+            p.Undrain: self.undrain,
+        }
+
+    async def list(self, request: p.ListOperations, call: p.Meta) -> tuple[p.OperationList, p.Meta]:
+        states = await self._server.states.all("operation", OperationState)
+        found = [s for s in states if not request.state or s.status.state == request.state]
+        found.sort(key=lambda s: (-s.status.started_ms, s.status.id))
+        now_ms = self._engine.world.clock.wall_ms()
+        items = tuple(operation(s.status, now_ms) for s in found[:operations_listed_max])
+        return p.OperationList(items=items), call
+
+    async def show(self, request: p.GetOperation, call: p.Meta) -> tuple[p.Operation, p.Meta]:
+        name = entity_id(request.id, "id")
+        try:
+            status = await ask(self._engine, EntityRef("operation", name), f.GetOperation(), NODE_DEADLINE_MS)
+        except p.AdminRefusal as refused:
+            # Its entity may be on its way to another node, or have none: what is durable can be read all the same.
+            state = await self._server.states.one("operation", name, OperationState)
+            if refused.exit_status == NOT_FOUND or state is None:
+                raise
+            status = state.status
+        return operation(status, self._engine.world.clock.wall_ms()), call
+
+    async def cancel(self, request: p.CancelOperation, call: p.Meta) -> tuple[p.Operation, p.Meta]:
+        name = entity_id(request.id, "id")
+        status = await ask(self._engine, EntityRef("operation", name), f.CancelOperation(request.reason))
+        return operation(status, self._engine.world.clock.wall_ms()), call
+
+    async def undrain(self, request: p.Undrain, call: p.Meta) -> tuple[p.Done, p.Meta]:
+        """Cancels the node's drain, whoever started it."""
+        members = self._engine.view.members
+        if request.node not in members:
+            raise not_found("node", request.node, sorted(members))
+        named = await ask(self._engine, ServiceRef(request.node, "/node"), f.GetDrainName())
+        if not named.active:
+            return p.Done(changed=False, message=f"{request.node} does not drain"), call
+        await ask(self._engine, EntityRef("operation", named.operation), f.CancelOperation(request.reason))
+        return p.Done(changed=True, message=f"{named.operation} is cancelled; what has moved stays"), call
+
+
+async def drain_name(server: AdminServer, node: str) -> str:
+    """The operation of the drain that the node is in, or would be in; empty when it can't be asked."""
+    try:
+        named: f.DrainName = await ask(server.engine, ServiceRef(node, "/node"), f.GetDrainName(), NODE_DEADLINE_MS)
+    except p.AdminRefusal:
+        return ""
+    return named.operation
+
+
+def operation(status: f.OperationStatus, now_ms: int) -> p.Operation:
+    """An operation as operators read it."""
+    return p.Operation(
+        id=status.id,
+        verb=status.verb,
+        target=status.target,
+        state=status.state,
+        phases=tuple(
+            p.OperationPhase(
+                name=phase.name,
+                state=phase.state,
+                elapsed_s=phase.elapsed_ms / 1_000,
+                detail=phase.detail,
+                blockers=phase.blockers,
+            )
+            for phase in status.phases
+        ),
+        elapsed_s=((status.ended_ms or now_ms) - status.started_ms) / 1_000,
+        result=dict(status.result),
+        started_at=rfc3339(status.started_ms),
+        reason=status.reason,
+    )
