@@ -1,0 +1,62 @@
+"""Nodes that stand still for longer than everybody's patience and then go on (P8)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from cluster_load import Load
+from cluster_world import Cluster, eventually, runs
+
+from node.core.clock import SystemClock
+from node.core.hashing import shard_of
+from node.store.lmdb import LmdbStore
+from node.store.port import ListStates, Record, StatePage
+
+SCALE = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
+PAUSE_S = min(30.0, 9.0 * SCALE)  # the fast profile's detection, stable_after and lease end within 5 s
+KINDS = ("advertiser", "auctioneer", "campaign", "category-bidder", "publisher", "site")
+
+
+def records(store: Path) -> dict[tuple[str, str], Record]:
+    """All durable states, read from the file beside the nodes that write it."""
+    opened = LmdbStore(store, SystemClock())
+    try:
+        [page] = opened.apply([ListStates(KINDS, limit=500)])
+        assert isinstance(page, StatePage)
+        assert not page.more
+        return {(record.kind, record.id): record for record in page.records}
+    finally:
+        opened.close()
+
+
+def test_p8_a_paused_owner_writes_nothing_when_it_goes_on(cluster: Cluster) -> None:
+    """P8: stopped beyond leases and detection while pages are viewed, then continued."""
+    site = cluster.sites()[0]["site"]
+    victim = cluster.owner_of(site)
+    owned = {shard for shard, row in cluster.shards().items() if row["node"] == victim}
+    pid = cluster.pids()[victim]
+    with Load(cluster) as load:
+        os.kill(pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        eventually(lambda: cluster.owner_of(site), lambda node: node not in (victim, None), 30, "a new owner")
+        load.lasts(max(0.1, PAUSE_S - (time.monotonic() - stopped)))
+        epochs = {shard: row["epoch"] for shard, row in cluster.shards().items()}
+        before = records(cluster.data / "store")
+        os.kill(pid, signal.SIGCONT)
+        eventually(lambda: runs(pid), lambda alive: not alive, 30, "the end of the node that was away")
+        load.answered(200)
+    assert load.wrong() == []
+    assert load.beacons.refused == []
+    log = (cluster.data / "logs" / f"{victim}.log").read_text().strip().splitlines()
+    assert "E-REMOVED" in log[-1]
+
+    after = records(cluster.data / "store")
+    changed = {key: record for key, record in after.items() if record != before.get(key)}
+    assert changed, "the campaigns' spend was written meanwhile"
+    for (kind, name), record in changed.items():
+        assert record.epoch == epochs[shard_of(name)], f"{kind} {name} was written under an epoch that is over"
+    assert owned
+    assert all(cluster.shards()[shard]["node"] != victim for shard in owned)
