@@ -39,11 +39,14 @@ Options = tuple[tuple[zmq.SocketOption, int], ...]
 _COMMON: Final[Options] = (
     (zmq.LINGER, limits.linger_ms),
     (zmq.HANDSHAKE_IVL, limits.handshake_ms_max),
-    (zmq.HEARTBEAT_IVL, limits.link_heartbeat_ms),
-    (zmq.HEARTBEAT_TIMEOUT, limits.link_timeout_ms),
     (zmq.TCP_KEEPALIVE, 1),
 )
-_RECONNECT: Final[Options] = (
+# Who dials pings, and says for how long silence means that it is gone. Who is dialled never does: libzmq 4.3.5 ends the
+# process when its own ping falls due after a peer broke away from a full queue (zeromq/libzmq#4364).
+_DIALS: Final[Options] = (
+    (zmq.HEARTBEAT_IVL, limits.link_heartbeat_ms),
+    (zmq.HEARTBEAT_TIMEOUT, limits.link_timeout_ms),
+    (zmq.HEARTBEAT_TTL, limits.link_timeout_ms),
     (zmq.RECONNECT_IVL, limits.reconnect_ms_min),
     (zmq.RECONNECT_IVL_MAX, limits.reconnect_ms_max),
 )
@@ -79,10 +82,10 @@ SOCKET_OPTIONS: Final[Mapping[Use, Options]] = MappingProxyType(
             *_DATA_THREAD,
             (zmq.MAXMSGSIZE, limits.frame_data_bytes_max + _CURVE_OVERHEAD_BYTES),
         ),
-        Use.CONTROL_OUT: (*_COMMON, *_RECONNECT, *_SENDS, *_CONTROL_THREAD),
-        Use.DATA_OUT: (*_COMMON, *_RECONNECT, *_SENDS, *_DATA_THREAD),
+        Use.CONTROL_OUT: (*_COMMON, *_DIALS, *_SENDS, *_CONTROL_THREAD),
+        Use.DATA_OUT: (*_COMMON, *_DIALS, *_SENDS, *_DATA_THREAD),
         Use.ADMIN_SERVER: (*_COMMON, *_ADMIN),
-        Use.ADMIN_CLIENT: (*_COMMON, *_ADMIN, *_RECONNECT),
+        Use.ADMIN_CLIENT: (*_COMMON, *_ADMIN, *_DIALS),
     }
 )
 
