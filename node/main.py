@@ -59,7 +59,6 @@ from node.wire.transport_zmq import ZmqTransport
 VERSION = "0.1.0"
 EXIT_OVERRAN, EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED, EXIT_EARLY = 15, 16, 17, 21, 128 + signal.SIGTERM
 TOMBSTONE_MIN_AGE_MS = 3_600_000
-EXECUTORS = {"llm": 1, "disk": 1}
 FAST_LEASE_MS = 3_000
 FIRST_TENURE = 1
 FAULT_AT = "PROMOVOLVE_FAULT_AT"
@@ -150,7 +149,7 @@ class _Node:
         self._open.push_async_callback(driver.close)
         cluster_id, existed = await _cluster_id(driver, settings)
         me = await _incarnation(driver, settings.node.name)
-        runtime = Runtime(clock, EXECUTORS)
+        runtime = Runtime(clock, limits.executor_threads)
         refused = _Refusals(clock)
         self._open.push_async_callback(runtime.close)
         transport = ZmqTransport(

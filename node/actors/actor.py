@@ -169,7 +169,12 @@ class Context(Protocol):
         ...
 
     def subscribe(self, topic: str) -> None:
-        """Events of the topic come to this cell as messages until it stops."""
+        """Events of the topic come to this cell as messages until it stops; a Gap where some were lost."""
+        ...
+
+    def snapshot(self, topic: str) -> tuple[msgspec.Struct, ...]:
+        """The events that make up the topic's present state, oldest first: where to start from, and what to read
+        again after a Gap."""
         ...
 
     def passivate(self) -> None:

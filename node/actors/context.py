@@ -180,10 +180,10 @@ class CellContext:
             cell.open -= 1
             kernel.post(cell, Mail(Origin.OUTCOME, value, kernel.me, trace=trace, adapter=then))
 
-        cell.open += 1
-        if not kernel.ports.execute(executor, fn, args, lambda value: kernel.later(finished, value)):
-            cell.open -= 1
-            kernel.count("executor_saturated")
+        if kernel.ports.execute(executor, fn, args, lambda value: kernel.later(finished, value)):
+            cell.open += 1
+        else:
+            kernel.count(f"executor_saturated_{executor}")
             routing.no_answer(kernel, cell, then, Failed(Failure.SATURATED, executor), trace)
 
     def after(self, key: str, delay_ms: int, message: object) -> None:
@@ -217,6 +217,10 @@ class CellContext:
             kernel.post(cell, Mail(Origin.NOTICE, subscription, kernel.me))
 
         held.append(kernel.bus.subscribe(topic, ready))
+
+    def snapshot(self, topic: str) -> tuple[msgspec.Struct, ...]:
+        self._here()
+        return self._kernel.bus.snapshot(topic)
 
     def passivate(self) -> None:
         self._here().leaving = True

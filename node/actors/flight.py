@@ -13,6 +13,21 @@ from node.core.ids import EntityRef
 # how many messages ran, and whether all of them went well. A plain tuple: one is made for every turn of every cell.
 Turn = tuple[int, int, EntityRef, type, int, bool]
 
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """The handler that runs now; `after` is the turn that ended before it."""
+
+    ref: EntityRef
+    message_type: type
+    message: object
+    after: Turn | None
+
+    def same_as(self, other: AtWork) -> bool:
+        """Whether it is one and the same run of a handler."""
+        return self.message is other.message and self.after is other.after
+
+
 _log = logging.getLogger(__name__)
 
 

@@ -1,8 +1,8 @@
 """The asyncio driver: turns the system when there is work, runs blocking calls in threads.
 
-With `store_driver` the only module of this package with an event loop or threads. The system needs the driver's `wake`
-and `execute` in its ports and the driver needs the system, so: make the driver, make the system with its methods, then
-`drive(system)`.
+With `store_driver` and `watchdog` the only module of this package with an event loop or threads. The system needs the
+driver's `wake` and `execute` in its ports and the driver needs the system, so: make the driver, make the system with its
+methods, then `drive(system)`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
 from node.actors.actor import Failed, Failure
+from node.actors.flight import AtWork
 from node.actors.supervision import describe
+from node.actors.watchdog import Watchdog
 from node.core import limits
 from node.core.clock import MS, Clock
 from node.core.errors import LocalProtocolError
@@ -28,6 +30,8 @@ class Driven(Protocol):
     def turn(self, now_ns: int) -> bool: ...
 
     def next_wake_ns(self) -> int | None: ...
+
+    def at_work(self) -> AtWork | None: ...
 
 
 async def outcome_of(start: Callable[[Callable[[Any], None]], None]) -> Any:
@@ -54,10 +58,12 @@ class Runtime:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._closed = False
+        self._watchdog: Watchdog | None = None
 
     def drive(self, system: Driven) -> None:
-        """Start turning the system."""
+        """Start turning the system, and watch that none of its handlers holds it up."""
         self._system = system
+        self._watchdog = Watchdog(self._clock, system.at_work)
         self.wake()
 
     def wake(self) -> None:
@@ -81,6 +87,8 @@ class Runtime:
     async def close(self) -> None:
         """Stop turning; wait for blocking work a while, then leave it to end on its own."""
         self._closed = True
+        if self._watchdog is not None:
+            self._watchdog.close()
         for handle in (self._soon, self._timer):
             if handle is not None:
                 handle.cancel()

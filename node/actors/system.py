@@ -18,6 +18,7 @@ from node.actors.bus import Bus
 from node.actors.cell import Phase, ShardTally
 from node.actors.deadletters import DeadLetters
 from node.actors.dispatcher import Dispatcher
+from node.actors.flight import AtWork, SlowHandler, Turn
 from node.actors.kernel import Kernel
 from node.actors.lifecycle import Lifecycle
 from node.actors.ports import Ports
@@ -217,6 +218,22 @@ class ActorSystem:
             raise BadInput("entity", f"entities of the type {ref.kind!r} keep what they know in memory only")
         self._lifecycle.leave(cell)
         return True
+
+    def at_work(self) -> AtWork | None:
+        """The handler that runs now, for whoever looks from another thread; None between handlers."""
+        kernel = self._kernel
+        cell, message = kernel.current, kernel.handling
+        if cell is None or message is None:
+            return None
+        return AtWork(cell.ref, type(message), message, kernel.flight[-1] if kernel.flight else None)
+
+    def flight(self) -> tuple[Turn, ...]:
+        """The newest turns, oldest first."""
+        return tuple(self._kernel.flight)
+
+    def slow_handlers(self) -> tuple[SlowHandler, ...]:
+        """Handlers that took longer than `handler_slow_ms`, the longest first."""
+        return self._kernel.slow.all()
 
     def cells(self) -> Iterator[CellView]:
         """All cells, in the order of their start; read only, and not kept beyond the call."""

@@ -44,9 +44,12 @@ protected_ratio = 0.8  # of them are safe from whatever was touched only once
 correlated_use_ms = 1_000  # uses closer together than this are one use: what one request does is no popularity
 evict_looks_max = 64  # entities looked at to make room for one; the search must not hold up a message
 evict_retry_ms = 50  # when all of those were busy
+handler_stuck_ms = 1_000  # a handler that runs longer is named while it still runs
+watchdog_ms = 250  # how often that is looked at
 handler_slow_ms = 100  # a handler that takes longer delays everything on its node: counted by type and message
 flight_turns_kept = 2_048  # the newest turns of a node, for whoever asks what it just did
 asks_open_max = 20_000  # per node; more means that something does not answer
+executor_threads = {"db": 4, "llm": 1, "browser": 1, "disk": 1}  # blocking work by what it waits for; so named in pipe
 executor_queue_max = 256  # per named executor; above it ExecutorSaturated at once
 
 # --- replication
@@ -125,6 +128,7 @@ pending_creatives_max = 500  # per site; a queue longer than this is not read by
 
 # --- actors, continued
 dispatcher_steps_max = 1_024  # cells and calls in one turn, also when the clock stands still as in the simulator
+snapshot_events_max = 10_000  # things whose newest event a topic keeps for who missed it
 bus_events_max = 1_000  # per subscriber; a slower one is told what it lost
 remember_page_entities = 500  # refs held per shard while it is being remembered
 remember_tick_ms = 50  # starts are paced in batches of this length

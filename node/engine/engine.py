@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from node.actors.actor import Failure
+from node.actors.flight import AtWork
 from node.actors.ports import Ports
 from node.actors.system import ActorSystem
 from node.ads.classifier import Classifier
@@ -26,12 +27,13 @@ from node.core.ids import SINGLETON_ID, SINGLETON_SHARD, EntityRef, NodeId, Ref,
 from node.engine import topology
 from node.engine.config import Exit, NodeConfig, World
 from node.engine.draining import NodeDrain
-from node.engine.entities import SINGLETONS, TOPICS, EntityTypes, entity_types
+from node.engine.entities import SINGLETONS, EntityTypes, entity_types
 from node.engine.events import EVENTS, EventLog, NodeEvent, of_membership
 from node.engine.faults import Faults
 from node.engine.machines import Replication, Sharding
 from node.engine.messages import NodeDraining, TopicEvent
 from node.engine.serveindex import ReplicaServeIndex
+from node.engine.topics import ClusterBus, topics
 from node.gossip import events as gossip
 from node.gossip.membership import Membership
 from node.gossip.view import ClusterView
@@ -87,7 +89,7 @@ class Engine:
             submit=self._submit,
             execute=self._execute,
             route=self.route,
-            publish=self._publish,
+            publish=lambda topic, event: self.bus.publish(topic, event),
             wake=world.wake,
             bounce=self._bounced,
             fenced=self.sharding.fenced,
@@ -95,8 +97,9 @@ class Engine:
         self.system = ActorSystem(
             self.me, world.clock, world.rng, types(classifier, self.index, self.sharding), ports
         )
-        for topic in (*TOPICS, EVENTS):
+        for topic in topics(self.events):
             self.system.bus.declare(topic)
+        self.bus = ClusterBus(self)
         self.drain = NodeDrain(self)
 
     # ---- driving
@@ -118,6 +121,10 @@ class Engine:
             self.sharding.tick(now_ns)
             self.drain.tick(now_ns)
         return self.system.turn(now_ns)
+
+    def at_work(self) -> AtWork | None:
+        """The handler that runs now, as seen from another thread."""
+        return self.system.at_work()
 
     def next_wake_ns(self) -> int:
         """When the next turn is due although nothing was sent or answered."""
@@ -182,7 +189,7 @@ class Engine:
             case ServiceRef(_, "/replicator"):
                 self.replication.received(envelope.sender.name, message)
             case ServiceRef(_, "/bus") if isinstance(message, TopicEvent):
-                return self._topic_event(message)
+                return self.bus.received(envelope.sender, message)
             case ServiceRef(_, "/node"):
                 return self._node_message(envelope)
             case _:
@@ -291,7 +298,6 @@ class Engine:
     def emit(self, topic: str, about: str, text: str, *, cluster: bool = False) -> None:
         """Say what happened: here, or to every node when only this one can know."""
         event = NodeEvent(self.world.clock.wall_ms(), topic, about, text, self.me.name)
-        self.events.add(event)
         if cluster:
             self.system.publish(EVENTS, event)
         else:
@@ -341,6 +347,7 @@ class Engine:
         peers = topology.peers(view)
         if view.joined and (not before.joined or peers != topology.peers(before)):
             self.replication.peers_changed(peers)
+        self.bus.forget(frozenset(member.id for member in view.members.values()))
         self._draining_heard = {n: at for n, at in self._draining_heard.items() if self._present(n)}
         self._closing &= self._draining_heard.keys()
         self._topology_changed()
@@ -415,19 +422,3 @@ class Engine:
             self.system.refuse(envelope, Failure.STOPPED, "the singleton moves")
         else:
             self.sharding.bounced(envelope)
-
-    # ---- topics
-
-    def _publish(self, topic: str, event: msgspec.Struct) -> None:
-        self.broadcast("/bus", TopicEvent(topic, CODEC.encode(event)))
-
-    def _topic_event(self, message: TopicEvent) -> str:
-        try:
-            event = CODEC.decode(message.event)
-        except RemoteProtocolError as error:
-            self.counters[f"dropped_{error.reason}"] += 1
-            return error.reason
-        if message.topic == EVENTS and isinstance(event, NodeEvent):
-            self.events.add(event)
-        self.system.publish_remote(message.topic, event)
-        return ""

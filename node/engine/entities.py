@@ -13,13 +13,11 @@ from node.ads.entities.campaign import Campaign, CampaignState
 from node.ads.entities.category_bidder import CategoryBidder
 from node.ads.entities.publisher import Publisher, PublisherState
 from node.ads.entities.site import Site, SiteState
-from node.ads.messages import CAMPAIGN_CHANGED, DIRECTORY_STARTED
 from node.ads.serveindex import ServeIndex
 from node.flows.operation import Cluster, Operation, OperationState
 from node.flows.replay import Replay, ReplayState
 from node.singleton.campaign_directory import CampaignDirectory
 
-TOPICS = (CAMPAIGN_CHANGED, DIRECTORY_STARTED)
 SINGLETONS = ("campaign-directory",)
 PASSIVATE_MS = 15 * 60_000
 UNVISITED_MS = 60 * 60_000  # an ad server relearns all but its rolling statistics, which say little without visits

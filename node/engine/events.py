@@ -34,15 +34,18 @@ class NodeEvent(msgspec.Struct, frozen=True):
 
 
 class EventLog:
-    """The newest events; `count` says how many there have been."""
+    """The newest events: what a subscriber of the topic starts from. `count` says how many there have been."""
 
     def __init__(self) -> None:
         self.kept: deque[NodeEvent] = deque(maxlen=events_kept)
         self.count = 0
 
-    def add(self, event: NodeEvent) -> None:
+    def note(self, event: NodeEvent) -> None:
         self.kept.append(event)
         self.count += 1
+
+    def snapshot(self) -> tuple[NodeEvent, ...]:
+        return tuple(self.kept)
 
 
 def of_sharding(note: msgspec.Struct) -> tuple[str, str, str] | None:

@@ -27,10 +27,12 @@ class Freeze(msgspec.Struct, frozen=True):
 
 @wire_type("node.topic_event")
 class TopicEvent(msgspec.Struct, frozen=True):
-    """An event of a cluster-wide topic, encoded, so that each node decodes it once and only if it listens."""
+    """An event of a cluster-wide topic, encoded, so that each node decodes it once and only if it listens. `number`
+    counts the sender's events of the topic from 1, so that a receiver knows what it missed; 0: it does not count."""
 
     topic: str
     event: bytes
+    number: int = 0
 
 
 @wire_type("node.done", lane=Lane.CONTROL)

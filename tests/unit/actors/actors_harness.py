@@ -96,7 +96,7 @@ class Node:
         *types: EntityType,
         seed: int = 1,
         me: str = "n1@1",
-        clock: ManualClock | None = None,
+        clock: Any = None,
         store: StateStore | None = None,
         **more: Any,
     ) -> None:

@@ -218,7 +218,7 @@ def test_piped_work_comes_back_as_a_message_and_a_full_executor_says_so_at_once(
     node.run_blocking()
     node.run()
     assert log[4:] == [("sum", 11), ("sum", 12)]
-    assert node.system.stats()["executor_saturated"] == 1
+    assert node.system.stats()["executor_saturated_disk"] == 1
 
 
 def test_trace_follows_the_chain() -> None:

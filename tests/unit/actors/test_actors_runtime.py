@@ -199,6 +199,43 @@ def test_blocking_work_is_bounded_fails_alone_and_is_awaited_at_close(monkeypatc
     run(test)
 
 
+def test_saturated_executors_say_so_at_once_and_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B10: all of db, llm, browser and disk are full; an actor is told at once, and what needs none of them runs."""
+    monkeypatch.setattr(limits, "executor_queue_max", 2)
+
+    async def test() -> None:
+        runtime, driver = Runtime(SystemClock(), limits.executor_threads), StoreDriver(SlowStore(), SystemClock())
+        assert set(limits.executor_threads) == {"db", "llm", "browser", "disk"}
+        gate = threading.Event()
+        ended: list[object] = []
+        for name, threads in limits.executor_threads.items():
+            for _ in range(threads + limits.executor_queue_max):
+                assert runtime.execute(name, lambda: gate.wait(DEADLINE_S), (), ended.append)
+        log: list[Any] = []
+
+        def receive(ctx: Context, message: Any) -> None:
+            if isinstance(message, Put):
+                for name in limits.executor_threads:
+                    ctx.pipe(name, lambda: 1, then=lambda outcome: ("outcome", outcome))
+            elif isinstance(message, Get):
+                ctx.reply(Got(1))
+
+        system = node(runtime, driver, kind(lambda _: Scripted(log, receive)))
+        system.shard_started(A.shard, 1)
+        system.tell(A, Put(1))
+        assert await ask(system, A, Get()) == Got(1)
+        await ask(system, A, Get())  # the outcomes were queued before this one
+        outcomes = [entry[1] for entry in log if isinstance(entry, tuple)]
+        assert outcomes == [Failed(Failure.SATURATED, name) for name in limits.executor_threads]
+        assert ended == [], "nothing had to end for that"
+        assert all(system.stats()[f"executor_saturated_{name}"] == 1 for name in limits.executor_threads)
+        gate.set()
+        await runtime.close()
+        await driver.close()
+
+    run(test)
+
+
 def test_timers_fire_and_a_busy_entity_does_not_starve_the_loop() -> None:
     async def test() -> None:
         runtime, driver = Runtime(SystemClock(), {}), StoreDriver(SlowStore(), SystemClock())

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 
 from node.actors.actor import Failed, Failure
-from node.actors.bus import Bus
+from node.actors.bus import Bus, Topic
 from node.admin import protocol as p
 from node.admin.live import SUBSCRIBER_MS_MAX
 from node.admin.server import AdminServer
 from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef, NodeId
-from node.engine.events import EVENTS, NodeEvent
+from node.engine.events import EVENTS, EventLog, NodeEvent
 from node.flows import messages as f
 from node.gossip.member import Member, Status
 from node.gossip.view import ClusterView
@@ -48,7 +48,7 @@ class Engine:
         region = SimpleNamespace(homes=lambda: self.rows)
         self.sharding = SimpleNamespace(region=region)
         self.system = SimpleNamespace(bus=Bus())
-        self.system.bus.declare(EVENTS)
+        self.system.bus.declare(Topic(EVENTS, NodeEvent, EventLog()))
         self.asked: list[tuple[Any, Any]] = []
         self.answers: list[Any] = []
 

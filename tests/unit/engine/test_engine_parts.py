@@ -130,7 +130,7 @@ def test_sharding_notes_in_words() -> None:
 def test_the_newest_events_are_kept_and_all_are_counted() -> None:
     log = EventLog()
     for n in range(events_kept + 10):
-        log.add(NodeEvent(n, "t", "o", "x", "n1"))
+        log.note(NodeEvent(n, "t", "o", "x", "n1"))
     assert (len(log.kept), log.kept[0].at_ms, log.count) == (events_kept, 10, events_kept + 10)
 
 

@@ -24,7 +24,9 @@ from node.ads.view import ServeView
 from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import SINGLETON_ID, SINGLETON_SHARD, EntityRef, NodeId, SingletonRef
-from node.engine.entities import SINGLETONS, TOPICS, entity_types
+from node.engine.entities import SINGLETONS, entity_types
+from node.engine.events import EventLog
+from node.engine.topics import topics
 from node.singleton.campaign_directory import SETTLE_MS
 from node.store.memory import MemoryStore
 from node.store.port import (
@@ -138,7 +140,7 @@ class World:
         )
         types = entity_types(self.classifier, self.index, NoCluster())
         self.system = ActorSystem(NodeId("n1", self.epoch), self.clock, random.Random(self.seed), types, ports)
-        for topic in TOPICS:
+        for topic in topics(EventLog()):
             self.system.bus.declare(topic)
         self._place()
         self.start_singletons()
