@@ -1,8 +1,8 @@
 """The asyncio driver: turns the system when there is work, runs blocking calls in threads.
 
 With `store_driver` and `watchdog` the only module of this package with an event loop or threads. The system needs the
-driver's `wake` and `execute` in its ports and the driver needs the system, so: make the driver, make the system with its
-methods, then `drive(system)`.
+driver's `wake` and `execute` in its ports and the driver needs the system, so: make the driver, make the system with
+its methods, then `drive(system)`.
 """
 
 from __future__ import annotations
