@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from node.admin import protocol as p
 from node.core.clock import rfc3339
@@ -46,7 +46,9 @@ def _node_row(view: ClusterView, member: Member, report: NodeReport | None) -> p
     )
 
 
-def shard_items(view: ClusterView, rows: Sequence[ShardRow], reports: Reports) -> tuple[p.ShardItem, ...]:
+def shard_items(
+    view: ClusterView, rows: Sequence[ShardRow], reports: Reports, pinned: Collection[int] = ()
+) -> tuple[p.ShardItem, ...]:
     """Every shard with its owner, or why it has none."""
     entities = {
         (report.node, shard): count for report in reports.values() for shard, _epoch, count in report.running
@@ -62,7 +64,7 @@ def shard_items(view: ClusterView, rows: Sequence[ShardRow], reports: Reports) -
                 epoch=row.epoch,
                 state=state,
                 entities=entities.get((row.node, row.shard), 0),
-                pinned=row.pinned,
+                pinned=row.shard in pinned,
                 why=why,
             )
         )

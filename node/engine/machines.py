@@ -24,6 +24,8 @@ from node.sharding.coordinator import Coordinator
 from node.sharding.messages import COORDINATOR_MESSAGES, REGION_MESSAGES, Relayed
 from node.sharding.nodes import EntityNodes
 from node.sharding.region import Region
+from node.sharding.requests import Answer as OperatorAnswer
+from node.sharding.requests import Request as OperatorRequest
 from node.store.port import Answer
 from node.wire.codec import CODEC
 from node.wire.envelope import Envelope, encode
@@ -41,12 +43,14 @@ class Sharding:
         self.region = Region(engine.me, settings)
         self.coordinator = Coordinator(engine.me, settings, engine.world.rng)
         self._moves: dict[int, Callable[[MoveOutcome], None]] = {}
+        self._requests: dict[int, Callable[[OperatorAnswer], None]] = {}
         self._tag = 0
         self.lost = 0
 
     def tick(self, now_ns: int) -> None:
         self._carry_out(self.region.step(sharding.Tick(), now_ns))
-        self._carry_out(self.coordinator.step(sharding.Tick(), now_ns))
+        wall_ms = self._engine.world.clock.wall_ms()
+        self._carry_out(self.coordinator.step(sharding.Tick(wall_ms), now_ns))
 
     def nodes_changed(self, nodes: EntityNodes) -> None:
         event = sharding.NodesChanged(nodes)
@@ -84,6 +88,12 @@ class Sharding:
         self._tag += 1
         self._moves[self._tag] = done
         self._carry_out(self.coordinator.step(sharding.MoveRequested(shard, to, self._tag), self._now_ns()))
+
+    def request(self, request: OperatorRequest, done: Callable[[OperatorAnswer], None]) -> None:
+        """Ask this node's coordinator on behalf of an operator; `done` once."""
+        self._tag += 1
+        self._requests[self._tag] = done
+        self._carry_out(self.coordinator.step(sharding.Requested(request, self._tag), self._now_ns()))
 
     def drain(self, on: bool) -> None:
         self._carry_out(self.region.drain(on, self._now_ns()))
@@ -157,6 +167,8 @@ class Sharding:
                 faultpoints.reach(point)
             case sharding.Reply(tag, outcome):
                 self._move_answered(tag, outcome)
+            case sharding.Answered(tag, answer):
+                self._requests.pop(tag)(answer)
             case _:
                 assert_never(effect)
 

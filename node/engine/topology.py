@@ -34,7 +34,9 @@ def entity_nodes(view: ClusterView, draining: Collection[NodeId], closing: Colle
         for member in sorted(view.members.values(), key=_age)
         if member.status in _OWNERS and "entity" in member.roles
     )
-    return EntityNodes(nodes, singleton_home(view, draining))
+    unreachable = tuple(sorted(name for name in view.members if not view.reachable(name)))
+    joining = tuple(sorted(m.node for m in view.members.values() if m.status in (Status.JOINING, Status.WEAKLY_UP)))
+    return EntityNodes(nodes, singleton_home(view, draining), unreachable, joining)
 
 
 def peers(view: ClusterView) -> frozenset[str]:

@@ -4,19 +4,25 @@ First placement and the shards of a lost node: rendezvous hashing weighted by ca
 that has its fair share already is passed over (consistent hashing with bounded loads), so that the result needs no
 rebalance. Shards of a drained node: newest app version, then lightest load. Rebalance: heaviest to lightest while that
 narrows the gap by at least two shards' worth.
+
+Everywhere a pin comes first, where its node takes shards; and where shards must be placed, only nodes of the newest
+version are looked at, so that a rolling update moves each shard once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import xxhash
 
 from node.core.ids import NodeId
-from node.sharding.nodes import EntityNode, version_key
+from node.sharding.nodes import EntityNode, EntityNodes, version_key
 from node.sharding.placement import owner
 from node.store.port import ShardRow, ShardState
+
+NO_PINS: Final[Mapping[int, str]] = {}
 
 
 def score(shard: int, node: str, capacity: float) -> float:
@@ -31,18 +37,22 @@ def place(
     counts: Mapping[NodeId, int],
     targets: Sequence[EntityNode],
     shard_count: int,
+    pins: Mapping[int, str] = NO_PINS,
 ) -> dict[int, NodeId]:
-    """A node for each orphan; `counts` are the shards that stay with their owners. Empty without targets.
+    """A node for each orphan; `counts` are the shards that stay with their owners, `pins` names nodes by shard. Empty
+    without targets.
 
     A shard whose former owner is back under a new incarnation goes back to it.
     """
     if not targets:
         return {}
-    by_name = {t.node.name: t for t in targets}
     load = {t.node: counts.get(t.node, 0) for t in targets}
+    pinned = {t.node.name: t for t in targets}
+    targets = newest(targets)
+    by_name = {t.node.name: t for t in targets}
     homes: dict[int, NodeId] = {}
     for row in orphans:
-        back = by_name.get(row.node)
+        back = pinned.get(pins.get(row.shard, "")) or by_name.get(row.node)
         if back is not None:
             homes[row.shard] = back.node
             load[back.node] += 1
@@ -58,18 +68,24 @@ def place(
     return homes
 
 
-def successor(counts: Mapping[NodeId, int], targets: Sequence[EntityNode]) -> NodeId | None:
-    """Who takes a shard of a node that is drained: the newest version, then the lightest load, then by name."""
+def newest(targets: Sequence[EntityNode]) -> list[EntityNode]:
+    """Those of the newest version."""
+    best = max((version_key(t.version) for t in targets), default=())
+    return [t for t in targets if version_key(t.version) == best]
+
+
+def successor(counts: Mapping[NodeId, int], targets: Sequence[EntityNode], pin: str = "") -> NodeId | None:
+    """Who takes a shard of a node that is drained: the node it is pinned to, else the newest version, then the
+    lightest load, then by name."""
     if not targets:
         return None
-    newest = max(version_key(t.version) for t in targets)
-    return min(
-        (t for t in targets if version_key(t.version) == newest),
-        key=lambda t: (counts.get(t.node, 0) / t.capacity, t.node),
-    ).node
+    pinned = next((t.node for t in targets if t.node.name == pin), None)
+    return pinned or min(newest(targets), key=lambda t: (counts.get(t.node, 0) / t.capacity, t.node)).node
 
 
-def drained(rows: Sequence[ShardRow], node: str, targets: Sequence[EntityNode]) -> dict[int, NodeId]:
+def drained(
+    rows: Sequence[ShardRow], node: str, targets: Sequence[EntityNode], pins: Mapping[int, str] = NO_PINS
+) -> dict[int, NodeId]:
     """Where each shard of a drained node would go if the drain began now: `successor`, one after the other."""
     counts: dict[NodeId, int] = {}
     for row in rows:
@@ -79,14 +95,16 @@ def drained(rows: Sequence[ShardRow], node: str, targets: Sequence[EntityNode]) 
     for row in rows:
         if row.node != node:
             continue
-        target = successor(counts, targets)
+        target = successor(counts, targets, pins.get(row.shard, ""))
         if target is not None:
             counts[target] = counts.get(target, 0) + 1
             found[row.shard] = target
     return found
 
 
-def rebalance(rows: Sequence[ShardRow], targets: Sequence[EntityNode], moves_max: int) -> list[tuple[int, NodeId]]:
+def rebalance(
+    rows: Sequence[ShardRow], targets: Sequence[EntityNode], moves_max: int, pins: Mapping[int, str] = NO_PINS
+) -> list[tuple[int, NodeId]]:
     """Up to `moves_max` moves (shard, to) that even the load out; pinned shards and those on no target stay."""
     if len(targets) < 2:
         return []
@@ -96,7 +114,7 @@ def rebalance(rows: Sequence[ShardRow], targets: Sequence[EntityNode], moves_max
         if owner(row) not in count:
             continue
         count[owner(row)] += 1
-        if row.state is ShardState.RUNNING and not row.pinned:
+        if row.state is ShardState.RUNNING and row.shard not in pins:
             movable[owner(row)].append(row.shard)
     weight = sum(t.capacity for t in targets)
     total = sum(count.values())
@@ -115,3 +133,14 @@ def rebalance(rows: Sequence[ShardRow], targets: Sequence[EntityNode], moves_max
         count[heaviest] -= 1
         count[lightest] += 1
     return moves
+
+
+def hindrances(nodes: EntityNodes) -> tuple[str, ...]:
+    """Why nothing should be rebalanced now, each in words: what the cluster looks like is about to change."""
+    unreachable = {*nodes.unreachable, *(n.node.name for n in nodes.nodes if not n.reachable)}
+    found = [f"{name} is unreachable" for name in sorted(unreachable)]
+    found += [f"{name} is joining" for name in nodes.joining]
+    versions = {n.version for n in nodes.nodes}
+    if len(versions) > 1:
+        found.append("mixed versions: " + ", ".join(f"{n.node.name} {n.version}" for n in nodes.nodes))
+    return tuple(found)

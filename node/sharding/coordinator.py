@@ -16,6 +16,7 @@ from node.core.clock import MS
 from node.core.ids import NodeId
 from node.core.rng import Rng
 from node.sharding.effects import (
+    Answered,
     Broadcast,
     CoordinatorEvent,
     DrainAccepted,
@@ -27,6 +28,7 @@ from node.sharding.effects import (
     Received,
     Refused,
     Reply,
+    Requested,
     Send,
     Stepdown,
     StepUp,
@@ -45,6 +47,8 @@ from node.sharding.messages import (
     PlacementVersion,
 )
 from node.sharding.nodes import EntityNodes, ShardingSettings
+from node.sharding.requests import Answer as OperatorAnswer
+from node.sharding.requests import Declined
 from node.sharding.tenure import Tenure
 from node.sharding.views import CoordinatorStatus, MoveView
 from node.store.port import (
@@ -83,6 +87,8 @@ class Coordinator:
         self._calls: dict[int, Request] = {}
         self._table_call = 0  # the tag of the table's read or write in flight, 0 for none
         self._table_call_after_ns = 0
+        self._replies: tuple[tuple[int, OperatorAnswer], ...] = ()  # due when the table's write in flight is durable
+        self._wall_ms = 0
         self._stale = True
         self._digest_ns = 0
 
@@ -92,8 +98,8 @@ class Coordinator:
         if self._lease.expired(now_ns):
             self._lose("expired", out)
         match event:
-            case Tick():
-                self._tick(now_ns, out)
+            case Tick(wall_ms=wall_ms):
+                self._tick(wall_ms, now_ns, out)
             case NodesChanged():
                 self._nodes_changed(event.nodes, now_ns, out)
             case Received():
@@ -102,7 +108,12 @@ class Coordinator:
                 self._answered(event.tag, event.answer, now_ns, out)
             case MoveRequested():
                 acting = self._acting()
-                out.extend(acting.move(event.shard, event.to, event.tag) if acting else [_not_coordinator(event.tag)])
+                tag = event.tag
+                out.extend(acting.move(event.shard, event.to, tag, now_ns) if acting else [_not_coordinator(tag)])
+            case Requested(request=request, tag=tag):
+                acting = self._acting()
+                declined = Answered(tag, Declined("not_coordinator"))
+                out.extend(acting.request(request, tag, self._me, now_ns) if acting else [declined])
             case DrainRequested():
                 out.extend(self._drain_requested(event, now_ns))
             case UndrainRequested():
@@ -118,7 +129,7 @@ class Coordinator:
     def status(self) -> CoordinatorStatus:
         tenure = self._tenure
         counts = tenure.table.counts() if tenure else {}
-        moves = tenure.moves.values() if tenure else ()
+        moves = tenure.moves if tenure else ()
         return CoordinatorStatus(
             term=self._lease.term,
             active=self._active,
@@ -126,9 +137,9 @@ class Coordinator:
             version=tenure.table.version if tenure else 0,
             moves=tuple(MoveView(m.shard, str(m.source), str(m.target or ""), m.state.value, m.cause) for m in moves),
             draining=tuple(sorted((str(n), counts.get(n, 0)) for n in self._draining)),
-            causes=tuple(sorted(tenure.causes.items())) if tenure else (),
-            receipts_late=tenure.receipts_late if tenure else 0,
-            waits=tenure.waits() if tenure and self._active else "",
+            causes=tuple(sorted(tenure.moves.causes.items())) if tenure else (),
+            receipts_late=tenure.moves.receipts_late if tenure else 0,
+            waits=tenure.decider.waits() if tenure and self._active else "",
         )
 
     @property
@@ -145,19 +156,20 @@ class Coordinator:
         invariant((self._tenure is not None) == self._lease.held, "coordinator-tenure", term=self._lease.term)
         invariant(not self._active or self._tenure is not None, "coordinator-active")
         if self._tenure:
-            for shard, move in self._tenure.moves.items():
-                invariant(move.epoch == self._tenure.table.rows[shard].epoch, "coordinator-move", move=move)
+            for move in self._tenure.moves:
+                invariant(move.epoch == self._tenure.table.rows[move.shard].epoch, "coordinator-move", move=move)
 
     # ---- events
 
     def _acting(self) -> Tenure | None:
         return self._tenure if self._active else None
 
-    def _tick(self, now_ns: int, out: list[Effect]) -> None:
+    def _tick(self, wall_ms: int, now_ns: int, out: list[Effect]) -> None:
+        self._wall_ms = wall_ms
         acting = self._acting()
         if acting is None:
             return
-        out.extend(acting.tick(now_ns))
+        out.extend(acting.tick(wall_ms, now_ns))
         if now_ns >= self._digest_ns:
             self._digest_ns = now_ns + self._settings.digest_ms * MS
             out.append(Broadcast(PlacementVersion(acting.table.version, acting.term)))
@@ -244,6 +256,7 @@ class Coordinator:
         if self._tenure:
             out.append(Note(CoordinatorLost(str(self._me), self._tenure.term, "new_term")))
         self._tenure = Tenure(self._lease.term, self._settings, self._nodes, self._draining, now_ns)
+        self._tenure.tick(self._wall_ms, now_ns)
         self._active = False
         self._stale = True
         self._table_call = 0
@@ -255,11 +268,9 @@ class Coordinator:
         if self._tenure is None:
             return
         term = self._tenure.term
-        out.extend(
-            Reply(m.reply_tag, Refused("coordinator_lost", reason))
-            for m in self._tenure.moves.values()
-            if m.reply_tag is not None
-        )
+        out.extend(self._tenure.abandon(reason))
+        out.extend(Answered(tag, Declined("coordinator_lost", reason)) for tag, _ in self._replies)
+        self._replies = ()
         self._tenure = None
         self._active = False
         self._table_call = 0
@@ -279,7 +290,9 @@ class Coordinator:
     def _write_answered(self, request: WritePlacement, answer: Answer, now_ns: int, out: list[Effect]) -> None:
         match answer:
             case PlacementWritten(version=version) if self._tenure:
-                out.extend(self._tenure.written(request.rows, version, now_ns))
+                out.extend(self._tenure.written(request.rows, request.book, version, now_ns))
+                out.extend(Answered(tag, answer) for tag, answer in self._replies)
+                self._replies = ()
             case Fenced():
                 self._lose("fenced", out)
             case Conflict():
@@ -289,6 +302,8 @@ class Coordinator:
                 self._table_call_after_ns = now_ns + self._settings.digest_ms * MS // 5
             case _:
                 self._stale = True
+        out.extend(Answered(tag, Declined("store_failed", "it may have been done: look")) for tag, _ in self._replies)
+        self._replies = ()
 
     # ---- what is to be done next
 
@@ -304,9 +319,15 @@ class Coordinator:
         if self._stale:
             self._table_call = self._call(ReadPlacement(), out)
             return
-        rows = tenure.decide(now_ns)
-        if rows:
-            request = WritePlacement(LEASE, str(self._me), tenure.term, tenure.table.version, rows)
+        while True:
+            change = tenure.decider.decide(now_ns)
+            if change or not change.replies:
+                break
+            out.extend(Answered(tag, answer) for tag, answer in change.replies)  # meanwhile it has become nothing
+        if change:
+            version = tenure.table.version
+            request = WritePlacement(LEASE, str(self._me), tenure.term, version, change.rows, change.book)
+            self._replies = change.replies
             self._table_call = self._call(request, out)
 
     def _call(self, request: Request, out: list[Effect]) -> int:

@@ -15,6 +15,8 @@ import msgspec
 from node.core.ids import NodeId
 from node.sharding.messages import Receipt
 from node.sharding.nodes import EntityNodes
+from node.sharding.requests import Answer as OperatorAnswer
+from node.sharding.requests import Request as OperatorRequest
 from node.store.port import Answer, Request
 from node.wire.envelope import Envelope
 
@@ -95,6 +97,14 @@ class Reply:
     outcome: Outcome
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to an operator's request that carried `tag`."""
+
+    tag: int
+    answer: OperatorAnswer
+
+
 # ---- effects of the region
 
 
@@ -145,14 +155,29 @@ class StopShard:
     shard: int
 
 
-Effect = Send | Broadcast | Note | Reached | StoreCall | Reply | Deliver | Forward | Refuse | StartShard | StopShard
+Effect = (
+    Send
+    | Broadcast
+    | Note
+    | Reached
+    | StoreCall
+    | Reply
+    | Answered
+    | Deliver
+    | Forward
+    | Refuse
+    | StartShard
+    | StopShard
+)
 
 # ---- events
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed; due at least every 100 ms."""
+    """Time has passed; due at least every 100 ms. `wall_ms` is only ever written down."""
+
+    wall_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +205,14 @@ class MoveRequested:
 
     shard: int
     to: str
+    tag: int
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """An operator's request; answered once under `tag`."""
+
+    request: OperatorRequest
     tag: int
 
 
@@ -232,6 +265,7 @@ CoordinatorEvent = (
     | Received
     | StoreAnswered
     | MoveRequested
+    | Requested
     | DrainRequested
     | UndrainRequested
     | Stepdown

@@ -102,6 +102,8 @@ class Move:
     receipt: Receipt | None = None
     deadline_ns: int = 0
     resend_ns: int = 0
+    entered_ns: int = 0  # when it came into its present state
+    began_ns: int = 0  # when the owner was first asked
 
     def fire(self, event: MoveEvent) -> MoveAction:
         """Take the transition that the table names; what it asks for is the coordinator's to do."""
@@ -111,6 +113,10 @@ class Move:
         elif action is MoveAction.FORCE:
             self.forced = True
         return action
+
+    @property
+    def final_cause(self) -> str:
+        return "forced" if self.forced else self.cause
 
     @property
     def awaits_receipt(self) -> bool:

@@ -6,7 +6,8 @@ in it, marked so: its shards are taken from it only once membership has removed 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from node.core import limits
 from node.core.ids import NodeId
@@ -34,10 +35,15 @@ class EntityNode:
 
 @dataclass(frozen=True, slots=True)
 class EntityNodes:
-    """The entity members, and the oldest `singleton` member that isn't handing over (None: nobody is known)."""
+    """The entity members, and the oldest `singleton` member that isn't handing over (None: nobody is known).
+
+    `unreachable` and `joining` name members of any role: while there are such, nothing is rebalanced.
+    """
 
     nodes: tuple[EntityNode, ...] = ()
     coordinator: NodeId | None = None
+    unreachable: tuple[str, ...] = ()
+    joining: tuple[str, ...] = ()
 
     def live(self) -> frozenset[NodeId]:
         return frozenset(n.node for n in self.nodes)
@@ -64,6 +70,19 @@ class ShardingSettings:
     def moves_max(self) -> int:
         """How many shards may be on their way at one time: both limits hold, but never fewer than one."""
         return max(1, min(self.moves_at_once, int(self.moves_ratio * self.shard_count)))
+
+    @property
+    def rebalances(self) -> bool:
+        """A limit of 0 turns rebalancing off; drains and what operators ask for still move one at a time."""
+        return self.moves_at_once > 0 and self.moves_ratio > 0
+
+
+def with_cordons(nodes: EntityNodes, cordoned: Collection[str]) -> EntityNodes:
+    """Membership knows nothing of cordons: they are the coordinator's."""
+    if not cordoned:
+        return nodes
+    marked = tuple(replace(n, cordoned=n.node.name in cordoned) for n in nodes.nodes)
+    return replace(nodes, nodes=marked)
 
 
 def version_key(version: str) -> tuple[int, ...]:

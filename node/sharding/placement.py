@@ -25,14 +25,13 @@ def owner(row: ShardRow) -> NodeId:
 
 
 def placed(row: ShardRow, target: NodeId) -> ShardRow:
-    """The row that gives a shard to `target` under the next epoch. A pin holds for the node it was made for."""
+    """The row that gives a shard to `target` under the next epoch."""
     return ShardRow(
         shard=row.shard,
         node=target.name,
         incarnation=target.incarnation,
         epoch=row.epoch + 1,
         state=ShardState.RUNNING,
-        pinned=row.pinned and row.node == target.name,
     )
 
 

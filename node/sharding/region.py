@@ -248,13 +248,13 @@ class Region:
         if not 0 <= begin.shard < len(self._rows):
             self.counters.stale += 1
             return
-        row, local = self._rows[begin.shard], self._local[begin.shard]
+        local = self._local[begin.shard]
         if begin.epoch < local.epoch:  # long over: what runs or stops here now is another life of the shard
             out.append(Send(sender.name, HandOffDone(begin.shard, begin.epoch, Receipt())))
             return
         local.asked_by, local.asked_epoch = sender, begin.epoch
         # the coordinator asks only once this row is durable; so it is news, should `Homes` have been lost
-        moving = ShardRow(begin.shard, self._me.name, self._me.incarnation, begin.epoch, ShardState.MOVING, row.pinned)
+        moving = ShardRow(begin.shard, self._me.name, self._me.incarnation, begin.epoch, ShardState.MOVING)
         self._learn(moving, out)
         if local.state is not LocalState.STOPPING:
             self._answer_handoff(begin.shard, out)

@@ -64,7 +64,6 @@ class ShardRow(msgspec.Struct, frozen=True):
     incarnation: int = 0
     epoch: int = 0
     state: ShardState = ShardState.UNALLOCATED
-    pinned: bool = False
 
 
 class BookEntry(msgspec.Struct, frozen=True):

@@ -252,7 +252,7 @@ def test_a_row_that_would_break_the_fence_refuses_the_whole_change(ask: Ask, row
 
 def test_a_shard_may_be_given_up_and_marked_without_a_new_epoch(ask: Ask) -> None:
     own(ask, 7, 5)
-    moving = port.ShardRow(7, "n1", 1, 5, port.ShardState.MOVING, pinned=True)
+    moving = port.ShardRow(7, "n1", 1, 5, port.ShardState.MOVING)
     assert coordinate(ask, moving, version=1) == port.PlacementWritten(2)
     assert coordinate(ask, port.ShardRow(7, "", 0, 5), version=2) == port.PlacementWritten(3)
     taken = port.ShardRow(7, "n2", 1, 5, port.ShardState.RUNNING)

@@ -21,6 +21,17 @@ from node.sharding.coordinator import Coordinator
 from node.sharding.messages import COORDINATOR_MESSAGES, DrainWanted
 from node.sharding.nodes import EntityNode, EntityNodes, ShardingSettings
 from node.sharding.region import Region
+from node.sharding.requests import (
+    Answer,
+    Commit,
+    GetPlacing,
+    GetPlans,
+    Placing,
+    PlanView,
+    PlanViews,
+    Request,
+    Stage,
+)
 from node.store import port
 from node.store.memory import MemoryStore
 from node.wire.envelope import Envelope, Kind
@@ -69,6 +80,7 @@ class World:
         self.leaving: set[str] = set()
         self.notes: list[object] = []
         self.replies: dict[int, fx.Outcome] = {}
+        self.answers: dict[int, Answer] = {}
         self.fate: dict[str, str] = {}
         self.writers: dict[tuple[int, int], NodeId] = {}
         self.last_epoch: Counter[int] = Counter()
@@ -152,7 +164,7 @@ class World:
 
     def _tick(self, process: Process) -> None:
         if process.alive:
-            self._both(process, fx.Tick())
+            self._both(process, fx.Tick(self.now // MS))
             self.at(100, lambda: self._tick(process))
 
     def _both(self, process: Process, event: fx.Tick | fx.NodesChanged) -> None:
@@ -185,9 +197,7 @@ class World:
 
     def perform(self, process: Process, out: list[fx.Effect]) -> None:
         for effect in out:
-            if isinstance(effect, fx.Reached) and effect.point == self.kill_at:
-                self.kill_at = ""
-                self.crash(process.id.name)
+            if self._ends_at(process, effect):
                 return
             match effect:
                 case fx.Send(node=node, message=message):
@@ -219,6 +229,17 @@ class World:
                     process.stopping.add(shard)
                     self.at(self.rng.randint(0, 30), lambda s=shard: self._stop(process, s))  # type: ignore[misc]
         process.region.validate()
+
+    def _ends_at(self, process: Process, effect: fx.Effect) -> bool:
+        """Keep answers; whether the process dies at the step that was reached."""
+        if isinstance(effect, fx.Answered):
+            assert effect.tag not in self.answers, "answered twice"
+            self.answers[effect.tag] = effect.answer
+        if not isinstance(effect, fx.Reached) or effect.point != self.kill_at:
+            return False
+        self.kill_at = ""
+        self.crash(process.id.name)
+        return True
 
     def _control(self, sender: Process, node: str, message: object) -> None:
         if self.rng.random() < self.faults.control_loss and node != sender.id.name:
@@ -349,6 +370,42 @@ class World:
         """Messages sent that have neither ended nor wait in a region."""
         waiting = sum(p.region.waiting() for p in self.processes.values())
         return self._sent - len(self.fate) - waiting
+
+    # ---- operators
+
+    def ask(self, request: Request) -> Answer:
+        """An operator's request to whoever coordinates, answered in time."""
+        acting = self.acting()
+        assert acting is not None
+        tag = len(self.answers) + 1_000
+        self.coordinate(acting, fx.Requested(request, tag))
+        assert self.run_until(lambda: tag in self.answers, 5_000)
+        return self.answers[tag]
+
+    def commit(self, stage: Stage) -> PlanView:
+        """Stage and commit."""
+        staged = self.ask(stage)
+        assert isinstance(staged, PlanView), staged
+        begun = self.ask(Commit(stage.id, f"op-{stage.id}"))
+        assert isinstance(begun, PlanView), begun
+        return begun
+
+    def plan(self, id_: str) -> PlanView:
+        (view,) = [v for v in self.plans() if v.plan.id == id_]
+        return view
+
+    def plans(self) -> tuple[PlanView, ...]:
+        found = self.ask(GetPlans())
+        assert isinstance(found, PlanViews)
+        return found.items
+
+    def placing(self) -> Placing:
+        found = self.ask(GetPlacing())
+        assert isinstance(found, Placing)
+        return found
+
+    def counts(self) -> dict[str, int]:
+        return {name: len(p.region.running()) for name, p in self.processes.items()}
 
     # ---- what must hold in the end
 

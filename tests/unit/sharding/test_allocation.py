@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.core.ids import NodeId
-from node.sharding.allocation import place, rebalance, score, successor
-from node.sharding.nodes import EntityNode, ShardingSettings, version_key
+from node.sharding.allocation import drained, hindrances, place, rebalance, score, successor
+from node.sharding.nodes import EntityNode, EntityNodes, ShardingSettings, version_key
 from node.sharding.placement import owner, placed
 from node.store.port import ShardRow, ShardState
 
@@ -118,12 +118,31 @@ def test_least_shard_vectors(loads: list[int], after: list[int]) -> None:
     assert sorted(counts[n.node] for n in nodes) == after
 
 
-def test_pinned_shards_stay_and_a_pin_ends_with_its_node() -> None:
-    nodes = [EntityNode(NodeId("a", 1)), EntityNode(NodeId("b", 1))]
-    rows = [ShardRow(s, "a", 1, 1, ShardState.RUNNING, pinned=s < 8) for s in range(10)]
-    assert {shard for shard, _ in rebalance(rows, nodes, 20)} == {8, 9}
-    assert placed(rows[0], NodeId("a", 2)).pinned
-    assert not placed(rows[0], NodeId("b", 1)).pinned
+def test_pinned_shards_stay_and_go_home_first() -> None:
+    nodes = [EntityNode(NodeId("a", 1)), EntityNode(NodeId("b", 1), version="9")]
+    rows = [ShardRow(s, "a", 1, 1, ShardState.RUNNING) for s in range(10)]
+    pins = dict.fromkeys(range(8), "a")
+    assert {shard for shard, _ in rebalance(rows, nodes, 20, pins)} == {8, 9}
+    orphans = [ShardRow(s, "gone", 1, 1, ShardState.RUNNING) for s in range(10)]
+    homes = place(orphans, {}, nodes, 10, pins)
+    assert {s for s, at in homes.items() if at.name == "a"} == set(range(8)), "the others go to the newest version"
+    assert place(orphans, {}, nodes[1:], 10, pins).keys() == set(range(10)), "a pin to a node that is away waits"
+    assert drained([ShardRow(3, "c", 1, 1, ShardState.RUNNING)], "c", nodes, pins) == {3: NodeId("a", 1)}
+
+
+def test_p56_what_must_be_placed_goes_to_the_newest_version() -> None:
+    """P56, and a returning node of an old version gets nothing while newer ones are there."""
+    nodes = [EntityNode(NodeId("a", 2), version="1"), EntityNode(NodeId("b", 1), version="1")]
+    nodes.append(EntityNode(NodeId("c", 1), version="2"))
+    orphans = [ShardRow(s, "a", 1, 1, ShardState.RUNNING) for s in range(6)]
+    assert set(place(orphans, {NodeId("b", 1): 3}, nodes, 9).values()) == {NodeId("c", 1)}
+
+
+def test_p44_what_stands_in_the_way_of_a_rebalance_is_named() -> None:
+    a, b = EntityNode(NodeId("a", 1), version="1"), EntityNode(NodeId("b", 1), version="2")
+    assert hindrances(EntityNodes((a,))) == ()
+    found = hindrances(EntityNodes((a, b), unreachable=("api-1",), joining=("n4",)))
+    assert found == ("api-1 is unreachable", "n4 is joining", "mixed versions: a 1, b 2")
 
 
 def test_a_drained_shard_goes_to_the_newest_version_then_the_lightest_load() -> None:

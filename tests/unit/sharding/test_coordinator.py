@@ -366,7 +366,7 @@ def test_the_whole_table_fits_a_control_frame() -> None:
     """Registered, encodable, and within 64 KiB even when every name is as long as names may be."""
     longest = NodeId("n" * 63, 4_000_000_000)
     table = tuple(
-        port.ShardRow(s, longest.name, longest.incarnation, 1 << 40, port.ShardState.MOVING, True) for s in range(256)
+        port.ShardRow(s, longest.name, longest.incarnation, 1 << 40, port.ShardState.MOVING) for s in range(256)
     )
     homes = Homes(1 << 40, 0, 1 << 40, table)
     sent = Envelope(Kind.TELL, EntityRef("site", "x"), longest, homes)

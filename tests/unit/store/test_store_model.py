@@ -32,7 +32,6 @@ ROWS = st.lists(
         incarnation=st.integers(1, 2),
         epoch=SMALL,
         state=st.sampled_from(port.ShardState),
-        pinned=st.booleans(),
     ),
     max_size=3,
 ).map(tuple)
