@@ -47,7 +47,7 @@ _LOCK_INCARNATIONS: Final = (
 )
 _MAKE_INCARNATIONS: Final = "INSERT INTO incarnations SELECT n, 0 FROM unnest($1::text[]) AS n ON CONFLICT DO NOTHING"
 _ROWS: Final = (
-    "SELECT shard, node, incarnation, epoch, state, pinned FROM placement"
+    "SELECT shard, node, incarnation, epoch, state FROM placement"
     " WHERE shard = ANY($1::integer[]) ORDER BY shard FOR "
 )
 _LOCK_STATES: Final = (
@@ -155,7 +155,7 @@ async def read_facts(connection: Connection, request: port.ReadFacts) -> port.Fa
 async def read_placement(connection: Connection) -> port.Placement:
     """The whole table."""
     version = (await connection.fetch("SELECT value FROM counters WHERE name = 'placement'"))[0][0]
-    rows = await connection.fetch("SELECT shard, node, incarnation, epoch, state, pinned FROM placement")
+    rows = await connection.fetch("SELECT shard, node, incarnation, epoch, state FROM placement")
     found = {row[0]: _shard_row(row) for row in rows}
     shards = range(await shard_count(connection))
     book = await connection.fetch("SELECT key, body FROM book ORDER BY key")
@@ -167,7 +167,7 @@ async def read_placement(connection: Connection) -> port.Placement:
 
 
 def _shard_row(row: Any) -> port.ShardRow:
-    return port.ShardRow(row[0], row[1], row[2], row[3], port.ShardState(row[4]), row[5])
+    return port.ShardRow(row[0], row[1], row[2], row[3], port.ShardState(row[4]))
 
 
 def _rows_max(limit: int) -> int:

@@ -39,8 +39,7 @@ CREATE TABLE placement (
     node text NOT NULL,
     incarnation bigint NOT NULL,
     epoch bigint NOT NULL,
-    state text NOT NULL,
-    pinned boolean NOT NULL
+    state text NOT NULL
 );
 CREATE TABLE book (key text COLLATE "C" PRIMARY KEY, body bytea NOT NULL);
 CREATE TABLE states (

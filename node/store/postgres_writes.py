@@ -36,15 +36,12 @@ async def write_incarnations(connection: Connection, changed: Mapping[str, int])
 
 async def write_placement(connection: Connection, version: int, changed: Mapping[int, port.ShardRow]) -> None:
     """Rows may be new: whoever holds the version's lock is the only one to write any."""
-    rows = [
-        (row.shard, row.node, row.incarnation, row.epoch, row.state.value, row.pinned)
-        for _, row in sorted(changed.items())
-    ]
+    rows = [(row.shard, row.node, row.incarnation, row.epoch, row.state.value) for _, row in sorted(changed.items())]
     await connection.fetch(
-        "INSERT INTO placement (shard, node, incarnation, epoch, state, pinned) SELECT * FROM"
-        " unnest($1::integer[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::boolean[])"
+        "INSERT INTO placement (shard, node, incarnation, epoch, state) SELECT * FROM"
+        " unnest($1::integer[], $2::text[], $3::bigint[], $4::bigint[], $5::text[])"
         " ON CONFLICT (shard) DO UPDATE SET node = excluded.node, incarnation = excluded.incarnation,"
-        " epoch = excluded.epoch, state = excluded.state, pinned = excluded.pinned",
+        " epoch = excluded.epoch, state = excluded.state",
         *_columns(rows),
     )
     await connection.fetch("UPDATE counters SET value = $1 WHERE name = 'placement'", version)
