@@ -1,23 +1,58 @@
-"""A node's replica disk: the reference replica, whose commits take time and are lost when the process dies first."""
+"""A node's replica disk: the reference replica, whose commits take time and are lost when the process dies first.
+
+A disk can be full, flip bits, and forget at a power cut what it had not synced.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from node.core.clock import MS
+from node.core.hashing import leaf_of, map_of
 from node.sim.faults import Knobs
 from node.sim.scheduler import Scheduler
 from node.store.replica_memory import MemoryReplica
-from node.store.replica_port import ReplicaBatch, ReplicaIdentity
+from node.store.replica_port import ReplicaBatch, ReplicaEntry, ReplicaIdentity
 
 if TYPE_CHECKING:
     from node.sim.process import Process
 
 
+class SimReplica(MemoryReplica):
+    """The reference replica, with entries that fail their checksums: kept from sight until they are written again."""
+
+    def __init__(self, identity: ReplicaIdentity) -> None:
+        super().__init__(identity)
+        self._flipped: set[str] = set()
+
+    @property
+    def damaged(self) -> frozenset[str]:
+        """See `ReplicaStore`; so are the others."""
+        return frozenset(self._flipped)
+
+    def flip(self, keys: Sequence[str]) -> None:
+        self._flipped.update(keys)
+
+    def get(self, map: int, leaf: int, key: str) -> ReplicaEntry | None:  # noqa: A002 - the port's name
+        return None if key in self._flipped else super().get(map, leaf, key)
+
+    def scan(self, map: int, leaf: int) -> Sequence[ReplicaEntry]:  # noqa: A002 - the port's name
+        return [entry for entry in super().scan(map, leaf) if entry.key not in self._flipped]
+
+    def commit(self, batch: ReplicaBatch) -> None:
+        super().commit(batch)
+        if self._flipped:
+            self._flipped.difference_update([entry.key for entry in batch.puts], batch.drops)
+
+    def stored_keys(self) -> list[str]:
+        """What is in the file, damaged or not, in order."""
+        return sorted(entry.key for entry in self.scan_all("", 1_000_000)) + sorted(self._flipped)
+
+
 class SimDisk:
-    """One host's disk. `replica` is what would be found on it now."""
+    """One host's disk. `full`: no commit finds room."""
 
     def __init__(self, scheduler: Scheduler, knobs: Knobs, host: str) -> None:
         self._scheduler = scheduler
@@ -25,18 +60,41 @@ class SimDisk:
         self._host = host
         self._rng = scheduler.derive(f"disk/{host}")
         self._calm = False
-        self._replica: MemoryReplica | None = None
+        self._replica: SimReplica | None = None
+        self._unsynced: list[ReplicaBatch] = []  # what the file holds and the platter does not
+        self._platter: SimReplica | None = None
+        self.full = False
 
     def heal(self) -> None:
         self._calm = True
+        self.full = False
 
     def wipe(self) -> None:
         """The replica's directory is deleted while the node is down."""
-        self._replica = None
+        self._replica = self._platter = None
+        self._unsynced.clear()
+
+    def power_cut(self) -> int:
+        """What was not synced is gone; how many commits that were. The process must be down."""
+        lost = len(self._unsynced)
+        if lost and self._platter is not None:
+            self._replica = self._copy(self._platter)
+            self._unsynced.clear()
+        return lost
+
+    def flip_bits(self, count: int) -> tuple[str, ...]:
+        """Damage so many entries; which."""
+        keys = self._replica.stored_keys() if self._replica is not None else []
+        hit = tuple(sorted(self._rng.sample(keys, min(count, len(keys)))))
+        if self._replica is not None:
+            self._replica.flip(hit)
+        return hit
 
     def open(self, cluster_id: str) -> MemoryReplica:
         if self._replica is None:
-            self._replica = MemoryReplica(ReplicaIdentity(cluster_id, self._host, 1))
+            self._replica = SimReplica(ReplicaIdentity(cluster_id, self._host, 1))
+            if self._knobs.unsynced_ms:
+                self._platter = SimReplica(self._replica.identity)
         return self._replica
 
     def commit(
@@ -50,8 +108,30 @@ class SimDisk:
     def _commit(
         self, failing: bool, replica: MemoryReplica, batch: ReplicaBatch, ended: Callable[[bool, str], None]
     ) -> None:
-        if failing:
+        if failing or self.full:
             ended(False, "no room")
             return
         replica.commit(batch)
+        if self._platter is not None:
+            if not self._unsynced:
+                self._scheduler.after(self._knobs.unsynced_ms * MS, self._sync)
+            self._unsynced.append(batch)
         ended(True, "")
+
+    def _sync(self) -> None:
+        if self._platter is not None:
+            for batch in self._unsynced:
+                self._platter.commit(batch)
+        self._unsynced.clear()
+
+    @staticmethod
+    def _copy(replica: SimReplica) -> SimReplica:
+        copied = SimReplica(replica.identity)
+        entries = tuple(replica.scan_all("", 1_000_000))
+        digests = {
+            (map_of(entry.key), leaf_of(entry.key)): replica.digests()[map_of(entry.key)][leaf_of(entry.key)]
+            for entry in entries
+        }
+        counts = dict(enumerate(replica.counts()))
+        copied.commit(ReplicaBatch(entries, (), digests, replica.hlc_mark(), counts))
+        return copied

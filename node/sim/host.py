@@ -9,6 +9,7 @@ from node.engine.config import Exit
 from node.sim.disk import SimDisk
 from node.sim.faults import Knobs
 from node.sim.network import Network
+from node.sim.points import Points
 from node.sim.process import Process
 from node.sim.scheduler import HostClock, Scheduler
 from node.sim.setup import Setup
@@ -28,6 +29,7 @@ class Host:
         knobs: Knobs,
         network: Network,
         store: SimStore,
+        points: Points,
     ) -> None:
         self.name = name
         self.setup = setup
@@ -36,10 +38,16 @@ class Host:
         self.knobs = knobs
         self.network = network
         self.store = store
+        self.points = points
         self.disk = SimDisk(scheduler, knobs, name)
         draw = scheduler.derive(f"host/{name}")
-        skew_ms = knobs.wall_skew_ms
-        self.clock = HostClock(scheduler, draw.randrange(10**6) * SECOND, draw.randrange(-skew_ms, skew_ms + 1))
+        skew_ms, drift_ppm = knobs.wall_skew_ms, knobs.drift_ppm
+        self.clock = HostClock(
+            scheduler,
+            draw.randrange(10**6) * SECOND,
+            draw.randrange(-skew_ms, skew_ms + 1),
+            draw.randrange(-drift_ppm, drift_ppm + 1),
+        )
         self.process: Process | None = None
         self.held_down = 0
         self.exits: list[str] = []
@@ -59,12 +67,14 @@ class Host:
             self.trace.add(f"{process.me} crashes")
             process.kill()
 
-    def down_for(self, ms: int, *, wipe: bool) -> None:
-        """Crash, and start again after a while."""
+    def down_for(self, ms: int, *, wipe: bool = False, power: bool = False) -> None:
+        """Crash, and start again after a while. `wipe`: without its replica; `power`: without what was not synced."""
         self.crash()
         self.held_down += 1
         if wipe:
             self.disk.wipe()
+        if power:
+            self.trace.add(f"{self.name} loses {self.disk.power_cut()} commits of its replica")
 
         def up() -> None:
             self.held_down = max(0, self.held_down - 1)  # the heal may have let go of it before

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from node.sim.process import Process
 
 ENCODED_EVERY: Final = 64
+QUEUE_NS: Final = SECOND  # of traffic may wait for a wire with a limited rate; no frame takes longer
 BOTH_LANES: Final = (Lane.CONTROL, Lane.DATA)
 
 
@@ -111,6 +112,7 @@ class Network:
             for wire in wires.values():
                 wire.cuts = [0, 0]
                 wire.slow_ns = 0
+                wire.last_ns = [0, 0]  # what still queued on a slow wire is overtaken
         self._rate = 0
         self._thresholds(0.0, 0.0, 0.0)
 
@@ -166,10 +168,14 @@ class Network:
             wire.last_ns[lane] = at_ns
         self._scheduler.at(at_ns, self._arrive, wire, wire_type, envelope, left_ns)
 
+    def full(self, source: str, target: str, lane: Lane) -> bool:
+        """Whether so much waits for a slow wire that its high-water mark is reached."""
+        return self._rate > 0 and self.wire(source, target).free_ns[lane] - self._scheduler.now_ns > QUEUE_NS
+
     def _waits_ns(self, wire: Wire, lane: Lane, envelope: Envelope) -> int:
         """How long the frame queues and takes under the limit."""
         now_ns = self._scheduler.now_ns
-        takes_ns = len(encode(envelope, CODEC, 0)) * SECOND // self._rate
+        takes_ns = min(len(encode(envelope, CODEC, 0)) * SECOND // self._rate, QUEUE_NS)
         wire.free_ns[lane] = max(wire.free_ns[lane], now_ns) + takes_ns
         return wire.free_ns[lane] - now_ns
 
@@ -233,6 +239,8 @@ class Link:
             return SendOutcome.NO_ROUTE
         ledger.sent((wire_type.name,))
         process = self._process
+        if self._network.full(process.me.name, node, wire_type.lane):
+            return SendOutcome.PEER_BUSY
         # A process that stopped in the middle of a step (a crash point) sends the rest when it goes on.
         if process.paused:
             process.run(self._network.send, process, node, envelope, wire_type)

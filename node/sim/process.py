@@ -18,6 +18,7 @@ from node.gossip.join import Seed
 from node.gossip.member import Member
 from node.gossip.settings import identity
 from node.sim.network import Link
+from node.sim.points import NodeDiedError
 from node.store.port import Answer, Identity, Incarnation, Initialise, NextIncarnation, Request
 from node.wire.envelope import Envelope
 from node.wire.registry import REGISTRY
@@ -50,6 +51,7 @@ class Process:
         self.me = NodeId(host.name, 0)
         self.alive = True
         self.paused = False
+        self.doomed_ms = 0  # how long its host stays down once it has died at a crash point
         self.applied_ns = 0  # the store's: requests of one process keep their order
         self.answered_ns = 0
         self.engine: Engine | None = None
@@ -172,8 +174,20 @@ class Process:
             return
         if self.paused:
             self._backlog.append((what, args))
-        else:
+            return
+        points = self.host.points
+        before, points.current = points.current, self
+        try:
             what(*args)
+        except NodeDiedError:
+            self.die()
+        finally:
+            points.current = before
+
+    def die(self) -> None:
+        """At a crash point."""
+        if self.alive:
+            self.host.down_for(self.doomed_ms, wipe=False)
 
     def receive(self, envelope: Envelope) -> None:
         """An envelope that arrived."""
@@ -209,7 +223,11 @@ class Process:
     # ---- ports
 
     def _submit(self, request: Request, done: Callable[[Answer], None]) -> None:
-        self.host.store.submit(self, request, done)
+        # One that stopped in the middle of a step asks when it goes on.
+        if self.paused:
+            self.run(self.host.store.submit, self, request, done)
+        else:
+            self.host.store.submit(self, request, done)
 
     def _execute(
         self, _executor: str, fn: Callable[..., Any], args: tuple[Any, ...], done: Callable[[object], None]

@@ -49,7 +49,7 @@ def run_seed(seed: int, *, nodes: int = 4, seconds: int = 60, plant: str = "") -
     """One run from its seed. Garbage is collected between runs only, so that no finaliser runs at a time of its own."""
     names = tuple(f"n{number}" for number in range(1, nodes + 1))
     scheduler = Scheduler(seed)
-    knobs = faults.draw(scheduler.derive("knobs"), names, seconds)
+    knobs = faults.draw(scheduler.derive, names, seconds)
     setups = setup.drawn(names, api_only_node=knobs.api_only_node)
     gc.collect()
     gc.disable()

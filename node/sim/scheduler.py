@@ -53,25 +53,36 @@ class Scheduler:
 
 
 class HostClock:
-    """One host's clocks: monotonic from another start than its neighbours', wall time off by some milliseconds."""
+    """One host's clocks: monotonic from another start than its neighbours' and at a slightly other speed (`drift_ppm`,
+    parts in a million), wall time off by some milliseconds."""
 
-    __slots__ = ("_mono_offset_ns", "_scheduler", "_wall_offset_ms")
+    __slots__ = ("_drift_ppm", "_mono_offset_ns", "_scheduler", "_skew_ms", "_stepped_ms")
 
-    def __init__(self, scheduler: Scheduler, mono_offset_ns: int = 0, wall_skew_ms: int = 0) -> None:
+    def __init__(
+        self, scheduler: Scheduler, mono_offset_ns: int = 0, wall_skew_ms: int = 0, drift_ppm: int = 0
+    ) -> None:
         self._scheduler = scheduler
         self._mono_offset_ns = mono_offset_ns
-        self._wall_offset_ms = START_WALL_MS + wall_skew_ms
+        self._skew_ms = START_WALL_MS + wall_skew_ms
+        self._stepped_ms = 0
+        self._drift_ppm = drift_ppm
 
     def mono_ns(self) -> int:
-        return self._scheduler.now_ns + self._mono_offset_ns
+        now_ns = self._scheduler.now_ns
+        return now_ns + now_ns * self._drift_ppm // 1_000_000 + self._mono_offset_ns
 
     def wall_ms(self) -> int:
-        return self._scheduler.now_ns // MS + self._wall_offset_ms
+        # Time servers keep the wall clock from drifting; what they can't help is the skew.
+        return self._scheduler.now_ns // MS + self._skew_ms + self._stepped_ms
 
     def world_ns(self, mono_ns: int) -> int:
-        """The true time of one of this host's instants."""
-        return mono_ns - self._mono_offset_ns
+        """The true time of one of this host's instants, never early."""
+        return -(-(mono_ns - self._mono_offset_ns) * 1_000_000 // (1_000_000 + self._drift_ppm))
 
     def step_wall_ms(self, delta_ms: int) -> None:
         """The wall clock jumps, as by an administrator or a bad time server."""
-        self._wall_offset_ms += delta_ms
+        self._stepped_ms += delta_ms
+
+    def set_right(self) -> None:
+        """All jumps are taken back."""
+        self._stepped_ms = 0

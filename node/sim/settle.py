@@ -9,14 +9,19 @@ import msgspec
 from node.actors.cell import Phase
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
+from node.ads.entities.coverage import NOT_APPROVED
 from node.ads.entities.site import Site, SiteState
 from node.ads.facts import Click, CreativeApproved, Impression, PageClassified
+from node.core import limits
+from node.core.clock import MS
 from node.core.errors import InvariantError
 from node.core.hashing import SHARD_COUNT
+from node.core.hlc import hlc_wall_ms
 from node.core.ids import SINGLETON_SHARD, NodeId
 from node.engine.engine import Engine
 from node.sim.invariants import Owning, Replica, Violation, nothing_lost, one_owner, replicas_agree
 from node.sim.probe import ProbeState
+from node.sim.scheduler import START_WALL_MS
 from node.sim.world import World
 from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage
 from node.wire.codec import CODEC
@@ -45,13 +50,18 @@ def why_not_converged(world: World, hosts: Collection[str]) -> str:
     hosting = [engine.me for engine in running if SINGLETON_SHARD in engine.system.owned()]
     if len(hosting) != 1:
         return f"{len(hosting)} nodes host the singletons: {hosting}"
-    digests = [engine.replication.machine.digests() for engine in running]
-    if any(other != digests[0] for other in digests):
-        return "replicas differ"
+    if world.disturbed["clock_ahead"]:
+        differing = replication(world)
+        if differing:
+            return differing[0].text
+    else:
+        digests = [engine.replication.machine.digests() for engine in running]
+        if any(other != digests[0] for other in digests):
+            return "replicas differ"
     owning = ownership(world)
     if owning:
         return str(owning[0])
-    return next(_uncovered(running), "")
+    return next(_uncovered(running, _approved_sites(world)), "")
 
 
 def _why_node(engine: Engine, members: int) -> str:
@@ -69,7 +79,12 @@ def _why_node(engine: Engine, members: int) -> str:
     return ""
 
 
-def _uncovered(running: Sequence[Engine]) -> Iterator[str]:
+def _approved_sites(world: World) -> frozenset[str]:
+    return frozenset(op.key[0] for op in world.history.acknowledged("approve"))
+
+
+def _uncovered(running: Sequence[Engine], approved: frozenset[str]) -> Iterator[str]:
+    """Cells that do not run, and pools that lack. Where no approval was ever acknowledged, the publisher is why."""
     for engine in running:
         for cell in engine.system.cells():
             if cell.phase is not Phase.RUNNING:
@@ -77,8 +92,10 @@ def _uncovered(running: Sequence[Engine]) -> Iterator[str]:
                     yield f"{cell.ref} is {cell.phase.value} on {engine.me}"
             elif isinstance(cell.actor, Site):
                 found = cell.actor.coverage(engine.world.clock.wall_ms())
-                if found is not None and found.missing:
-                    yield f"{found.site} lacks pools: {found.missing}"
+                missing = found.missing if found is not None else ()
+                lacking = [slot for slot, why in missing if why != NOT_APPROVED or str(cell.ref.id) in approved]
+                if lacking:
+                    yield f"{cell.ref.id} lacks pools: {missing}"
 
 
 # ---- what a node must never be like
@@ -120,14 +137,27 @@ def ownership(world: World) -> list[Violation]:
 
 
 def replication(world: World) -> list[Violation]:
-    """I4 as it stands now: digests, and every entry that any of the replicas or disks knows of."""
+    """I4 as it stands now: digests, and every entry that any of the replicas or disks knows of. T1: what a node wrote
+    while its clock was far ahead stays with it, and is no part of the comparison."""
     keys: set[str] = set()
     running = engines(world)
     for engine in running:
         machine = engine.replication.machine
         keys.update(entry.key for entry in engine.world.replica.scan_all("", 1_000_000))
         keys.update(key for site in machine.sites() for key in machine.keys_of_site(site).keys)
-    return replicas_agree([_replica(engine, sorted(keys)) for engine in running], world.scheduler.now_ns)
+    replicas = [_replica(engine, sorted(keys)) for engine in running]
+    if not world.disturbed["clock_ahead"]:
+        return replicas_agree(replicas, world.scheduler.now_ns)
+    latest_ms = START_WALL_MS + world.scheduler.now_ns // MS + world.knobs.wall_skew_ms + limits.hlc_ahead_ms_max
+    early = [[key for key, entry in r.entries.items() if hlc_wall_ms(entry[1]) > latest_ms] for r in replicas]
+    for engine, found in zip(running, early, strict=True):
+        if found and engine.me.name not in world.were_ahead:
+            words = f"{engine.me} took {found[0]!r} from a clock that was ahead"
+            return [Violation("T1", world.scheduler.now_ns, words)]
+    left_out = {key for found in early for key in found}
+    kept = [{key: entry for key, entry in r.entries.items() if key not in left_out} for r in replicas]
+    compared = [Replica(r.node, (), entries) for r, entries in zip(replicas, kept, strict=True)]
+    return replicas_agree(compared, world.scheduler.now_ns)
 
 
 def _replica(engine: Engine, keys: Sequence[str]) -> Replica:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from node.core.clock import MS
-from node.core.ids import Ref, ServiceRef
-from node.flows.messages import MoveShard
+from node.core.ids import Ref
 from node.sim import history as h
-from node.sim.faults import Disturbance, Knobs
+from node.sim.disturb import disturb
+from node.sim.faults import Knobs
 from node.sim.host import Host
 from node.sim.invariants import EveryInstant, Violation
 from node.sim.network import Network
 from node.sim.outcomes import REFUSED
 from node.sim.plants import PLANTS
+from node.sim.points import Points
 from node.sim.process import Process
 from node.sim.scheduler import HostClock, Scheduler
 from node.sim.setup import Setup
@@ -44,15 +46,19 @@ class World:
         self._instants = EveryInstant()
         memory = MemoryStore(HostClock(scheduler))
         kept: StateStore = PLANTS[plant](memory) if plant else memory
+        self.healed = False
+        self.disturbed: Counter[str] = Counter()
+        self.were_ahead: set[str] = set()  # hosts whose clock has been further ahead than peers accept
+        self.points = Points()
         self.network = Network(scheduler, self.trace, knobs)
-        self.store = SimStore(scheduler, self.trace, knobs, kept, self.record)
+        self.store = SimStore(scheduler, self.trace, knobs, kept, self.record, self.points)
         self.hosts: dict[str, Host] = {}
         for name, setup in setups.items():
             self.add_host(name, setup)
 
     def add_host(self, name: str, setup: Setup) -> Host:
         """One machine more; nothing runs on it yet."""
-        host = Host(name, setup, self.scheduler, self.trace, self.knobs, self.network, self.store)
+        host = Host(name, setup, self.scheduler, self.trace, self.knobs, self.network, self.store, self.points)
         self.hosts[name] = host
         return host
 
@@ -71,51 +77,20 @@ class World:
         """Start all hosts, each at its own time, and set up what will disturb them."""
         for host in self.hosts.values():
             self.scheduler.after(rng.randrange(800) * MS, host.start)
+        self.network.limit(self.knobs.rate_bytes_per_s)
         for disturbance in self.knobs.disturbances:
-            self.scheduler.at(disturbance.at_ms * MS, self._disturb, disturbance, rng)
-
-    def _disturb(self, disturbance: Disturbance, rng: random.Random) -> None:
-        self.trace.add(f"-- {disturbance}")
-        hosts, for_ms = disturbance.hosts, disturbance.for_ms
-        others = tuple(name for name in self.hosts if name not in hosts)
-        match disturbance.verb:
-            case "cut" | "cut_one_way":
-                ways = [(hosts, others)] if disturbance.verb == "cut_one_way" else [(hosts, others), (others, hosts)]
-                for way in ways:
-                    self.network.cut(*way)
-                    self.scheduler.after(for_ms * MS, self.network.mend, *way)
-            case "step_clock":
-                self.hosts[hosts[0]].clock.step_wall_ms(rng.choice((-for_ms, for_ms)))
-            case "move":
-                self._move(rng.choice(self.shards_in_use), hosts[0])
-            case verb:
-                for name in hosts:
-                    self._down(verb, self.hosts[name], for_ms)
-
-    def _down(self, verb: str, host: Host, for_ms: int) -> None:
-        match verb:
-            case "crash" | "wipe":
-                host.down_for(for_ms, wipe=verb == "wipe")
-            case "pause":
-                host.pause_for(for_ms)
-            case "drain":
-                host.drain()
-            case _:
-                raise ValueError(verb)
-
-    def _move(self, shard: int, to: str) -> None:
-        for host in self.hosts.values():
-            engine = host.process.engine if host.process else None
-            if engine is not None and engine.sharding.coordinator.status().active:
-                self.ask(host, ServiceRef(host.name, "/node"), MoveShard(shard, to), 10_000, lambda _: None)
+            self.scheduler.at(disturbance.at_ms * MS, disturb, self, disturbance)
 
     def heal(self) -> None:
         """The end of the fault phase: everything is whole and runs from now on."""
         self.trace.add("-- healed")
+        self.healed = True
         self.network.heal()
         self.store.heal()
+        self.points.heal()
         for host in self.hosts.values():
             host.disk.heal()
+            host.clock.set_right()
             host.held_down = 0
             if host.process is not None and host.process.paused:
                 host.process.go_on()
@@ -150,4 +125,5 @@ class World:
         return [host.process for host in self.hosts.values() if host.process is not None]
 
     def run(self, until_ms: int, stop: Callable[[], bool] | None = None) -> None:
-        self.scheduler.run_until(until_ms * MS, stop or self.violated)
+        with self.points:
+            self.scheduler.run_until(until_ms * MS, stop or self.violated)
