@@ -45,6 +45,7 @@ from node.http.app import App
 from node.http.cluster import ClusterGate
 from node.http.server import HttpServer, bind
 from node.sharding.nodes import ShardingSettings
+from node.store.journal_file import FileJournal
 from node.store.lmdb import LmdbStore
 from node.store.port import Identity, Incarnation, Initialise, NextIncarnation, Request, StoreFailed
 from node.store.replica_lmdb import open_replica
@@ -191,6 +192,7 @@ class _Node:
             _commits(runtime, replica),
             runtime.wake,
             self._exit,
+            journal=FileJournal(settings.node.data / "decisions.jsonl", limits.decisions_kept_max),
         )
         engine = Engine(_config(settings, member, cluster_id, existed=existed), world, classifier)
         service = NodeService(engine)

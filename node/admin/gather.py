@@ -10,7 +10,14 @@ from node.core.clock import rfc3339
 from node.core.hashing import MAP_COUNT
 from node.core.ids import ServiceRef
 from node.engine.engine import Engine
-from node.engine.messages import GetNodeReport, GetReplicaEntry, NodeReport, ReplicaEntryReport
+from node.engine.messages import (
+    DecisionsReport,
+    GetDecisions,
+    GetNodeReport,
+    GetReplicaEntry,
+    NodeReport,
+    ReplicaEntryReport,
+)
 from node.engine.nodeservice import NodeService
 
 NODE_DEADLINE_MS = 2_000
@@ -39,6 +46,21 @@ class Gatherer:
         entries = {entry.node: entry for entry in found if isinstance(entry, ReplicaEntryReport)}
         return entries, self._missing(names, found)
 
+    async def decisions(self, limit: int) -> tuple[dict[str, DecisionsReport], tuple[Missing, ...]]:
+        """The newest split-brain decisions of each node."""
+        names = sorted(self._engine.view.members)
+        found = await asyncio.gather(*(self._decisions(name, limit) for name in names))
+        reports = {report.node: report for report in found if isinstance(report, DecisionsReport)}
+        return reports, self._missing(names, found)
+
+    async def _decisions(self, name: str, limit: int) -> object:
+        if name == self._engine.me.name:
+            return self._service.decisions(limit)
+        message = GetDecisions(limit)
+        return await outcome_of(
+            lambda done: self._engine.ask(ServiceRef(name, "/node"), message, NODE_DEADLINE_MS, done)
+        )
+
     async def _report(self, name: str, *, coverage: bool) -> object:
         if name == self._engine.me.name:
             return self._service.report(coverage=coverage)
@@ -59,7 +81,7 @@ class Gatherer:
         now = rfc3339(self._engine.world.clock.wall_ms())
         missing: list[Missing] = []
         for name, outcome in zip(names, outcomes, strict=True):
-            if isinstance(outcome, (NodeReport, ReplicaEntryReport)):
+            if isinstance(outcome, (NodeReport, ReplicaEntryReport, DecisionsReport)):
                 continue
             reason = getattr(outcome, "failure", None)
             missing.append(Missing(node=name, reason=reason.value if reason else "no answer", since=now))

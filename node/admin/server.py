@@ -12,6 +12,7 @@ import msgspec
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.cluster_requests import ClusterRequests
+from node.admin.decision_requests import DecisionRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.gather import Gatherer
 from node.admin.live import Live
@@ -54,6 +55,7 @@ class AdminServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests_before = (0, 0)
         ClusterRequests(self)
+        DecisionRequests(self)
         DomainRequests(self)
         OperationRequests(self)
         self.live = Live(self)

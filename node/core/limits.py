@@ -111,6 +111,15 @@ member_names_max = 192  # names ever used, tombstones included: at 250 bytes eac
 observations_max = 1_024  # rows about members that were once seen failing
 detector_samples_max = 200  # enough to know a peer's rhythm, few enough to follow a change
 guests_max = 64  # nodes that are no members and are being told why
+member_cause_chars_max = 120  # why a record ended: gossiped with it, so it is part of the 250 bytes above
+leader_blocked_ms = 5_000  # a leader that can't act for so long says who keeps it from that
+split_lease_minority_wait_ms = 2_000  # so that the larger side asks the store first
+split_lease_answer_ms_max = 3_000  # no answer for so long is a no
+split_lease_ttl_ms = 40_000  # outlives the time between the two sides' decisions, also in the default profile
+decisions_kept_max = 1_000  # split-brain decisions in a node's own log, about 2 KiB each
+decisions_reported_max = 100  # per node and answer: with 64 members about 6 KiB each, so they fit a frame
+decision_age_days_max = 90  # older ones are dropped when the log is written next
+rehearsed_cases_max = 2_500  # combinations of lost nodes judged by one request: any two of 64, any three of 25
 
 # --- sharding: coordination
 coordinator_lease_ms = 5_000  # how long nobody allocates after the coordinator died; 3 s in the fast profile

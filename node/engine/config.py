@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from node.actors.ports import Execute
+from node.core import limits
 from node.core.clock import Clock
 from node.core.rng import Rng
 from node.gossip.join import Seed
@@ -13,6 +14,7 @@ from node.gossip.member import Member
 from node.gossip.replica_io import ReplicationSettings
 from node.gossip.settings import ClusterIdentity, MembershipSettings
 from node.sharding.nodes import ShardingSettings
+from node.store.journal import Journal, MemoryJournal
 from node.store.port import Submit
 from node.store.replica_port import ReplicaBatch, ReplicaStore
 from node.wire.port import Transport
@@ -52,7 +54,8 @@ CommitReplica = Callable[[ReplicaBatch, Callable[[bool, str], None]], None]
 class World:
     """The engine's ports. Everything here calls back on the engine's own thread.
 
-    `wake` asks for a turn soon; `exit` is called once, last; `outbox` counts frames that have not left yet.
+    `wake` asks for a turn soon; `exit` is called once, last; `outbox` counts frames that have not left yet; `journal`
+    keeps split-brain decisions on this node's own disk.
     """
 
     clock: Clock
@@ -65,3 +68,4 @@ class World:
     wake: Callable[[], None]
     exit: Callable[[Exit], None]
     outbox: Callable[[], int] = lambda: 0
+    journal: Journal = field(default_factory=lambda: MemoryJournal(limits.decisions_kept_max))

@@ -31,11 +31,11 @@ from node.engine.entities import SINGLETONS, EntityTypes, entity_types
 from node.engine.events import EVENTS, EventLog, NodeEvent, of_membership
 from node.engine.faults import Faults
 from node.engine.machines import Replication, Sharding
+from node.engine.members import Members
 from node.engine.messages import NodeDraining, TopicEvent
 from node.engine.serveindex import ReplicaServeIndex
 from node.engine.topics import ClusterBus, topics
 from node.gossip import events as gossip
-from node.gossip.membership import Membership
 from node.gossip.view import ClusterView
 from node.sharding.messages import Relayed
 from node.store.port import Answer, Request
@@ -70,16 +70,8 @@ class Engine:
         self._exited = False
         self.writing = 0
         self.executing = 0
-        self.membership = Membership(
-            config.member,
-            config.membership,
-            config.seeds,
-            config.cluster,
-            world.rng,
-            may_bootstrap=True,
-            bootstrap=config.bootstrap,
-            existed=config.existed,
-        )
+        self.members = Members(self)
+        self.membership = self.members.machine
         self.sharding = Sharding(self)
         self.replication = Replication(self)
         self.index = ReplicaServeIndex(
@@ -106,14 +98,12 @@ class Engine:
 
     def start(self) -> None:
         """Once, first."""
-        self._membership(gossip.Start())
+        self.members.step(gossip.Start())
         self.world.wake()
 
     def turn(self, now_ns: int) -> bool:
         """Let time pass for the machines and run a slice of the actors; True when more waits."""
-        due = self.membership.next_wake_ns()
-        if due is not None and due <= now_ns:
-            self._membership(gossip.Tick())
+        self.members.tick(now_ns)
         self.replication.tick(now_ns)
         if now_ns >= self._tick_ns():
             self._ticked_ns = now_ns
@@ -164,7 +154,7 @@ class Engine:
     def _received(self, envelope: Envelope) -> str:
         to = envelope.to
         if isinstance(to, ServiceRef) and to.path == "/membership":
-            self._membership(gossip.Received(envelope.sender, envelope.message))
+            self.members.step(gossip.Received(envelope.sender, envelope.message))
             return ""
         member = self.view.member(envelope.sender.name)
         if member is None or member.incarnation != envelope.sender.incarnation:
@@ -272,6 +262,9 @@ class Engine:
             self.writing -= 1
             done(answer)
 
+        if self._exited:
+            self.counters["unsubmitted_after_the_end"] += 1
+            return
         self.writing += 1
         self.world.submit(request, answered)
 
@@ -305,30 +298,9 @@ class Engine:
 
     # ---- membership
 
-    def _membership(self, event: gossip.Event) -> None:
-        for effect in self.membership.step(event, self.world.clock.mono_ns()):
-            match effect:
-                case gossip.Send(node, message):
-                    self.send_message(node, "/membership", message)
-                case gossip.Connect(peer):
-                    self.world.transport.connect(peer)
-                case gossip.Disconnect(node):
-                    self.world.transport.disconnect(node)
-                case gossip.Changed(view):
-                    self._view_changed(view)
-                case gossip.Decided(decision):
-                    self.emit("cluster.decision", "cluster", decision.text())
-                case gossip.Refused(reason):
-                    self.faults.put("E-NOT-JOINED", f"node/{self.me.name}", reason)
-                case gossip.TurnedAway(node, reason):
-                    self.emit("node.turned_away", f"node/{node.name}", reason)
-                case gossip.Removed(cause, left):
-                    self.exit(Exit(cause, removed=not left))
-        self.wake_before(self.membership.next_wake_ns())
-
     def leave(self) -> None:
         """Leave the cluster in good order; `exit` follows once the others know."""
-        self._membership(gossip.Leave())
+        self.members.step(gossip.Leave())
 
     def exit(self, reason: Exit) -> None:
         """End this incarnation: nothing is written after it."""
@@ -336,7 +308,8 @@ class Engine:
             self._exited = True
             self.world.exit(replace(reason, overran=reason.overran or self.drain.overran))
 
-    def _view_changed(self, view: ClusterView) -> None:
+    def view_changed(self, view: ClusterView) -> None:
+        """Another picture of the cluster holds from now on."""
         before, self.view = self.view, view
         for topic, about, text in of_membership(before, view):
             self.emit(topic, about, text)

@@ -7,7 +7,7 @@ from collections import deque
 import msgspec
 
 from node.core.limits import events_kept
-from node.gossip.member import Status
+from node.gossip.events import Moved
 from node.gossip.view import ClusterView
 from node.sharding.messages import (
     CoordinatorElected,
@@ -67,20 +67,18 @@ def of_sharding(note: msgspec.Struct) -> tuple[str, str, str] | None:
             return None
 
 
+def of_move(move: Moved) -> tuple[str, str, str]:
+    """Topic, object and words of one transition of a member."""
+    member, about = move.member, f"node/{move.member.node}"
+    if move.before is None:
+        return "node.joined", about, f"incarnation {member.incarnation}, {member.status.word}"
+    cause = f": {move.cause}" if move.cause else ""
+    return f"node.{member.status.word}", about, f"incarnation {member.incarnation}, was {move.before.word}{cause}"
+
+
 def of_membership(before: ClusterView, after: ClusterView) -> list[tuple[str, str, str]]:
-    """Topic, object and words for each difference between two views."""
+    """Topic, object and words for what two views differ in beside the members' statuses."""
     found: list[tuple[str, str, str]] = []
-    for name, member in after.members.items():
-        known = before.members.get(name)
-        if known is None or known.incarnation != member.incarnation:
-            found.append(("node.joined", f"node/{name}", f"incarnation {member.incarnation}, {member.status.word}"))
-        elif known.status != member.status and member.status is not Status.WEAKLY_UP:
-            found.append((f"node.{member.status.word}", f"node/{name}", member.cause or f"was {known.status.word}"))
-    found.extend(
-        ("node.removed", f"node/{name}", f"incarnation {known.incarnation}")
-        for name, known in before.members.items()
-        if name not in after.members
-    )
     for name, seen in after.unreachable.items():
         if name not in before.unreachable:
             observers = ", ".join(o.name for o in seen.observers) or "nobody in reach"

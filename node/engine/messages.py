@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from node.core.ids import NodeId
+from node.gossip.splitbrain import Decision
 from node.wire.ledger import LedgerRow
 from node.wire.registry import Lane, wire_type
 
@@ -70,6 +71,22 @@ class LedgerReport(msgspec.Struct, frozen=True):
     node: NodeId
     at_ms: int
     rows: tuple[LedgerRow, ...]
+
+
+@wire_type("node.decisions_get")
+class GetDecisions(msgspec.Struct, frozen=True):
+    """The newest split-brain decisions that the node took."""
+
+    limit: int
+
+
+@wire_type("node.decisions")
+class DecisionsReport(msgspec.Struct, frozen=True):
+    """Oldest first; `unreadable` lines of the log are no decision of this release."""
+
+    node: str
+    decisions: tuple[Decision, ...]
+    unreadable: int = 0
 
 
 @wire_type("node.entry_get")

@@ -10,9 +10,12 @@ from node.actors.cell import Phase
 from node.ads.entities.adserver import AdServer
 from node.ads.entities.site import Site
 from node.core.clock import MS
+from node.core.limits import decisions_reported_max
 from node.engine import topology
 from node.engine.messages import (
+    DecisionsReport,
     Freeze,
+    GetDecisions,
     GetLedger,
     GetNodeReport,
     GetReplicaEntry,
@@ -40,6 +43,7 @@ class NodeService:
             GetNodeReport: self._report_wanted,
             GetLedger: self._ledger_wanted,
             GetReplicaEntry: self._entry_wanted,
+            GetDecisions: self._decisions_wanted,
             MoveShard: self._move_wanted,
             Freeze: self._freeze_wanted,
             StopNode: self._stop_wanted,
@@ -166,6 +170,16 @@ class NodeService:
     def _ledger_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, GetLedger):
             self._engine.reply(envelope, self.ledger(envelope.message.peer))
+
+    def _decisions_wanted(self, envelope: Envelope) -> None:
+        if isinstance(envelope.message, GetDecisions):
+            self._engine.reply(envelope, self.decisions(envelope.message.limit))
+
+    def decisions(self, limit: int) -> DecisionsReport:
+        """The newest split-brain decisions of this node; no more than fit a frame."""
+        log = self._engine.members.decisions
+        found = log.newest(min(limit, decisions_reported_max))
+        return DecisionsReport(self._engine.me.name, found, log.unreadable)
 
     def _entry_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, GetReplicaEntry):

@@ -6,20 +6,30 @@ from collections.abc import Mapping
 
 from node.core import limits
 from node.core.ids import NodeId
-from node.gossip.member import Member, Status
+from node.gossip.member import UNDECIDED, Member, Status
 from node.gossip.messages import JoinRequest, StateMessage
 from node.gossip.ring import reachable_from
 from node.gossip.settings import ClusterIdentity, MembershipSettings, Mismatch, compare
+from node.gossip.splitbrain import with_role
 from node.gossip.state import GossipState, build
 
 
-def refusal(request: JoinRequest, ours: ClusterIdentity, members: Mapping[str, Member]) -> Mismatch | None:
-    """Why a node can't be a member, or None: another cluster or settings, an incarnation that is over, no room."""
+def refusal(
+    request: JoinRequest, ours: ClusterIdentity, members: Mapping[str, Member], settings: MembershipSettings
+) -> Mismatch | None:
+    """Why a node can't be a member, or None: another cluster or settings, an incarnation that is over, no room, or one
+    more than two quorums can't share."""
     mismatch = compare(ClusterIdentity(request.cluster_name, request.cluster_id, request.agreed), ours)
     if mismatch is not None:
         return mismatch
     joiner = request.member
     known = members.get(joiner.node)
+    if settings.counted_max is not None:
+        alike = [m for m in members.values() if m.status in UNDECIDED and m.node != joiner.node]
+        count = 1 + len(with_role(alike, settings.majority_role))
+        if with_role([joiner], settings.majority_role) and count > settings.counted_max:
+            at_most = f"at most {settings.counted_max}, or two sides could have a quorum of {settings.quorum}"
+            return Mismatch("counted members", str(count), at_most)
     if known is None:
         living = sum(m.status is not Status.REMOVED for m in members.values())
         if living >= limits.members_max:
@@ -41,6 +51,7 @@ def sound(message: StateMessage) -> bool:
         and len(message.rows) <= limits.observations_max
         and message.up_mark >= 0
         and all(m.incarnation >= 0 and m.up_number >= 0 for m in message.members)
+        and all(len(m.cause) <= limits.member_cause_chars_max for m in message.members)
     )
 
 

@@ -80,17 +80,29 @@ class Watch:
         self._settings = settings
         self._arrivals: dict[NodeId, Arrivals] = {}
         self._answered: dict[NodeId, int] = {}
+        self._owed: dict[NodeId, int] = {}
         self._sequence = 0
 
     def assign(self, subjects: Iterable[NodeId], now_ns: int) -> None:
         """Watch exactly these; a new one has the made-up samples and the pause to give its first answer."""
         self._arrivals = {s: self._arrivals.get(s) or Arrivals(self._settings, now_ns) for s in subjects}
         self._answered = {s: self._answered.get(s, 0) for s in self._arrivals}
+        self._owed = {s: self._owed[s] for s in self._arrivals if s in self._owed}
 
-    def beat(self) -> tuple[int, list[NodeId]]:
-        """The next heartbeat's sequence, and who gets it."""
+    def beat(self) -> list[tuple[NodeId, int, int]]:
+        """The next round of heartbeats: who gets one, its sequence, and which of the receiver's it acknowledges, 0 if
+        none came since the last."""
         self._sequence += 1
-        return self._sequence, list(self._arrivals)
+        owed, self._owed = self._owed, {}
+        return [(subject, self._sequence, owed.get(subject, 0)) for subject in self._arrivals]
+
+    def heard(self, sender: NodeId, sequence: int) -> bool:
+        """A heartbeat came: whether the next one to its sender will acknowledge it, as it does where both watch each
+        other; else it has to be answered by itself."""
+        if sender not in self._arrivals or sequence <= 0:
+            return False
+        self._owed[sender] = max(sequence, self._owed.get(sender, 0))
+        return True
 
     def answered(self, subject: NodeId, sequence: int, now_ns: int) -> bool:
         """An answer came; False, and nothing changes, if the subject isn't watched, was never sent this one, or has

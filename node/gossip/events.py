@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from node.core.ids import NodeId
+from node.gossip.join import Seed
+from node.gossip.member import Member, Status
 from node.gossip.splitbrain import Decision
 from node.gossip.view import ClusterView
 from node.wire.port import PeerAddress
@@ -47,7 +49,24 @@ class Down:
     by: str = "operator"
 
 
-Event = Start | Tick | Received | Leave | Down
+@dataclass(frozen=True, slots=True)
+class LeaseAnswered:
+    """The store's answer to `AskLease`; `holder` is empty where it did not answer."""
+
+    granted: bool
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Whom to ask from now on, where that changes: a name that resolves to other addresses, a file that was edited.
+    `problem` is why the list may be incomplete, in words."""
+
+    seeds: tuple[Seed, ...]
+    problem: str = ""
+
+
+Event = Start | Tick | Received | Leave | Down | LeaseAnswered | Seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +104,35 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class AskLease:
+    """Ask the state store for the lease that says which side of a split goes on; answered by `LeaseAnswered`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A member came, or its status changed: its record, what it was before (None for a new one), and why."""
+
+    member: Member
+    before: Status | None
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """This node leads and can't act, in words; empty when it can again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A node, this one or a peer that says so, runs late by so much; 0 when it is on time again."""
+
+    node: NodeId
+    late_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """Why this node has not joined yet, when the reason changes; empty once it has joined."""
 
@@ -107,4 +155,17 @@ class Removed:
     left: bool
 
 
-Effect = Connect | Disconnect | Send | Changed | Decided | Refused | TurnedAway | Removed
+Effect = (
+    Connect
+    | Disconnect
+    | Send
+    | Moved
+    | Changed
+    | Decided
+    | AskLease
+    | Blocked
+    | Late
+    | Refused
+    | TurnedAway
+    | Removed
+)

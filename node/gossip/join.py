@@ -46,13 +46,29 @@ class Joiner:
         self._may_form = may_form
         self._eligible = bootstrap or self._first == me
         self._existed = existed
-        self.contacts: dict[str, str] = {s.node: s.control for s in seeds if s.node != me}
-        self._seeds = frozenset(self.contacts)
+        self._me = me
+        self._problem = ""
+        self.seeds = tuple(s for s in seeds if s.node != me)
+        self.contacts: dict[str, str] = {s.node: s.control for s in self.seeds}
         self._answers: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._retry_ns = settings.join_retry_ns
         self._form_ns = 0
         self.next_ns = 0
+
+    def replace(self, seeds: tuple[Seed, ...], problem: str, now_ns: int) -> None:
+        """Other seeds from now on; one that is new is asked at once."""
+        others = tuple(s for s in seeds if s.node != self._me)
+        was = {s.node: s.control for s in self.seeds}
+        news = any(was.get(s.node) != s.control for s in others)
+        for node in was.keys() - {s.node for s in others}:
+            self.contacts.pop(node, None)
+            self._waiting.discard(node)
+        self.seeds, self._problem = others, problem
+        self.contacts |= {s.node: s.control for s in others}
+        if news:
+            self.next_ns = now_ns
+            self._retry_ns = self._settings.join_retry_ns
 
     def start(self, now_ns: int) -> None:
         self._form_ns = now_ns + self._settings.form_wait_ns
@@ -91,7 +107,7 @@ class Joiner:
     def may_form(self, now_ns: int) -> bool:
         if not (self._may_form and self._eligible):
             return False
-        nobody_has_one = not self._existed and self._seeds <= self._waiting
+        nobody_has_one = not self._existed and not self._problem and {s.node for s in self.seeds} <= self._waiting
         return nobody_has_one or now_ns >= self._form_ns
 
     def form_due_ns(self) -> int | None:
@@ -101,6 +117,7 @@ class Joiner:
     def why(self) -> str:
         """Why this node has not joined, for `node show` and readiness."""
         asked = [f"{n} ({self.contacts[n]}) {self._answers.get(n, 'does not answer')}" for n in sorted(self.contacts)]
+        asked += [self._problem] if self._problem else []
         words = "; ".join(asked) or "there is no other seed to ask"
         if not self._eligible:
             first = f", {self._first}," if self._first else ""

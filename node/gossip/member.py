@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from node.core import limits
 from node.core.ids import NodeId
 
 
@@ -84,7 +85,7 @@ def moved(member: Member, status: Status, *, up_number: int | None = None, cause
         member,
         status=status,
         up_number=member.up_number if up_number is None else up_number,
-        cause=member.cause if cause is None else cause,
+        cause=member.cause if cause is None else cause[: limits.member_cause_chars_max],
     )
 
 

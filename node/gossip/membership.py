@@ -2,11 +2,11 @@
 
 What its driver owes it: `Start` once; every message for `/membership` as `Received` with the sender that the
 connection proved; a `Tick` at `next_wake_ns` at the latest (a late one is noticed: silence while this process did not
-run is held against nobody). Effects are carried out in order. A `Decided` record is written down before what follows
-it. After `Removed` the process stops writing and exits; nothing here needs to be durable, since a restart is a new
-incarnation. `now_ns` never goes back.
+run is held against nobody); `LeaseAnswered` for each `AskLease`. Effects are carried out in order. A `Decided` record
+is written down before what follows it. After `Removed` the process stops writing and exits; nothing here needs to be
+durable, since a restart is a new incarnation. `now_ns` never goes back.
 
-Gossip is push-pull, digest first; `state.py` says why digests of a lattice do here what version vectors would.
+This module knows the phases and the way in; what a node does once it is in stands in `participant.py`.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from typing import assert_never
 
 import msgspec
 
-from node.core import limits
+from node.core.clock import MS, rfc3339
 from node.core.ids import NodeId
 from node.core.rng import Rng
-from node.gossip import leader
-from node.gossip.admission import Rival, over, refusal, sound
-from node.gossip.detector import Watch
+from node.gossip.admission import sound
+from node.gossip.door import Door
 from node.gossip.events import (
-    Changed,
-    Decided,
     Down,
     Effect,
     Event,
+    LeaseAnswered,
     Leave,
     Received,
     Refused,
     Removed,
+    Seeds,
     Send,
     Start,
     Tick,
-    TurnedAway,
 )
 from node.gossip.exchange import Exchange
 from node.gossip.join import Joiner, Seed
-from node.gossip.member import TAKING_PART, Member, Status, moved
+from node.gossip.lateness import Lateness
+from node.gossip.member import Member, Status
 from node.gossip.messages import (
     Digest,
     Heartbeat,
@@ -51,12 +50,12 @@ from node.gossip.messages import (
     RemovedNotice,
     StateMessage,
 )
+from node.gossip.participant import Participant
 from node.gossip.peers import Peers
-from node.gossip.ring import ring_of, watched_by
 from node.gossip.settings import ClusterIdentity, MembershipSettings
-from node.gossip.splitbrain import Resolver
-from node.gossip.state import GossipState, Row, build, merge
-from node.gossip.view import ClusterView, look
+from node.gossip.splitbrain import Lease
+from node.gossip.state import GossipState, build
+from node.gossip.view import ClusterView
 
 
 class Phase(enum.Enum):
@@ -83,42 +82,69 @@ class Membership:
         may_bootstrap: bool,
         bootstrap: bool = False,
         existed: bool = False,
+        wall_zero_ms: int = 0,
     ) -> None:
         """`may_bootstrap`: whether this node may form a cluster at all, if it is the first seed or `bootstrap` is set.
-        `existed`: the state store knows this cluster from before, so listen for its members before forming it anew."""
+        `existed`: the state store knows this cluster from before, so listen for its members before forming it anew.
+        `wall_zero_ms`: the wall clock at monotonic zero, only for the times in words and records."""
         self.me = me
         self.settings = settings
         self.cluster = cluster
-        self.phase = Phase.NEW
-        self.view = ClusterView(me.id, cluster.id)
         self.why_not_joined = "not started"
         self.counters: Counter[str] = Counter()
+        self.late = Lateness(settings)
         self._rng = rng
         self._joiner = Joiner(
             me.node, settings, seeds, rng, may_form=may_bootstrap, bootstrap=bootstrap, existed=existed
         )
         self._peers = Peers(me.node, seeds, 2 * settings.acceptable_pause_ns)
-        self._seeds = tuple(s for s in seeds if s.node != me.node)
-        self._watch = Watch(settings)
-        self._resolver = Resolver(settings)
-        self._rival = Rival(settings)
-        self._gossip = Exchange(me.id, me.control, "", cluster.id)
-        self._turned_away: dict[str, str] = {}
-        self._stale = True
+        self._door = Door(cluster, settings)
+        self._wall_zero_ms = wall_zero_ms
+        self._started = self._over = False
         self._now = 0
         self._out: list[Effect] = []
-        self._heartbeat_ns = self._gossip_ns = self._probe_ns = 0
-        self._blocked_ns = -1
-        self._leave_by_ns: int | None = None
+        self._part: Participant | None = None
+
+    @property
+    def phase(self) -> Phase:
+        if self._over:
+            return Phase.OUT
+        if self._part is not None:
+            return Phase.MEMBER
+        return Phase.JOINING if self._started else Phase.NEW
+
+    @property
+    def view(self) -> ClusterView:
+        return self._part.view if self._part else ClusterView(self.me.id, self.cluster.id)
+
+    @property
+    def state(self) -> GossipState:
+        """What is gossiped, tombstones included."""
+        return self._part.state if self._part else GossipState()
+
+    @property
+    def seen(self) -> frozenset[NodeId]:
+        """The members known to hold this state."""
+        return self._part.seen if self._part else frozenset()
+
+    @property
+    def blocked(self) -> str:
+        """Why this node leads and can't act; empty when it can, or another leads."""
+        return self._part.blocked if self._part else ""
+
+    def phi(self, now_ns: int) -> dict[NodeId, float]:
+        """Suspicion of each peer that this node watches."""
+        return self._part.phi(now_ns) if self._part else {}
 
     # --- driving
 
     def step(self, event: Event, now_ns: int) -> list[Effect]:
         """Take in one event; returns what to do about it, in order."""
-        if self.phase is Phase.OUT:
+        if self._over:
             return []
-        self._forgive_own_lateness(now_ns)
         self._now = now_ns
+        if self._part is not None:
+            self._part.wake(now_ns)
         match event:
             case Start():
                 self._start()
@@ -129,105 +155,129 @@ class Membership:
             case Leave():
                 self._leave()
             case Down(node, by):
-                self._down([node], by)
+                if self._part is not None:
+                    self._part.down([node], f"at {rfc3339(self._wall_zero_ms + now_ns // MS)} by {by}")
+            case LeaseAnswered(granted, holder):
+                if self._part is not None:
+                    self._part.lease_answered(Lease(granted, holder))
+            case Seeds(seeds, problem):
+                self._seeds_changed(seeds, problem)
             case _:
                 assert_never(event)
-        if self.phase is Phase.JOINING:
+        if self._part is not None:
+            self._part.timers()
+            self._over = self._part.over
+        elif self.phase is Phase.JOINING:
             self._join_timers()
-        if self.phase is Phase.MEMBER:
-            self._member_timers()
-        out, self._out = self._out, []
+        out, self._out[:] = self._out[:], []
         return out
 
     def next_wake_ns(self) -> int | None:
         """When the next Tick is due; None before the start and after the end."""
-        if self.phase is Phase.JOINING:
-            form = self._joiner.form_due_ns()
-            return self._joiner.next_ns if form is None else min(self._joiner.next_ns, max(form, self._now))
-        if self.phase is Phase.MEMBER:
-            return min(self._heartbeat_ns, self._gossip_ns)
-        return None
-
-    @property
-    def state(self) -> GossipState:
-        """What is gossiped, tombstones included."""
-        return self._gossip.state
-
-    def phi(self, now_ns: int) -> dict[NodeId, float]:
-        """Suspicion of each peer that this node watches."""
-        return self._watch.phi(now_ns)
-
-    def _forgive_own_lateness(self, now_ns: int) -> None:
-        due = self.next_wake_ns()
-        late = 0 if due is None else now_ns - due
-        if self.phase is Phase.MEMBER and late >= 2 * self.settings.heartbeat_ns:
-            self.counters["self_late"] += 1
-            self._watch.forgive(late)
-            self._resolver.forgive(late)
+        if self._over or not self._started:
+            return None
+        if self._part is not None:
+            return self._part.next_wake_ns()
+        form = self._joiner.form_due_ns()
+        return self._joiner.next_ns if form is None else min(self._joiner.next_ns, max(form, self._now))
 
     # --- joining
 
     def _start(self) -> None:
-        if self.phase is not Phase.NEW:
+        if self._started:
             return
-        self.phase = Phase.JOINING
+        self._started = True
         self._joiner.start(self._now)
         self._out += self._peers.sync(self.state, self._now)
 
+    def _seeds_changed(self, seeds: tuple[Seed, ...], problem: str) -> None:
+        self._joiner.replace(seeds, problem, self._now)
+        self._peers.replace_seeds(seeds)
+        if self._part is not None:
+            self._part.seeds = tuple(s for s in seeds if s.node != self.me.node)
+        if self._started:
+            self._out += self._peers.sync(self.state, self._now)
+
     def _join_timers(self) -> None:
         if self._joiner.may_form(self._now):
-            self._form()
+            formation = f"{self.me.id}/{self._rng.getrandbits(64):016x}"
+            self._enter(formation, self.cluster.id, self.state.with_member(self.me), ())
             return
         for node in self._joiner.to_ask(self._now):
             self._send(node, JoinRequest(self.me, self.cluster.name, self.cluster.id, dict(self.cluster.agreed)))
         self._refused(self._joiner.why())
 
-    def _form(self) -> None:
-        self._enter(f"{self.me.id}/{self._rng.getrandbits(64):016x}", self.cluster.id, self.state.with_member(self.me))
-
-    def _enter(self, formation: str, cluster_id: str, state: GossipState) -> None:
-        self.phase = Phase.MEMBER
-        self._gossip = Exchange(self.me.id, self.me.control, formation, cluster_id)
-        self.view = ClusterView(self.me.id, cluster_id, formation)
-        self._heartbeat_ns = self._gossip_ns = self._now
-        self._probe_ns = self._now + self.settings.acceptable_pause_ns
+    def _enter(self, formation: str, cluster_id: str, state: GossipState, seen: tuple[NodeId, ...]) -> None:
         self._refused("")
-        self._adopt(state)
+        self._part = Participant(
+            self.me,
+            self.settings,
+            Exchange(self.me.id, self.me.control, formation, cluster_id),
+            self._peers,
+            self.late,
+            self._rng,
+            self.counters,
+            self._out,
+            wall_zero_ms=self._wall_zero_ms,
+        )
+        self._part.seeds = self._joiner.seeds
+        self._part.enter(state, seen, self._now)
+        self._part.timers()
+        self._over = self._part.over
 
     def _refused(self, reason: str) -> None:
         if reason != self.why_not_joined:
             self.why_not_joined = reason
             self._out.append(Refused(reason))
 
+    def _leave(self) -> None:
+        if self._part is not None:
+            self._part.leave()
+        elif self._started:
+            self._end("left", left=True)
+
+    def _end(self, cause: str, *, left: bool) -> None:
+        """Over before it was in."""
+        self._over = True
+        self._out.append(Removed(cause, left))
+
     # --- receiving
 
     def _receive(self, sender: NodeId, message: msgspec.Struct) -> None:
         if sender.name == self.me.node:
             self.counters["from_own_name"] += 1
-            return
+        elif isinstance(message, JoinRequest):
+            self._on_join(sender, message)
+        elif isinstance(message, StateMessage) and not sound(message):
+            self.counters["bad_state"] += 1
+        elif self._part is None and self._started:
+            self._on_answer(sender, message)
+        elif self._part is not None and isinstance(
+            message, Heartbeat | HeartbeatAck | Digest | StateMessage | RemovedNotice
+        ):
+            self._part.on_gossip(sender, message)
+        else:
+            self.counters["unexpected"] += 1
+
+    def _on_answer(self, sender: NodeId, message: msgspec.Struct) -> None:
+        """While joining: what seeds answer, and members that still knock at this node's door."""
         match message:
-            case JoinRequest():
-                self._on_join(sender, message)
-            case JoinWaiting() if self.phase is Phase.JOINING:
+            case JoinWaiting():
                 self._joiner.answered_waiting(sender.name)
-            case JoinRefused(key="incarnation", joiner=here) if (
-                self.phase is Phase.JOINING and here == str(self.me.incarnation)
-            ):
+            case JoinRefused(key="incarnation", joiner=here) if here == str(self.me.incarnation):
                 # It was decided out while it joined. No retry helps this start of it; the next one will be let in.
-                self._end(f"{sender} refuses it: incarnation {here} is over, {message.member}")
-            case JoinRefused(key, here, there) if self.phase is Phase.JOINING:
+                self._end(f"{sender} refuses it: incarnation {here} is over, {message.member}", left=False)
+            case JoinRefused(key, here, there):
                 self._joiner.answered_refused(sender.name, key, here, there, self._now)
-            case Heartbeat(_, _, control) | Digest(_, _, _, control) if self.phase is Phase.JOINING:
+            case Heartbeat(_, _, control) | Digest(_, _, _, control):
                 if self._joiner.heard(sender.name, control, self._now):
                     self._out += self._peers.replace(sender.name, control, "")
-            case StateMessage() if not sound(message):
-                self.counters["bad_state"] += 1
-            case StateMessage() if self.phase is Phase.JOINING:
-                self._on_first_state(message)
-            case Heartbeat() | HeartbeatAck() | Digest() | StateMessage() | RemovedNotice() if (
-                self.phase is Phase.MEMBER
-            ):
-                self._on_gossip(sender, message)
+            case StateMessage():
+                state = build(message.members, message.rows, message.up_mark)
+                if state.live(self.me.id):
+                    self._enter(message.formation, message.cluster_id or self.cluster.id, state, message.seen)
+                else:
+                    self.counters["state_without_me"] += 1
             case _:
                 self.counters["unexpected"] += 1
 
@@ -243,246 +293,15 @@ class Membership:
             if known is not None and is_new and known.status is not Status.REMOVED
             else self._peers.guest(joiner.node, joiner.control, joiner.data, self._now)
         )
-        refused = refusal(message, self.cluster, self.state.members)
+        refused = self._door.refuse(sender, message, self.state)
         if refused is not None:
-            self._send(joiner.node, JoinRefused(refused.key, refused.joiner, refused.member))
-            self._turn_away(sender, f"{refused.key} is {refused.joiner!r} there and {refused.member!r} here")
-            return
-        if self.phase is not Phase.MEMBER:
+            answer, news = refused
+            self._send(joiner.node, answer)
+            self._out += [news] if news else []
+        elif self._part is None:
             self._send(joiner.node, JoinWaiting(self.why_not_joined))
-            return
-        if is_new:
-            self._adopt(self.state.with_member(joiner))
-        self._send(joiner.node, self._gossip.whole(reply=False))
-
-    def _turn_away(self, node: NodeId, reason: str) -> None:
-        """Say so once; a node that is refused asks again and again."""
-        if self._turned_away.get(node.name) == reason:
-            return
-        if len(self._turned_away) >= limits.guests_max:
-            self._turned_away.clear()
-        self._turned_away[node.name] = reason
-        self._out.append(TurnedAway(node, reason))
-
-    def _on_first_state(self, message: StateMessage) -> None:
-        state = build(message.members, message.rows, message.up_mark)
-        if not state.live(self.me.id):
-            self.counters["state_without_me"] += 1
-            return
-        self._enter(message.formation, message.cluster_id or self.cluster.id, state)
-        self._gossip.saw(message.seen)
-
-    def _on_gossip(
-        self, sender: NodeId, message: Heartbeat | HeartbeatAck | Digest | StateMessage | RemovedNotice
-    ) -> None:
-        if message.formation != self._gossip.formation:
-            self._on_foreign(sender, message)
-            return
-        known = self.state.members.get(sender.name)
-        cause = over(known, sender)
-        if cause:
-            self.counters["from_removed"] += 1
-            self._greet(sender, message)
-            self._send(sender.name, RemovedNotice(sender, self._gossip.formation, cause))
-            return
-        match message:
-            case Heartbeat(_, sequence):
-                self._send(sender.name, HeartbeatAck(self._gossip.formation, sequence))
-            case HeartbeatAck(_, sequence):
-                self._on_ack(sender, sequence)
-            case Digest():
-                self._on_digest(sender, message)
-            case StateMessage():
-                self._on_state(sender, message)
-            case RemovedNotice(subject, _, cause):
-                if subject == self.me.id:
-                    self._end(cause)
-
-    def _on_foreign(self, sender: NodeId, message: msgspec.Struct) -> None:
-        """From another formation: an old one whose news has not reached the sender yet, or a rival of ours."""
-        self.counters["foreign_formation"] += 1
-        if not isinstance(message, StateMessage):
-            if self._greet(sender, message):
-                self._send(sender.name, self._gossip.whole(reply=True))
-        elif message.cluster_id == self._gossip.cluster_id:
-            cause = self._rival.gives_way(self.state, self.me.id, self._gossip.formation, message, sender, self._now)
-            if cause:
-                self._down([m.node for m in self.view.members.values() if self.view.reachable(m.node)], cause)
-            elif message.reply:
-                self._send(sender.name, self._gossip.whole(reply=False))
-
-    def _greet(self, sender: NodeId, message: msgspec.Struct) -> bool:
-        """Open a way to a node that isn't a member, where its message says how; whether it did say."""
-        if not isinstance(message, Heartbeat | Digest):
-            return False
-        self._out += self._peers.guest(sender.name, message.control, "", self._now)
-        return True
-
-    # --- gossip
-
-    def _on_ack(self, sender: NodeId, sequence: int) -> None:
-        if not self._watch.answered(sender, sequence, self._now):
-            self.counters["ack_unexpected"] += 1
-        elif not self.state.sees(self.me.id, sender):
-            self._report(sender, reachable=True)
-
-    def _on_digest(self, sender: NodeId, message: Digest) -> None:
-        if message.digest != self.state.digest:
-            self._send(sender.name, self._gossip.whole(reply=True))
-            return
-        self._has_seen(sender, message.seen)
-
-    def _on_state(self, sender: NodeId, message: StateMessage) -> None:
-        theirs = build(message.members, message.rows, message.up_mark)
-        self._adopt(merge(self.state, theirs))
-        if self.phase is not Phase.MEMBER:
-            return
-        if self.state.digest == theirs.digest:
-            self._has_seen(sender, message.seen)
-        elif message.reply:
-            self._send(sender.name, self._gossip.whole(reply=False))
-
-    def _has_seen(self, sender: NodeId, theirs: tuple[NodeId, ...]) -> None:
-        """The sender holds the same state; tell it who else does, if that is news."""
-        self._stale |= self._gossip.saw((*theirs, sender))
-        if self._gossip.seen - set(theirs):
-            self._send(sender.name, self._gossip.digest())
-
-    def _adopt(self, state: GossipState) -> None:
-        """A later state holds from now on; nobody but this node is known to hold it."""
-        if not self._gossip.adopt(state):
-            return
-        self._stale = True
-        self._gossip_ns = min(self._gossip_ns, self._now + self.settings.gossip_ns // 10)
-        mine = state.members[self.me.node]
-        if mine.id != self.me.id:
-            self._end(f"replaced by incarnation {mine.incarnation}")
-        elif mine.status is Status.REMOVED or (mine.status is Status.DOWN and self.phase is Phase.MEMBER):
-            self._end(mine.cause or mine.status.word)
-
-    def _report(self, subject: NodeId, *, reachable: bool) -> None:
-        row = self.state.rows.get((self.me.id, subject))
-        version = row.version + 1 if row is not None else 1
-        self._adopt(self.state.with_row(Row(self.me.id, subject, reachable, version)))
-
-    # --- time
-
-    def _member_timers(self) -> None:
-        if self._now >= self._heartbeat_ns:
-            self._heartbeat_ns = self._now + self.settings.heartbeat_ns
-            self._beat()
-        self._settle()
-        if self.phase is Phase.MEMBER and self._now >= self._gossip_ns:
-            self._gossip_round()
-
-    def _beat(self) -> None:
-        """Once an interval: judge silence, send heartbeats, decide a split, let nodes in that can't wait."""
-        self._settle()
-        for subject, available in self._watch.available(self._now).items():
-            if not available and self.state.sees(self.me.id, subject):
-                self._report(subject, reachable=False)
-        self._settle()
-        self._resolve()
-        if self.phase is not Phase.MEMBER:
-            return
-        if not leader.blocked_by_unreachable_only(self.view):
-            self._blocked_ns = -1
-        elif self._blocked_ns < 0:
-            self._blocked_ns = self._now
-        elif self._now - self._blocked_ns >= self.settings.weakly_up_after_ns:
-            self._adopt(self.state.with_member(*leader.weakly_up(self.view)))
-        sequence, subjects = self._watch.beat()
-        for subject in subjects:
-            self._send(subject.name, Heartbeat(self._gossip.formation, sequence, self.me.control))
-        self._out += self._peers.sync(self.state, self._now)
-
-    def _resolve(self) -> None:
-        if self.phase is not Phase.MEMBER:
-            return
-        decision = self._resolver.observe(self.view, self._now)
-        if decision is None:
-            return
-        if decision.outcome == "down_self":
-            self._out.append(Decided(decision))
-            self._down([n.name for n in decision.reachable], decision.text())
-        elif self.view.leader == self.me.node:
-            self._out.append(Decided(decision))
-            self._down([n.name for n in decision.unreachable if self.state.live(n)], decision.text())
-
-    def _settle(self) -> None:
-        """Bring the view up to date, and act as the leader until nothing is left to do."""
-        while self._stale and self.phase is Phase.MEMBER:
-            self._stale = False
-            before = self.view
-            self.view = look(
-                self.state, self.me.id, self._gossip.seen, self.settings.neighbours, before=before, now_ns=self._now
-            )
-            if self.view != before:
-                self._out.append(Changed(self.view))
-            mine = self.view.members[self.me.node]
-            if mine.status is Status.EXITING and self.view.converged:
-                self._end("left")
-                return
-            moves = leader.actions(self.view, self.state.up_mark)
-            if moves:
-                self._adopt(self.state.with_member(*moves))
-                if not self._is_member():
-                    return
-            watched = watched_by(self.state, ring_of(self.state), self.me.id, self.settings.neighbours)
-            self._watch.assign(watched, self._now)
-            self._out += self._peers.sync(self.state, self._now)
-        if self._is_member() and self._leave_by_ns is not None and self._now >= self._leave_by_ns:
-            self._end("left")
-
-    def _is_member(self) -> bool:
-        return self.phase is Phase.MEMBER
-
-    def _gossip_round(self) -> None:
-        peers = [m for m in self.view.members.values() if m.node != self.me.node and self.view.reachable(m.node)]
-        near = [m for m in peers if self.state.sees(self.me.id, m.id)] or peers
-        behind = [m for m in near if m.id not in self._gossip.seen]
-        interval = self.settings.gossip_ns // (4 if behind else 1)
-        self._gossip_ns = self._now + interval
-        # Mostly to those that lack it; the rest keeps a lost exchange or a bad link from holding everything up.
-        if behind and self._rng.random() < 0.8:
-            near = behind
-        if near:
-            self._send(self._rng.choice(near).node, self._gossip.digest())
-        if self._now >= self._probe_ns:
-            self._probe_ns = self._now + self.settings.acceptable_pause_ns
-            for seed in self._seeds:
-                if seed.node not in self.view.members:
-                    self._send(seed.node, self._gossip.digest())
-
-    # --- leaving
-
-    def _leave(self) -> None:
-        if self.phase is Phase.JOINING:
-            self._end("left")
-        if self.phase is not Phase.MEMBER or self._leave_by_ns is not None:
-            return
-        self._leave_by_ns = self._now + self.settings.leave_wait_ns
-        mine = self.state.members[self.me.node]
-        if mine.status < Status.LEAVING:
-            self._adopt(self.state.with_member(moved(mine, Status.LEAVING)))
-
-    def _down(self, names: list[str], cause: str) -> None:
-        found = [self.state.members[n] for n in names if n in self.state.members]
-        marked = [moved(m, Status.DOWN, cause=cause) for m in found if m.status in TAKING_PART]
-        if marked and self.phase is Phase.MEMBER:
-            self._adopt(self.state.with_member(*marked))
-
-    def _end(self, cause: str) -> None:
-        """Out. The last word goes to everybody this node can reach, so that nobody has to find out by silence."""
-        if self.phase is Phase.OUT:
-            return
-        if self.phase is Phase.MEMBER:
-            last: msgspec.Struct = self._gossip.whole(reply=False) if self._stale else self._gossip.digest()
-            for member in self.view.members.values():
-                if member.node != self.me.node and self.view.reachable(member.node):
-                    self._send(member.node, last)
-        self.phase = Phase.OUT
-        self._out.append(Removed(cause, left=self._leave_by_ns is not None or cause == "left"))
+        else:
+            self._part.admit(joiner if is_new else None, joiner.node)
 
     def _send(self, node: str, message: msgspec.Struct) -> None:
         self._out.append(Send(node, message))

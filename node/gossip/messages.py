@@ -43,11 +43,13 @@ class JoinRefused(msgspec.Struct, frozen=True):
 
 @wire_type("gossip.removed", lane=Lane.CONTROL)
 class RemovedNotice(msgspec.Struct, frozen=True):
-    """To a node that isn't a member any more: this incarnation is out, and by which decision. It must stop."""
+    """To a node that isn't a member any more: this incarnation is out, when and by which decision, and who goes on
+    without it. It must stop."""
 
     subject: NodeId
     formation: str
     cause: str
+    members: tuple[str, ...] = ()
 
 
 @wire_type("gossip.digest", lane=Lane.CONTROL)
@@ -75,11 +77,14 @@ class StateMessage(msgspec.Struct, frozen=True):
 
 @wire_type("gossip.heartbeat", lane=Lane.CONTROL)
 class Heartbeat(msgspec.Struct, frozen=True):
-    """Answered at once by whoever is alive."""
+    """Acknowledged by whoever is alive: with its next heartbeat where the two watch each other, else at once.
+    `acknowledges` is the receiver's heartbeat that came last, 0 for none; `late_ms` how late the sender runs itself."""
 
     formation: str
     sequence: int
     control: str
+    acknowledges: int = 0
+    late_ms: int = 0
 
 
 @wire_type("gossip.heartbeat_ack", lane=Lane.CONTROL)

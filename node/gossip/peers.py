@@ -21,6 +21,10 @@ class Peers:
         self._open: dict[str, PeerAddress] = {}
         self._guests: dict[str, int] = {}
 
+    def replace_seeds(self, seeds: tuple[Seed, ...]) -> None:
+        """Other seeds from now on; `sync` opens and closes the ways."""
+        self._seeds = {s.node: PeerAddress(s.node, s.control, "") for s in seeds if s.node != self._me}
+
     def sync(self, state: GossipState, now_ns: int) -> list[Effect]:
         """What to open, replace and close, given the members."""
         wanted = dict(self._seeds)

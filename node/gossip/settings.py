@@ -8,6 +8,7 @@ from typing import Final
 from node.core.clock import MS, SECOND
 from node.core.errors import BadInput
 from node.core.hashing import HASH_VERSION, MAP_COUNT, SHARD_COUNT
+from node.gossip.strategies import RULES
 from node.wire.envelope import PROTOCOL
 
 
@@ -19,6 +20,9 @@ class MembershipSettings:
     notice. `stable_after_ns`: how long a view must stand still before a split is decided; at the latest twice that
     after the first unreachability. `form_wait_ns`: how long a first seed listens for a living cluster before it forms
     one; it must exceed the transport's reconnect ceiling, or a restarted first seed would not hear the others.
+    `gossip_behind_ns`: the pace of gossip while somebody is not known to hold the present state.
+    `quorum`: counted members that a side needs under `static-quorum`, 0 under every other strategy. `majority_role`:
+    the role whose members count; empty for all.
     """
 
     heartbeat_ns: int = SECOND
@@ -27,6 +31,7 @@ class MembershipSettings:
     deviation_min_ns: int = 100 * MS
     stable_after_ns: int = 7 * SECOND
     gossip_ns: int = SECOND
+    gossip_behind_ns: int = 250 * MS
     neighbours: int = 5
     join_retry_ns: int = SECOND
     join_retry_max_ns: int = 10 * SECOND
@@ -34,17 +39,28 @@ class MembershipSettings:
     leave_wait_ns: int = 10 * SECOND
     weakly_up_after_ns: int = 7 * SECOND
     strategy: str = "keep-majority"
+    quorum: int = 0
     majority_role: str = "entity"
 
     def __post_init__(self) -> None:
-        if min(self.heartbeat_ns, self.gossip_ns, self.join_retry_ns, self.stable_after_ns, self.neighbours) <= 0:
+        intervals = (self.heartbeat_ns, self.gossip_ns, self.gossip_behind_ns, self.join_retry_ns, self.stable_after_ns)
+        if min(*intervals, self.neighbours) <= 0:
             raise BadInput("membership", "intervals and the number of neighbours must be above zero")
         if self.acceptable_pause_ns < 2 * self.heartbeat_ns:
             raise BadInput("acceptable_pause", "must be at least two heartbeats, or one lost packet is a failure")
         if self.threshold <= 0:
             raise BadInput("threshold", "must be above zero")
-        if self.strategy != "keep-majority":
-            raise BadInput("split_brain.strategy", f"{self.strategy!r} is not one of: keep-majority")
+        if self.strategy not in RULES:
+            given = f"{self.strategy!r} is no rule" if self.strategy else "a cluster needs a rule for split brains"
+            raise BadInput("split_brain.strategy", f"{given}: choose one of {', '.join(RULES)}")
+        if (self.strategy == "static-quorum") != (self.quorum > 0):
+            text = "static-quorum needs one, above zero" if self.quorum <= 0 else "only static-quorum has one"
+            raise BadInput("split_brain.quorum", text)
+
+    @property
+    def counted_max(self) -> int | None:
+        """More counted members than this could be two quorums at once; None where the rule has no such bound."""
+        return 2 * self.quorum - 1 if self.strategy == "static-quorum" else None
 
 
 DEFAULT: Final = MembershipSettings()
@@ -53,7 +69,7 @@ FAST: Final = MembershipSettings(
     heartbeat_ns=200 * MS,
     acceptable_pause_ns=1_500 * MS,
     stable_after_ns=2 * SECOND,
-    gossip_ns=200 * MS,
+    gossip_behind_ns=50 * MS,
     join_retry_ns=300 * MS,
     join_retry_max_ns=2 * SECOND,
     form_wait_ns=3 * SECOND,
@@ -92,6 +108,7 @@ def identity(
         "tombstone_min_age_ms": str(tombstone_min_age_ms),
         "heartbeat_ms": str(settings.heartbeat_ns // MS),
         "split_brain.strategy": settings.strategy,
+        "split_brain.quorum": str(settings.quorum),
         "split_brain.role": settings.majority_role,
         "split_brain.stable_after_ms": str(settings.stable_after_ns // MS),
     }

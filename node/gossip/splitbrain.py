@@ -1,168 +1,238 @@
-"""Which side of a split goes on: the rule as a pure function of a view, and the record of each decision.
+"""What is done about a standing unreachability: a pure function of a view, and the record of each decision.
 
 Safety never rests on it: a side that wrongly goes on is stopped by the store's fence (I1). What it buys is one living
-side soon. Statuses `up` and `leaving` count; those that are joining go with the side they are on.
+side soon.
+
+- Counted are members with the role (all members where nobody has it) that are `up` or `leaving`; those that are
+  joining or weakly up go with the side they are on.
+- The side that would stay looks a second time, granting the other side its best case: its joining members were made
+  `up` and our leaving ones have left, just before the cut and unseen here. Only the leader does that, so the look is
+  needed only where the leader is over there. Where the two answers differ, both sides go down.
+- Pairs that can't see each other though others see both are settled as `indirect.py` says, by the rest. With a cut on
+  top of them, the cut is judged with these members and once more without; two contradictory answers end everybody.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
+from node.core.clock import MS, rfc3339
 from node.core.ids import NodeId
+from node.gossip.indirect import bad_pairs, to_go
 from node.gossip.member import COUNTED, UNDECIDED, Member, Status, address_order
 from node.gossip.settings import MembershipSettings
-from node.gossip.view import ClusterView
+from node.gossip.strategies import RULES, Count
+from node.gossip.view import ClusterView, leader_of
 from node.wire.registry import Lane, wire_type
 
-Outcome = Literal["down_unreachable", "down_self"]
+Outcome = Literal["down_unreachable", "down_indirect", "down_self", "down_all"]
 
 
-@wire_type("gossip.decision", lane=Lane.CONTROL)
-class Decision(msgspec.Struct, frozen=True):
-    """One decision with all its inputs. `required` and `available` are counted members on this side; `tie_break` names
-    the member whose address decided an even split; `node` is who decided."""
+@wire_type("gossip.decision_member", lane=Lane.CONTROL)
+class Weighed(msgspec.Struct, frozen=True):
+    """One member as a decision saw it; `observers` reported it unreachable, `goes` says what became of it."""
 
     node: NodeId
+    status: Status
+    counted: bool
+    reachable: bool
+    goes: bool
+    observers: tuple[NodeId, ...] = ()
+
+
+@wire_type("gossip.decision", lane=Lane.CONTROL, version=2)
+class Decision(msgspec.Struct, frozen=True):
+    """One decision with all its inputs. `node` decided; `required` and `available` are counted members on its side;
+    `tie_break` names the member that decided where numbers did not; `second_look` is the answer that differed, in
+    words; `lease` the store's answer where the rule asks for one; `bound` says that the view never stood still and the
+    worst one was judged; `leader` leads those that stay."""
+
+    node: NodeId
+    number: int
+    at_ms: int
     strategy: str
     role: str
     outcome: Outcome
-    reachable: tuple[NodeId, ...]
-    unreachable: tuple[NodeId, ...]
+    members: tuple[Weighed, ...]
+    pairs: tuple[tuple[NodeId, NodeId], ...]
     required: int
     available: int
     reason: str
     tie_break: str = ""
+    second_look: str = ""
+    lease: str = ""
     unreachable_for_ms: int = 0
+    bound: bool = False
+    leader: str = ""
+
+    @property
+    def id(self) -> str:
+        """Unique for ever, since a restart is another incarnation."""
+        return f"{self.node.name}.{self.node.incarnation}-{self.number}"
+
+    @property
+    def reachable(self) -> tuple[NodeId, ...]:
+        return tuple(m.node for m in self.members if m.reachable)
+
+    @property
+    def unreachable(self) -> tuple[NodeId, ...]:
+        return tuple(m.node for m in self.members if not m.reachable)
+
+    @property
+    def goes(self) -> tuple[NodeId, ...]:
+        return tuple(m.node for m in self.members if m.goes)
+
+    @property
+    def acts(self) -> str:
+        """Who carries it out: the leader of those that stay, so that it is done once. A side that goes down needs no
+        leader for it, and whoever got the lease acts on it."""
+        staying = self.outcome in ("down_unreachable", "down_indirect")
+        return self.leader if staying and not self.lease else self.node.name
 
     def text(self) -> str:
         """One line for a person."""
         return f"{self.strategy} at {self.node}: {self.reason}"
 
-
-def decide(view: ClusterView, settings: MembershipSettings, now_ns: int) -> Decision:
-    """Keep-majority, counted over the members with the role (over all where nobody has it); on equality the side with
-    the lowest counted address stays.
-
-    The side that would stay looks a second time, granting the other side its best case: its joining members were made
-    `up` and our leaving ones have left, just before the cut and unseen here. Only the leader does that, so the look is
-    needed only where the leader is over there. Where the second answer differs, this side goes down as well.
-    """
-    undecided = [m for m in view.members.values() if m.status in UNDECIDED]
-    ours = [m for m in undecided if m.node not in view.unreachable]
-    theirs = [m for m in undecided if m.node in view.unreachable]
-    role = settings.majority_role if _counted(undecided, settings.majority_role) else ""
-    first = _stays(_counted(ours, role), _counted(theirs, role))
-    stays, reason, tie = first.stays, first.reason, first.tie_break
-    if stays and _leader_among(theirs, ours):
-        sure = [m for m in _counted(ours, role) if m.status is not Status.LEAVING]
-        second = _stays(sure, _with_role(theirs, role))
-        if not second.stays:
-            stays, tie = False, second.tie_break
-            reason = f"{reason}, but if their joining members are up and our leaving ones gone: {second.reason}"
-    return Decision(
-        node=view.me,
-        strategy=settings.strategy,
-        role=role,
-        outcome="down_unreachable" if stays else "down_self",
-        reachable=tuple(sorted(m.id for m in ours)),
-        unreachable=tuple(sorted(m.id for m in theirs)),
-        required=first.required,
-        available=first.available,
-        reason=reason,
-        tie_break=tie,
-        unreachable_for_ms=max((now_ns - u.since_ns for u in view.unreachable.values()), default=0) // 1_000_000,
-    )
+    def cause(self) -> str:
+        """What stands in the record of a member that goes by it: short, since records are gossiped."""
+        counts = f"{self.available} counted, {self.required} required"
+        return f"at {rfc3339(self.at_ms)} by decision {self.id}, {self.strategy}: {counts}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
-    stays: bool
-    required: int
-    available: int
-    reason: str
-    tie_break: str
+class Lease:
+    """The store's answer to who may go on. `holder` has it now; empty where the store did not answer."""
+
+    granted: bool
+    holder: str = ""
+
+    def words(self) -> str:
+        if self.granted:
+            return "granted"
+        return f"held by {self.holder}" if self.holder else "the store does not answer"
 
 
-def _stays(ours: list[Member], theirs: list[Member]) -> _Count:
-    total = len(ours) + len(theirs)
-    required = total // 2 + 1
-    words = f"{len(ours)} of {total} counted members are reachable, {required} required"
-    if 2 * len(ours) != total:
-        return _Count(len(ours) >= required, required, len(ours), words, "")
-    if total == 0:
-        return _Count(False, required, 0, words, "")
-    lowest = min([*ours, *theirs], key=address_order)
-    side = "this" if lowest in ours else "the other"
-    return _Count(
-        lowest in ours,
-        required,
-        len(ours),
-        f"{len(ours)} of {total} counted members are reachable: even, and the lowest address, {lowest.node}, "
-        f"is on {side} side",
-        lowest.node,
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A count, and the second look's where that differed."""
+
+    count: Count
+    second: Count | None = None
+
+    @property
+    def stays(self) -> bool:
+        return self.count.stays and self.second is None
+
+
+def judge(ours: Sequence[Member], theirs: Sequence[Member], role: str, settings: MembershipSettings) -> Judgement:
+    """Both looks at one cut; the members are all that are not decided yet."""
+    rule = RULES[settings.strategy]
+    first = rule(counted(ours, role), counted(theirs, role), settings.quorum)
+    if not first.stays or settings.strategy == "lease-majority" or not _leader_among(theirs, ours):
+        return Judgement(first)
+    sure = [m for m in counted(ours, role) if m.status is not Status.LEAVING]
+    second = rule(sure, with_role(theirs, role), settings.quorum)
+    return Judgement(first, None if second.stays else second)
+
+
+def decide(
+    view: ClusterView,
+    settings: MembershipSettings,
+    now_ns: int,
+    *,
+    at_ms: int = 0,
+    number: int = 0,
+    bound: bool = False,
+    lease: Lease | None = None,
+) -> Decision:
+    """What follows from a view in which somebody is unreachable. `lease` is the store's answer, where the rule needs
+    one; without it the answer is who would ask for it first."""
+    undecided = [m for m in view.members.values() if m.status in UNDECIDED]
+    ours = [m for m in undecided if m.node not in view.unreachable]
+    theirs = [m for m in undecided if m.node in view.unreachable]
+    role = settings.majority_role if counted(undecided, settings.majority_role) else ""
+    pairs = bad_pairs(view)
+    leaves = to_go(pairs, view.members)
+    rest = [m for m in ours if m.id not in leaves]
+    outcome, judged, reason = _outcome(ours, theirs, rest, role, settings, lease)
+    if leaves and outcome in ("down_unreachable", "down_indirect"):
+        reason = f"{reason}; of pairs that can't see each other {', '.join(n.name for n in leaves)} goes"
+    going = {
+        "down_unreachable": {*leaves, *(m.id for m in theirs)},
+        "down_indirect": set(leaves),
+        "down_self": {m.id for m in ours},
+        "down_all": {m.id for m in undecided},
+    }[outcome]
+    return Decision(
+        node=view.me,
+        number=number,
+        at_ms=at_ms,
+        strategy=settings.strategy,
+        role=role,
+        outcome=outcome,
+        members=tuple(_weighed(m, view, role, going) for m in sorted(undecided, key=lambda m: m.id)),
+        pairs=pairs,
+        required=judged.count.required,
+        available=judged.count.available,
+        reason=reason,
+        tie_break=judged.count.tie_break,
+        second_look=judged.second.reason if judged.second else "",
+        lease=lease.words() if lease else "",
+        unreachable_for_ms=max((now_ns - u.since_ns for u in view.unreachable.values()), default=0) // MS,
+        bound=bound,
+        leader=leader_of(rest),
     )
 
 
-def _leader_among(theirs: list[Member], ours: list[Member]) -> bool:
-    counted = _counted([*ours, *theirs], "")
-    return bool(counted) and min(counted, key=address_order) in theirs
+def _outcome(
+    ours: list[Member],
+    theirs: list[Member],
+    rest: list[Member],
+    role: str,
+    settings: MembershipSettings,
+    lease: Lease | None,
+) -> tuple[Outcome, Judgement, str]:
+    judged = judge(ours, theirs, role, settings)
+    reason = judged.count.reason
+    if lease is not None and theirs:
+        stays, reason = lease.granted, f"{reason}; the lease: {lease.words()}"
+    else:
+        stays = judged.stays
+    if settings.strategy == "down-all":
+        return "down_all", judged, reason
+    if judged.second is not None:
+        text = f"{reason}, but if their joining members are up and our leaving ones gone: {judged.second.reason}"
+        return "down_all", judged, text
+    if not stays:
+        return "down_self", judged, reason
+    if len(rest) < len(ours) and lease is None:
+        again = judge(rest, theirs, role, settings)
+        if not again.stays:
+            words = (again.second or again.count).reason
+            return "down_all", judged, f"{reason}, but without those with a bad link: {words}"
+    return ("down_unreachable" if theirs else "down_indirect"), judged, reason
 
 
-def _with_role(members: list[Member], role: str) -> list[Member]:
+def _weighed(member: Member, view: ClusterView, role: str, going: set[NodeId]) -> Weighed:
+    lost = view.unreachable.get(member.node)
+    is_counted = bool(counted([member], role))
+    observers = lost.observers if lost else tuple(o for o, s in view.indirect if s == member.id)
+    return Weighed(member.id, member.status, is_counted, lost is None, member.id in going, observers)
+
+
+def _leader_among(theirs: Sequence[Member], ours: Sequence[Member]) -> bool:
+    candidates = counted([*ours, *theirs], "")
+    return bool(candidates) and min(candidates, key=address_order) in theirs
+
+
+def with_role(members: Sequence[Member], role: str) -> list[Member]:
     return [m for m in members if not role or role in m.roles]
 
 
-def _counted(members: list[Member], role: str) -> list[Member]:
-    return [m for m in _with_role(members, role) if m.status in COUNTED]
-
-
-@dataclass(slots=True)
-class Resolver:
-    """When to decide: after the view has stood still for `stable_after`, at the latest twice that after the first
-    unreachability, and then on the worst view since. An episode ends when all has been reachable for `stable_after`,
-    so that a flapping link postpones nothing for ever."""
-
-    settings: MembershipSettings
-    _standing: tuple[object, ...] = ()
-    _stable_since_ns: int = 0
-    _first_ns: int = -1
-    _worst: ClusterView | None = field(default=None)
-
-    def observe(self, view: ClusterView, now_ns: int) -> Decision | None:
-        """Take in the present view; the decision when one is due."""
-        lost = _lost(view)
-        standing = (lost, tuple((m.node, m.incarnation, m.status) for m in view.members.values()))
-        if standing != self._standing:
-            self._standing, self._stable_since_ns = standing, now_ns
-        quiet_ns = now_ns - self._stable_since_ns
-        if not lost:
-            if quiet_ns >= self.settings.stable_after_ns:
-                self._first_ns, self._worst = -1, None
-            return None
-        if self._first_ns < 0:
-            self._first_ns = now_ns
-        if self._worst is None or len(lost) >= len(_lost(self._worst)):
-            self._worst = view
-        if quiet_ns >= self.settings.stable_after_ns:
-            return self._decide(view, now_ns)
-        if now_ns - self._first_ns >= 2 * self.settings.stable_after_ns:
-            return self._decide(self._worst, now_ns)
-        return None
-
-    def _decide(self, view: ClusterView, now_ns: int) -> Decision:
-        # A decision ends the episode: if it changes nothing, the next one is taken on what is seen from now on.
-        self._stable_since_ns, self._first_ns, self._worst = now_ns, -1, None
-        return decide(view, self.settings, now_ns)
-
-    def forgive(self, late_ns: int) -> None:
-        """This process was not running for so long; what it saw before is no standing view."""
-        self._stable_since_ns += late_ns
-        if self._first_ns >= 0:
-            self._first_ns += late_ns
-
-
-def _lost(view: ClusterView) -> tuple[str, ...]:
-    return tuple(name for name in sorted(view.unreachable) if view.members[name].status in UNDECIDED)
+def counted(members: Sequence[Member], role: str) -> list[Member]:
+    """Those that count for a majority."""
+    return [m for m in with_role(members, role) if m.status in COUNTED]

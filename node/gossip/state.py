@@ -97,6 +97,25 @@ def merge(a: GossipState, b: GossipState) -> GossipState:
     return a if same else merged
 
 
+def transitions(before: GossipState, after: GossipState) -> list[tuple[Member, Status | None, str]]:
+    """Each member whose incarnation or status changed: its record, the status that it had (None for a new one) and why,
+    where the record says so. A restart ends the incarnation before it."""
+    found: list[tuple[Member, Status | None, str]] = []
+    for name, member in after.members.items():
+        known = before.members.get(name)
+        if known is member or (known is None and member.status is Status.REMOVED):
+            continue
+        if known is None or known.incarnation != member.incarnation:
+            if known is not None and known.status is not Status.REMOVED:
+                cause = f"replaced by incarnation {member.incarnation}"
+                gone = msgspec.structs.replace(known, status=Status.REMOVED, cause=cause)
+                found.append((gone, known.status, cause))
+            found.append((member, None, member.cause))
+        elif known.status is not member.status:
+            found.append((member, known.status, member.cause))
+    return found
+
+
 def _take(rows: dict[Key, Row], row: Row) -> None:
     key = (row.observer, row.subject)
     known = rows.get(key)

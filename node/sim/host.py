@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from node.core import limits
 from node.core.clock import MS, SECOND
 from node.engine.config import Exit
 from node.sim.disk import SimDisk
@@ -15,6 +16,7 @@ from node.sim.scheduler import HostClock, Scheduler
 from node.sim.setup import Setup
 from node.sim.store import SimStore
 from node.sim.trace import Trace
+from node.store.journal import MemoryJournal
 
 
 class Host:
@@ -48,6 +50,9 @@ class Host:
             draw.randrange(-skew_ms, skew_ms + 1),
             draw.randrange(-drift_ppm, drift_ppm + 1),
         )
+        skew_ms = knobs.wall_skew_ms
+        self.clock = HostClock(scheduler, draw.randrange(10**6) * SECOND, draw.randrange(-skew_ms, skew_ms + 1))
+        self.journal = MemoryJournal(limits.decisions_kept_max)
         self.process: Process | None = None
         self.held_down = 0
         self.exits: list[str] = []

@@ -136,6 +136,7 @@ class Process:
             partial(host.disk.commit, self, replica),
             self.wake,
             self._exit,
+            journal=host.journal,
         )
         self.engine = Engine(config, world, TextClassifier(), setup.types)
         self.service = NodeService(self.engine)

@@ -1,4 +1,4 @@
-"""`cluster status|health|wait|watch`."""
+"""`cluster status|health|decisions|wait|watch`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import Annotated
 import msgspec
 import typer
 
-from node.admin.protocol import ClusterStatus, GetClusterHealth, GetClusterStatus, Health, Meta
+from node.admin.protocol import (
+    ClusterStatus,
+    DecisionList,
+    GetClusterHealth,
+    GetClusterStatus,
+    GetDecisions,
+    Health,
+    Meta,
+    Rehearsal,
+    Rehearse,
+)
 from promovolvectl.cli.conditions import Wanted, judge, parse
 from promovolvectl.cli.follow import ASK_MS, POLL_S
 from promovolvectl.cli.leaf import group, leaf
@@ -22,7 +32,7 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Condition, Wait
 
-app = group("The cluster as a whole: status, health, waiting.")
+app = group("The cluster as a whole: status, health, decisions, waiting.")
 
 
 @leaf(
@@ -48,6 +58,40 @@ async def health(run: Run) -> Answer:
     reply, meta = await run.ask(GetClusterHealth(), Health)
     well = reply.state == "healthy"
     return answer_of("Health", reply, meta, ExitStatus.OK if well else ExitStatus.UNHEALTHY)
+
+
+@leaf(
+    app,
+    "decisions",
+    does="What the split-brain rule decided, with all its inputs; or what it would decide about a cut or a crash.",
+    changes="Reads only. --rehearse asks the live rule on the live view; nothing is cut.",
+    examples=(
+        "promovolvectl cluster decisions -o json",
+        "promovolvectl cluster decisions --rehearse --cut entity-1,entity-2/entity-3",
+        "promovolvectl cluster decisions --rehearse --lose 2",
+    ),
+    shows="DecisionList",
+)
+async def decisions(
+    run: Run,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Judge a cut or a crash that has not happened; with --cut or --lose.")
+    ] = False,
+    cut: Annotated[
+        str, typer.Option("--cut", metavar="A,B/C,D", show_default=False, help="The sides of the cut.")
+    ] = "",
+    lose: Annotated[
+        int, typer.Option("--lose", metavar="N", show_default=False, help="Every way to lose N nodes at once.")
+    ] = 0,
+) -> Answer:
+    if not rehearse:
+        if cut or lose:
+            raise usage("--cut" if cut else "--lose", "only with --rehearse")
+        return answer_of("DecisionList", *await run.ask(GetDecisions(), DecisionList))
+    if bool(cut) == bool(lose):
+        raise usage("--rehearse", "needs either --cut or --lose", "promovolvectl cluster decisions --rehearse --lose 1")
+    sides = tuple(tuple(name.strip() for name in side.split(",")) for side in cut.split("/")) if cut else ()
+    return answer_of("Rehearsal", *await run.ask(Rehearse(cut=sides, lose=lose), Rehearsal))
 
 
 @leaf(

@@ -212,6 +212,24 @@ _ALL: Final = (
         "'promovolvectl node start NAME' when its process ended.",
     ),
     _code(
+        "E-NODE-LATE",
+        ExitStatus.UNHEALTHY,
+        "A node says that its own event loop runs late: it, not the network, is why others find it unreachable.",
+        "Look for what keeps its processor or disk busy; 'promovolvectl node show NAME' tells its load.",
+    ),
+    _code(
+        "E-LEADER-BLOCKED",
+        ExitStatus.UNHEALTHY,
+        "The leader can't let nodes in or out, because those named have not seen the same state or can't be reached.",
+        "Wait for the split-brain rule, or look at the nodes that the message names.",
+    ),
+    _code(
+        "E-DECISION-LOG",
+        ExitStatus.UNHEALTHY,
+        "A split-brain decision was taken, yet could not be written to a node's disk, or not be read from it.",
+        "Look at the node's data folder: is it full, or another release's?",
+    ),
+    _code(
         "E-NODE-ABSENT",
         ExitStatus.UNHEALTHY,
         "A node of the roster is no member: it has died, was drained, or never came.",

@@ -166,6 +166,26 @@ def _health_head(payload: Payload) -> Sequence[str]:
     return (f"{payload['state']}: {reasons}" if reasons else str(payload["state"]),)
 
 
+def _rehearsed_rows(payload: Payload) -> Rows:
+    return [
+        {
+            "lost": case["lost"],
+            "survivors": case["survivors"],
+            "outcome": [decision["outcome"] for decision in case["decisions"]],
+            "goes": sorted({name for decision in case["decisions"] for name in decision["goes"]}),
+            "reason": " | ".join(f"{decision['node']}: {decision['reason']}" for decision in case["decisions"]),
+        }
+        for case in payload["items"]
+    ]
+
+
+def _rehearsal_head(payload: Payload) -> Sequence[str]:
+    surviving, total = payload["cases_surviving"], payload["cases_total"]
+    if total == 1:
+        return (f"{payload['strategy']}: {'a side goes on' if surviving else 'nobody goes on: the cluster stops'}",)
+    return (f"{payload['strategy']}: somebody goes on in {surviving} of {total} cases",)
+
+
 def _properties(payload: Payload) -> Rows:
     return [
         {"property": name, "type": field.get("type") or field.get("$ref") or field.get("const") or "any"}
@@ -200,6 +220,19 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     "Health": Shape(
         _columns("state:state! code! object! text!"), _itself("health", "state"), _health_rows, head=_health_head
+    ),
+    "DecisionList": Shape(
+        _columns(
+            "id! at! node strategy outcome:state! available required reason! goes unreachable? tie_break? lease? "
+            "second_look+ never_stood_still+ pairs+ unreachable_for_ms:ms+"
+        ),
+        _each("decision", "id"),
+    ),
+    "Rehearsal": Shape(
+        _columns("lost survivors! outcome:state! goes reason!"),
+        lambda payload: [f"node/{name}" for row in payload["items"] for name in row["survivors"]],
+        _rehearsed_rows,
+        head=_rehearsal_head,
     ),
     "ShardList": Shape(_columns("shard! node! epoch state:state! entities pinned? why?"), _each("shard", "shard")),
     "ShardPlace": Shape(_columns("shard! node! epoch!"), _itself("shard", "shard"), _whole, one=True),

@@ -28,6 +28,15 @@ from node.admin.protocol.cluster import (
     ServeIndexTotals,
     ShardTotals,
 )
+from node.admin.protocol.decisions import (
+    DecisionItem,
+    DecisionList,
+    DecisionMember,
+    GetDecisions,
+    Rehearsal,
+    Rehearse,
+    RehearsedCase,
+)
 from node.admin.protocol.domain import (
     AdvertiserList,
     AdvertiserShow,
@@ -131,6 +140,8 @@ from node.admin.protocol.shards import (
 REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     GetClusterStatus: ClusterStatus,
     GetClusterHealth: Health,
+    GetDecisions: DecisionList,
+    Rehearse: Rehearsal,
     GetNodes: NodeList,
     GetNode: NodeShow,
     GetShards: ShardList,
@@ -194,6 +205,9 @@ __all__ = [
     "CreateSite",
     "CreativeList",
     "CreativeShow",
+    "DecisionItem",
+    "DecisionList",
+    "DecisionMember",
     "Done",
     "EmptySlot",
     "EntryCandidate",
@@ -213,6 +227,7 @@ __all__ = [
     "GetCoverage",
     "GetCreative",
     "GetCreatives",
+    "GetDecisions",
     "GetEntry",
     "GetExplanation",
     "GetMaps",
@@ -242,6 +257,9 @@ __all__ = [
     "PageList",
     "Plan",
     "PlanMove",
+    "Rehearsal",
+    "Rehearse",
+    "RehearsedCase",
     "Replay",
     "ReplayPages",
     "ServeExplanation",

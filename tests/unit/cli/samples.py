@@ -128,6 +128,31 @@ _CREATIVE = p.CreativeShow(
     height=90,
     mime="image/png",
 )
+_DECISION = p.DecisionItem(
+    id="node-1.7-1",
+    at="2026-11-29T14:00:00.000Z",
+    node="node-1",
+    strategy="keep-majority",
+    role="entity",
+    outcome="down_unreachable",
+    required=2,
+    available=2,
+    reason=NASTY,
+    tie_break=None,
+    second_look=None,
+    lease=None,
+    unreachable_for_ms=2100,
+    never_stood_still=False,
+    reachable=("node-1", "node-2"),
+    unreachable=("node-3",),
+    goes=("node-3",),
+    pairs=(("node-1", "node-2"),),
+    members=(
+        p.DecisionMember(
+            node="node-3", incarnation=1, status="up", counted=True, reachable=False, goes=True, observers=("node-1",)
+        ),
+    ),
+)
 SAMPLES: dict[str, msgspec.Struct] = {
     "AdvertiserList": p.AdvertiserList(items=(_ADVERTISER,)),
     "AdvertiserShow": _ADVERTISER,
@@ -153,6 +178,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
     ),
     "CreativeList": p.CreativeList(items=(_CREATIVE,)),
     "CreativeShow": _CREATIVE,
+    "DecisionList": p.DecisionList(items=(_DECISION,)),
     "Down": k.Down(data="/data", stopped=("node-1",), changed=True),
     "ErrorCode": k.ErrorCode(code="E-X", exit=3, meaning=NASTY),
     "ErrorCodeList": k.ErrorCodeList(items=(k.ErrorCode(code="E-X", exit=3, meaning=NASTY),)),
@@ -175,6 +201,15 @@ SAMPLES: dict[str, msgspec.Struct] = {
         )
     ),
     "Plan": plan(),
+    "Rehearsal": p.Rehearsal(
+        strategy="keep-majority",
+        cases_total=2,
+        cases_surviving=1,
+        items=(
+            p.RehearsedCase(lost=("node-3",), survivors=("node-1", "node-2"), decisions=(_DECISION,)),
+            p.RehearsedCase(lost=("node-1", "node-2"), survivors=(), decisions=(_DECISION,)),
+        ),
+    ),
     "Replay": p.Replay(
         id="r-1",
         state="done",

@@ -34,6 +34,9 @@ Handlers = dict[type, Callable[[Any], Any]]
 DOMAIN = ("SiteShow", "AdvertiserShow", "CampaignShow", "CreativeShow")
 READS: list[tuple[str, type, str]] = [
     ("cluster status", p.GetClusterStatus, "ClusterStatus"),
+    ("cluster decisions", p.GetDecisions, "DecisionList"),
+    ("cluster decisions --rehearse --cut node-1,node-2/node-3", p.Rehearse, "Rehearsal"),
+    ("cluster decisions --rehearse --lose 1", p.Rehearse, "Rehearsal"),
     ("node list", p.GetNodes, "NodeList"),
     ("node show node-1", p.GetNode, "NodeShow"),
     ("shard list --node node-1", p.GetShards, "ShardList"),
@@ -73,6 +76,15 @@ READS: list[tuple[str, type, str]] = [
         "CreativeShow",
     ),
 ]
+
+
+@pytest.mark.parametrize("flags", ["--cut a/b", "--rehearse", "--rehearse --cut a/b --lose 1", "--lose 2"])
+def test_a_rehearsal_needs_one_kind_of_fault(flags: str, tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({}) as node:
+        node.write(tmp_path)
+        code, out, err = invoke("cluster", "decisions", *flags.split())
+    assert (code, out) == (2, "")
+    assert "--rehearse" in err
 
 
 @pytest.mark.parametrize(("line", "request_type", "kind"), READS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from node.ads.view import AuctionInfo, CandidateView, ServeView
@@ -13,12 +14,14 @@ from node.core.hashing import shard_of
 from node.core.ids import NodeId
 from node.core.limits import events_kept, view_bytes_max
 from node.engine import topology
-from node.engine.events import EventLog, NodeEvent, of_membership, of_sharding
+from node.engine.events import EventLog, NodeEvent, of_membership, of_move, of_sharding
 from node.engine.faults import Faults
 from node.engine.serveindex import ReplicaServeIndex
+from node.gossip.events import Moved
 from node.gossip.member import Member, Status
 from node.gossip.replica_io import Applied, ReplicationSettings
 from node.gossip.replicator import Replicator
+from node.gossip.state import build, merge, transitions
 from node.gossip.view import ClusterView, Unreachability
 from node.sharding.messages import CoordinatorLost, ShardFenced, ShardMoved
 from node.store.replica_memory import MemoryReplica
@@ -100,18 +103,25 @@ def test_differences_between_two_views_in_words() -> None:
         leader="n2",
     )
     topics = [(topic, about) for topic, about, _ in of_membership(before, after)]
-    assert topics == [
-        ("node.joined", "node/n2"),
-        ("node.joined", "node/n4"),
-        ("node.removed", "node/n3"),
-        ("node.unreachable", "node/n1"),
-        ("cluster.leader", "node/n2"),
-    ]
+    assert topics == [("node.unreachable", "node/n1"), ("cluster.leader", "node/n2")]
     assert of_membership(after, after) == []
     back = of_membership(after, all_in_reach(after))
     assert [topic for topic, _, _ in back] == ["node.reachable"]
-    down = of_membership(view(member("n1", 1)), view(member("n1", 1, status=Status.DOWN, cause="keep-majority")))
-    assert down == [("node.down", "node/n1", "keep-majority")]
+
+
+def test_each_transition_of_a_member_in_words() -> None:
+    was = build((member("n1", 1), member("n2", 2), member("n3", 3)), (), 3)
+    gone = msgspec.structs.replace(member("n3", 3), status=Status.REMOVED, cause="at noon by operator")
+    fresh = member("n2", 0, incarnation=2, status=Status.JOINING)
+    after = merge(was, build((gone, fresh, member("n4", 0, status=Status.JOINING)), (), 3))
+    told = [of_move(Moved(*found)) for found in transitions(was, after)]
+    assert sorted(told) == [
+        ("node.joined", "node/n2", "incarnation 2, joining"),
+        ("node.joined", "node/n4", "incarnation 1, joining"),
+        ("node.removed", "node/n2", "incarnation 1, was up: replaced by incarnation 2"),
+        ("node.removed", "node/n3", "incarnation 1, was up: at noon by operator"),
+    ]
+    assert transitions(after, after) == []
 
 
 def all_in_reach(seen: ClusterView) -> ClusterView:

@@ -17,14 +17,21 @@ import msgspec
 from node.core.clock import MS, SECOND
 from node.core.ids import NodeId
 from node.gossip.events import (
+    AskLease,
+    Blocked,
     Changed,
     Connect,
     Decided,
     Disconnect,
     Down,
+    Effect,
     Event,
+    Late,
+    LeaseAnswered,
     Leave,
+    Moved,
     Received,
+    Refused,
     Removed,
     Send,
     Start,
@@ -86,6 +93,11 @@ class World:
         self.cut: set[tuple[str, str]] = set()
         self.removed: list[tuple[float, NodeId, str, bool]] = []
         self.decided: list[Decision] = []
+        self.moved: list[tuple[float, str, Moved]] = []
+        self.late: list[tuple[float, str, Late]] = []
+        self.blocked: list[tuple[float, str, str]] = []
+        self.store_cut: set[str] = set()
+        self.lease_holder = ""
         self.turned_away: list[str] = []
         self.views: list[tuple[float, str, ClusterView]] = []
         self.trace: list[str] = []
@@ -185,28 +197,48 @@ class World:
         assert not any(isinstance(e, Removed) for e in effects[:-1]), effects
         machine = process.machine
         if machine.phase is Phase.MEMBER:
-            assert all(machine.state.live(n) for n in machine._gossip.seen)
+            assert all(machine.state.live(n) for n in machine.seen)
         for effect in effects:
             self.trace.append(f"{self.now} {name} {effect!r}")
-            match effect:
-                case Send(to, message):
-                    self._send(process, to, message)
-                case Connect(peer):
-                    process.routes[peer.node] = peer.control
-                case Disconnect(node):
-                    process.routes.pop(node, None)
-                case Removed(cause, left):
-                    self.removed.append((self.seconds, process.machine.me.id, cause, left))
-                case Decided(decision):
-                    self.decided.append(decision)
-                case TurnedAway(_, reason):
-                    self.turned_away.append(reason)
-                case Changed(view):
-                    self.views.append((self.seconds, name, view))
+            self._carry_out(name, process, effect)
         if process.machine.phase is Phase.OUT:
             del self.processes[name]
         else:
             self._arm(name, process)
+
+    def _carry_out(self, name: str, process: Process, effect: Effect) -> None:
+        match effect:
+            case Send(to, message):
+                self._send(process, to, message)
+            case Connect(peer):
+                process.routes[peer.node] = peer.control
+            case Disconnect(node):
+                process.routes.pop(node, None)
+            case Removed(cause, left):
+                self.removed.append((self.seconds, process.machine.me.id, cause, left))
+            case Decided(decision):
+                self.decided.append(decision)
+            case TurnedAway(_, reason):
+                self.turned_away.append(reason)
+            case Moved():
+                self.moved.append((self.seconds, name, effect))
+            case Late():
+                self.late.append((self.seconds, name, effect))
+            case Blocked(reason):
+                self.blocked.append((self.seconds, name, reason))
+            case AskLease():
+                self._at(self.now + 10 * MS, lambda: self._lease(name, process))
+            case Changed(view):
+                self.views.append((self.seconds, name, view))
+            case Refused():
+                pass
+
+    def _lease(self, name: str, process: Process) -> None:
+        """The store: whoever asks first has it; who is cut off from it gets no answer."""
+        if self.processes.get(name) is not process or name in self.store_cut:
+            return
+        self.lease_holder = self.lease_holder or name
+        self.step(name, LeaseAnswered(self.lease_holder == name, self.lease_holder))
 
     def _arm(self, name: str, process: Process) -> None:
         due = process.machine.next_wake_ns()

@@ -73,7 +73,7 @@ def test_the_gap_that_ended_a_failure_does_not_dull_the_next_detection() -> None
         now = start_ns
         for _ in range(beats):
             now += FAST.heartbeat_ns
-            sequence, _ = watch.beat()
+            ((_, sequence, _),) = watch.beat()
             assert watch.answered(peer, sequence, now)
         return now
 
@@ -93,8 +93,8 @@ def test_answers_that_are_repeated_late_or_made_up_count_for_nothing() -> None:
     peer = NodeId("a", 1)
     watch = Watch(FAST)
     watch.assign([peer], 0)
-    first, _ = watch.beat()
-    second, _ = watch.beat()
+    ((_, first, _),) = watch.beat()
+    ((_, second, _),) = watch.beat()
     assert watch.answered(peer, second, 10 * MS)
     assert not watch.answered(peer, second, 11 * MS)
     assert not watch.answered(peer, first, 12 * MS)

@@ -230,7 +230,7 @@ def test_three_against_two(seed: int) -> None:
     assert world.run(10, lambda: world.one_cluster("n3", "n4", "n5") and len(world.removed) == 2)
     assert world.seconds - at < 8
     assert {node.name for _, node, _, left in world.removed if not left} == {"n1", "n2"}
-    assert all("2 of 5 counted members" in cause for _, _, cause, _ in world.removed)
+    assert all("keep-majority: 2 counted, 3 required" in cause for _, _, cause, _ in world.removed)
     world.heal()
     for name in ("n1", "n2"):
         world.start(name, existed=True)
@@ -252,20 +252,36 @@ def test_a_cut_that_heals_in_time_costs_nothing() -> None:
     assert not world.decided
 
 
-def test_one_bad_link_is_shown_and_costs_nobody() -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_a_pair_that_cannot_see_each_other_the_younger_goes_and_no_third(seed: int) -> None:
+    """N4, S03: one bad link, for minutes; everybody else sees both."""
+    world = five(seed)
+    world.run(3)
+    a, b = world.rng.sample(FIVE, 2)
+    pair = {NodeId(a, 1), NodeId(b, 1)}
+    younger = max((view(world, "n1").members[n] for n in (a, b)), key=lambda m: m.up_number)
+    world.partition({a}, {b})
+    assert world.run(5, lambda: all({n for p in view(world, x).indirect for n in p} == pair for x in FIVE))
+    assert not any(view(world, name).unreachable for name in FIVE)
+    assert world.run(4, lambda: bool(world.removed))
+    world.run(60)
+    assert [node for _, node, _, _ in world.removed] == [younger.id]
+    assert world.one_cluster(*(n for n in FIVE if n != younger.node))
+    (decision,) = world.decided
+    assert (decision.outcome, decision.goes, set(decision.pairs[0])) == ("down_indirect", (younger.id,), pair)
+
+
+def test_a_bad_link_that_heals_in_time_costs_nobody() -> None:
     world = five(6)
     world.run(3)
     world.partition({"n2"}, {"n4"})
-    world.run(20)
-    assert not world.removed
-    assert not world.decided
-    pair = {NodeId("n2", 1), NodeId("n4", 1)}
-    for name in FIVE:
-        assert not view(world, name).unreachable
-        assert {n for link in view(world, name).indirect for n in link} == pair
-        assert view(world, name).converged
+    world.run(3)
+    assert view(world, "n1").indirect
     world.heal()
-    assert world.run(2, lambda: all(not view(world, n).indirect for n in FIVE))
+    assert world.run(3, lambda: all(not view(world, n).indirect for n in FIVE))
+    world.run(10)
+    assert world.one_cluster(*FIVE)
+    assert not world.decided
 
 
 @pytest.mark.parametrize("heard", [True, False])
@@ -304,7 +320,9 @@ def test_a_paused_node_learns_that_it_was_removed() -> None:
     world.resume("n2")
     world.run(1)
     assert [(node.name, left) for _, node, _, left in world.removed] == [("n2", False)]
-    assert "4 of 5 counted members" in world.removed[0][2]
+    decision = world.decided[-1]
+    assert f"by decision {decision.id}, keep-majority: 4 counted" in world.removed[0][2]
+    assert "n1, n3, n4, n5 go on" in world.removed[0][2]
     world.start("n2", existed=True)
     assert world.run(5, lambda: world.one_cluster(*FIVE))
 
@@ -406,7 +424,9 @@ def test_an_operator_downs_a_living_node() -> None:
     world.down("n2", "n4")
     world.down("n2", "n9")
     assert world.run(5, lambda: world.one_cluster("n1", "n2", "n3", "n5") and bool(world.removed))
-    assert world.removed[0][1:] == (NodeId("n4", 1), "operator", False)
+    assert world.removed[0][1] == NodeId("n4", 1)
+    assert not world.removed[0][3]
+    assert " by operator" in world.removed[0][2]
 
 
 def test_weakly_up_while_somebody_is_unreachable() -> None:

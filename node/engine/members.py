@@ -1,0 +1,102 @@
+"""Membership at work in one engine: its machine is stepped here, and its effects are carried out in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from node.core.clock import MS
+from node.core.limits import split_lease_ttl_ms
+from node.engine.config import Exit
+from node.engine.decisions import DecisionLog
+from node.engine.events import of_move
+from node.gossip import events as gossip
+from node.gossip.membership import Membership
+from node.gossip.splitbrain import Decision
+from node.store.port import AcquireLease, Answer, LeaseGranted, LeaseHeld
+
+if TYPE_CHECKING:
+    from node.engine.engine import Engine
+
+SPLIT_LEASE = "split-brain"
+
+
+class Members:
+    """`machine` is the state machine; `decisions` what it decided about splits."""
+
+    def __init__(self, engine: Engine) -> None:
+        config, world = engine.config, engine.world
+        self._engine = engine
+        self.decisions = DecisionLog(world.journal, world.clock)
+        self.machine = Membership(
+            config.member,
+            config.membership,
+            config.seeds,
+            config.cluster,
+            world.rng,
+            may_bootstrap=True,
+            bootstrap=config.bootstrap,
+            existed=config.existed,
+            wall_zero_ms=world.clock.wall_ms() - world.clock.mono_ns() // MS,
+        )
+
+    def tick(self, now_ns: int) -> None:
+        due = self.machine.next_wake_ns()
+        if due is not None and due <= now_ns:
+            self.step(gossip.Tick())
+
+    def step(self, event: gossip.Event) -> None:
+        """Take in an event and do what follows from it."""
+        for effect in self.machine.step(event, self._engine.world.clock.mono_ns()):
+            self._carry_out(effect)
+        self._engine.wake_before(self.machine.next_wake_ns())
+
+    def _carry_out(self, effect: gossip.Effect) -> None:
+        engine = self._engine
+        match effect:
+            case gossip.Send(node, message):
+                engine.send_message(node, "/membership", message)
+            case gossip.Connect(peer):
+                engine.world.transport.connect(peer)
+            case gossip.Disconnect(node):
+                engine.world.transport.disconnect(node)
+            case gossip.Changed(view):
+                engine.view_changed(view)
+            case gossip.AskLease():
+                self._ask_lease()
+            case gossip.Removed(cause, left):
+                engine.exit(Exit(cause, removed=not left))
+            case _:
+                self._note(effect)
+
+    def _note(self, effect: gossip.Effect) -> None:
+        """What people are told."""
+        engine = self._engine
+        match effect:
+            case gossip.Moved():
+                engine.emit(*of_move(effect))
+            case gossip.Decided(decision):
+                self._decided(decision)
+            case gossip.Blocked(reason):
+                engine.faults.put("E-LEADER-BLOCKED", "cluster", reason)
+            case gossip.Late(node, late_ms):
+                text = f"its event loop ran {late_ms} ms late; what others call a failure may be only that"
+                engine.faults.put("E-NODE-LATE", f"node/{node.name}", text if late_ms else "")
+            case gossip.Refused(reason):
+                engine.faults.put("E-NOT-JOINED", f"node/{engine.me.name}", reason)
+            case gossip.TurnedAway(node, reason):
+                engine.emit("node.turned_away", f"node/{node.name}", reason)
+            case _:
+                pass
+
+    def _decided(self, decision: Decision) -> None:
+        problem = self.decisions.add(decision)
+        self._engine.faults.put("E-DECISION-LOG", f"node/{self._engine.me.name}", problem)
+        self._engine.emit("cluster.decision", "cluster", f"{decision.id}: {decision.text()}")
+
+    def _ask_lease(self) -> None:
+        def answered(answer: Answer) -> None:
+            holder = answer.holder if isinstance(answer, LeaseHeld) else ""
+            self.step(gossip.LeaseAnswered(isinstance(answer, LeaseGranted), holder))
+
+        request = AcquireLease(SPLIT_LEASE, str(self._engine.me), split_lease_ttl_ms)
+        self._engine.world.submit(request, answered)
