@@ -50,8 +50,6 @@ class Host:
             draw.randrange(-skew_ms, skew_ms + 1),
             draw.randrange(-drift_ppm, drift_ppm + 1),
         )
-        skew_ms = knobs.wall_skew_ms
-        self.clock = HostClock(scheduler, draw.randrange(10**6) * SECOND, draw.randrange(-skew_ms, skew_ms + 1))
         self.journal = MemoryJournal(limits.decisions_kept_max)
         self.process: Process | None = None
         self.held_down = 0
