@@ -87,6 +87,11 @@ class Drain:
         """Whether the current phase has begun, rather than waiting to be on record."""
         return self._begun
 
+    def before(self, step: Step) -> bool:
+        """Whether the phase has still to begin."""
+        at = self._steps.index(step) if step in self._steps else len(self._steps)
+        return self._at < at or (self._at == at and not self._begun)
+
     @property
     def complete(self) -> bool:
         """Whether every phase that is over came to its own end."""

@@ -6,12 +6,13 @@ operation, once, and everybody follows that.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from node.core import faultpoints
 from node.core.clock import MS
 from node.core.ids import EntityRef
-from node.core.limits import drain_report_ms
+from node.core.limits import drain_report_ms, drains_cancelled_kept
 from node.engine.blockers import blockers, somebody_takes_shards
 from node.engine.config import Exit
 from node.engine.drain import ALL, FINAL, FLUSH_ONLY, JOINING, WITHOUT_MOVES, Drain, Step
@@ -83,6 +84,7 @@ class NodeDrain:
         self._drain: Drain | None = None
         self._record = _Record(engine, "", exists=True, reason="")
         self._name = ""
+        self._cancelled: deque[str] = deque(maxlen=drains_cancelled_kept)
         self._last_way = False  # a signal began it, or went with it: whoever sent it ends this process anyway
         self._shards_at_start = 0
         self._said_ns = 0
@@ -134,7 +136,10 @@ class NodeDrain:
         self._drain = Drain(steps, engine.config.drain_deadline_ms, now_ns)
         what = "drains" if moves else "stops with the cluster"
         engine.emit("node.draining", f"node/{engine.me.name}", f"{what} ({reason})" if reason else what)
-        if not moves:
+        if self._drain.leaves:
+            # From now on nothing is placed here; what is here stays until its phase.
+            engine.say_draining(True, closing=True)
+        else:
             engine.sharding.step_down()
         engine.world.wake()
 
@@ -158,6 +163,7 @@ class NodeDrain:
             return f"{engine.me.name} has begun to flush; there is no way back"
         if self._last_way or not drain.leaves:
             return f"{engine.me.name} was told to end; whoever told it would end it anyway"
+        self._cancelled.append(self.operation)
         self._drain = None
         self._name = ""
         self._record = _Record(engine, "", exists=True, reason="")
@@ -198,17 +204,13 @@ class NodeDrain:
 
     def _say(self, drain: Drain) -> None:
         """The others forget a drain that they do not hear of."""
-        if drain.leaves and drain.begun:
-            early = drain.current in (Step.READINESS, Step.INGESTION)
-            self._engine.say_draining(True, closing=early)
+        if drain.leaves:
+            self._engine.say_draining(True, closing=drain.before(Step.SINGLETONS))
 
     def _enter(self, step: Step) -> None:
         engine = self._engine
         faultpoints.reach(f"drain.{step}")
-        if step is Step.READINESS and self._drain is not None and self._drain.leaves:
-            # From now on nothing is placed here; what is here stays until its phase.
-            engine.say_draining(True, closing=True)
-        elif step is Step.SINGLETONS:
+        if step is Step.SINGLETONS:
             engine.say_draining(True)
             engine.sharding.step_down()
         elif step is Step.SHARDS and somebody_takes_shards(engine):
@@ -223,6 +225,10 @@ class NodeDrain:
         engine = self._engine
         if not isinstance(message, BeginDrain) or message.incarnation != engine.me.incarnation:
             return
+        if message.operation in self._cancelled:
+            # Sent before it knew, or it missed the answer: an operation asks until it knows.
+            engine.system.tell(EntityRef("operation", message.operation), DrainCancelled())
+            return
         self.begin(moves=True, operation=message.operation)
         if self._drain is not None and message.operation != self.operation:
             # Started while this node could not be asked for the name: it follows, too.
@@ -235,4 +241,6 @@ class NodeDrain:
     def _cancel_wanted(self, envelope: Envelope) -> None:
         message = envelope.message
         if isinstance(message, CancelDrain) and message.incarnation == self._engine.me.incarnation:
-            self._engine.reply(envelope, DrainCancelled(self.cancel()))
+            drain, now_ns = self._drain, self._engine.world.clock.mono_ns()
+            progress = self._progress(drain, now_ns) if drain is not None else None
+            self._engine.reply(envelope, DrainCancelled(self.cancel(), progress))

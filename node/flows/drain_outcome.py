@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from node.flows.messages import Phase
+from node.flows.messages import DrainProgress, Phase
 
 LAST_PHASE = "leave"
 REACH = "reach"  # before the first phase: the node has not heard of its drain yet
@@ -26,6 +26,11 @@ def ended(phases: tuple[Phase, ...], how: str) -> tuple[str, tuple[Phase, ...], 
         return "failed", stopped_at(phases, "interrupted"), result | ({"cause": how} if how else {})
     behind = any(phase.state in LEFT_BEHIND for phase in phases)
     return "failed" if behind else "done", stopped_at(phases, "done"), {}
+
+
+def counted(progress: DrainProgress) -> dict[str, int | str]:
+    """What a drain's result counts."""
+    return {"shards_moved": progress.shards_moved, "messages_lost": progress.lost}
 
 
 def stopped_at(phases: tuple[Phase, ...], state: str) -> tuple[Phase, ...]:

@@ -142,11 +142,23 @@ class CancelDrain(msgspec.Struct, frozen=True):
     incarnation: int
 
 
+@wire_type("flow.drain_progress")
+class DrainProgress(msgspec.Struct, frozen=True):
+    """From the draining node to its operation, answered by Recorded once it is durable. `lost` counts messages that
+    neither were handled nor answered; `sequence` grows with the phases, so that a late report changes nothing."""
+
+    phases: tuple[Phase, ...]
+    shards_moved: int
+    lost: int
+    sequence: int = 0
+
+
 @wire_type("flow.drain_cancelled", lane=Lane.CONTROL)
 class DrainCancelled(msgspec.Struct, frozen=True):
-    """`why_not`: why it goes on, empty when it does not."""
+    """`why_not`: why it goes on, empty when it does not; then `progress` is the drain as it ended."""
 
     why_not: str = ""
+    progress: DrainProgress | None = None
 
 
 @wire_type("flow.recorded")
@@ -162,17 +174,6 @@ class BeginDrain(msgspec.Struct, frozen=True):
 
     operation: str
     incarnation: int
-
-
-@wire_type("flow.drain_progress")
-class DrainProgress(msgspec.Struct, frozen=True):
-    """From the draining node to its operation, answered by Recorded once it is durable. `lost` counts messages that
-    neither were handled nor answered; `sequence` grows with the phases, so that a late report changes nothing."""
-
-    phases: tuple[Phase, ...]
-    shards_moved: int
-    lost: int
-    sequence: int = 0
 
 
 @wire_type("flow.move_shard", lane=Lane.CONTROL)

@@ -111,6 +111,8 @@ class Operation:
                 self._poll(ctx, state)
             case DrainProgress():
                 self._progress(ctx, state, message)
+            case DrainCancelled(why_not=""):
+                self._cancelled(ctx, state, message)
             case CancelOperation():
                 self._cancel(ctx, state)
             case _CancelAnswered(outcome, asker):
@@ -156,7 +158,7 @@ class Operation:
             ctx.reply_durable(recorded)
             return
         self._sequence = progress.sequence
-        result: dict[str, int | str] = {"shards_moved": progress.shards_moved, "messages_lost": progress.lost}
+        result = drain_outcome.counted(progress)
         known = [(p.name, p.state) for p in state.status.phases]
         status = msgspec.structs.replace(state.status, phases=progress.phases, result=result)
         self._state = msgspec.structs.replace(state, status=status)
@@ -182,11 +184,14 @@ class Operation:
         elif outcome.why_not:
             ctx.answer_reject(asker, f"conflict: {outcome.why_not}")
         else:
-            if state.status.state == "running":
-                phases = drain_outcome.stopped_at(state.status.phases, "cancelled")
-                self._end(ctx, state, "cancelled", phases, {})
-                state = self._state or state
-            ctx.answer(asker, state.status)
+            ctx.answer(asker, self._cancelled(ctx, state, outcome))
+
+    def _cancelled(self, ctx: Context, state: OperationState, outcome: DrainCancelled) -> OperationStatus:
+        if state.status.state == "running":
+            last = outcome.progress
+            phases = drain_outcome.stopped_at(last.phases if last else state.status.phases, "cancelled")
+            self._end(ctx, state, "cancelled", phases, drain_outcome.counted(last) if last else {})
+        return (self._state or state).status
 
     def _ask_move(self, ctx: Context, state: OperationState) -> None:
         coordinator = self._cluster.coordinator_node()
