@@ -43,11 +43,22 @@ from node.gossip.member import Member
 from node.gossip.settings import PROFILES, identity
 from node.http.app import App
 from node.http.cluster import ClusterGate
+from node.http.front import Front
 from node.http.server import HttpServer, bind
 from node.sharding.nodes import ShardingSettings
 from node.store.journal_file import FileJournal
-from node.store.lmdb import LmdbStore
-from node.store.port import Identity, Incarnation, Initialise, NextIncarnation, Request, StoreFailed
+from node.store.lanes import Lane
+from node.store.opening import PASSING, open_store, place
+from node.store.port import (
+    Identity,
+    Incarnation,
+    Initialise,
+    NextIncarnation,
+    ReadPlacement,
+    Request,
+    StateStore,
+    StoreFailed,
+)
 from node.store.replica_lmdb import open_replica
 from node.store.replica_port import ReplicaBatch, ReplicaStore
 from node.wire.admin_zmq import AdminClient, AdminListener
@@ -146,8 +157,15 @@ class _Node:
         settings, clock = self._settings, self._clock
         secret = read_key_pair(settings.wire.key_file)
         roster = _read_roster(settings.wire.roster_file)
-        driver = StoreDriver(LmdbStore(settings.store.path, clock), clock)
+        api = "api" in settings.node.roles
+        front = Front()
+        http = HttpServer(front, bind(settings.wire.http)) if api else None
+        if http is not None:
+            await http.start()
+            self._open.push_async_callback(http.stop)
+        driver = StoreDriver(*_store(settings, clock))
         self._open.push_async_callback(driver.close)
+        await _wait_for_store(driver, front)
         cluster_id, existed = await _cluster_id(driver, settings)
         me = await _incarnation(driver, settings.node.name)
         runtime = Runtime(clock, limits.executor_threads)
@@ -163,8 +181,6 @@ class _Node:
         )
         self._open.callback(admin.close)
         admin.bind(settings.wire.admin)
-        api = "api" in settings.node.roles
-        listener = bind(settings.wire.http) if api else None
         replica, opening = open_replica(
             settings.node.data / "replica", clock, cluster_id=cluster_id, node=me.name, tenure=FIRST_TENURE
         )
@@ -202,10 +218,9 @@ class _Node:
         engine.start()
         runtime.drive(engine)
         self._watch_store(engine, driver)
-        if listener is not None:
-            http = HttpServer(App(ClusterGate(engine), service, f"http://{settings.wire.http}"), listener)
-            await http.start()
-            self._open.push_async_callback(http.stop)
+        front.become(App(ClusterGate(engine), service, f"http://{settings.wire.http}"))
+        if http is not None:
+            self._open.push_async_callback(http.stop)  # requests end first, before what answers them
         _log.info("node %s of cluster %s (%s): started", me, settings.cluster.name, cluster_id)
 
     async def until_exit(self) -> int:
@@ -258,11 +273,19 @@ class _Node:
 
     def _watch_store(self, engine: Engine, driver: StoreDriver) -> None:
         async def watch() -> None:
+            shown = ""
             while True:
                 blocked_ns = driver.blocked_since_ns
                 waited_ms = (self._clock.mono_ns() - blocked_ns) // MS if blocked_ns else 0
                 text = f"the state store has not answered for {waited_ms // 1000} s; another process blocks it"
                 engine.faults.put("E-STORE-BLOCKED", "store", text if blocked_ns else "")
+                failure = driver.failure
+                code = failure.code if failure else ""
+                if shown and shown != code:
+                    engine.faults.clear(shown, "store/writes")
+                if failure:
+                    engine.faults.put(code, "store/writes", failure.message)
+                shown = code
                 await asyncio.sleep(limits.store_wait_ms_max / 2_000)
 
         task = asyncio.create_task(watch(), name="store-watch")
@@ -312,10 +335,29 @@ def _names(roster: Roster) -> tuple[str, ...]:
     return tuple(entry.name for entry in roster.nodes)
 
 
+def _store(settings: NodeSettings, clock: SystemClock) -> tuple[StateStore, SystemClock, Callable[[Request], Lane]]:
+    store, lane_of = open_store(settings.store, settings.node.name, clock)
+    return store, clock, lane_of
+
+
+async def _wait_for_store(driver: StoreDriver, front: Front) -> None:
+    """Returns when the store answers; until then the node says what it waits for and is not ready."""
+    said = ""
+    while True:
+        answer = await outcome_of(lambda done: driver.submit(ReadPlacement(), done))
+        if not isinstance(answer, StoreFailed) or answer.code not in PASSING:
+            return
+        if answer.message != said:
+            _log.warning("waits for the state store: %s: %s", answer.code, answer.message)
+        said = answer.message
+        front.waits_for = f"the state store: {answer.message}"
+        await asyncio.sleep(limits.store_retry_ms / 1_000)
+
+
 async def _ask_store(driver: StoreDriver, request: Request) -> object:
     answer = await outcome_of(lambda done: driver.submit(request, done))
     if isinstance(answer, StoreFailed):
-        raise OperatingError("E-STORE", answer.message)
+        raise OperatingError(answer.code, answer.message)
     return answer
 
 
@@ -335,8 +377,8 @@ async def _cluster_id(driver: StoreDriver, settings: NodeSettings) -> tuple[str,
         if ours != theirs:
             raise OperatingError(
                 "E-OTHER-CLUSTER",
-                f"{settings.store.path} was made for another cluster: {key} is {theirs!r} there and {ours!r} here",
-                hint="give this cluster a folder of its own",
+                f"{place(settings.store)} was made for another cluster: {key} is {theirs!r} there and {ours!r} here",
+                hint="give this cluster a folder, or a schema, of its own",
             )
     return found.cluster_id, found.cluster_id != proposed
 

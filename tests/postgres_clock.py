@@ -6,6 +6,8 @@ import asyncio
 import itertools
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import asyncpg
 
@@ -22,10 +24,10 @@ def new_schema() -> str:
     return f"t{os.getpid()}_{next(_numbers)}"
 
 
-def run_sql(dsn: str, *statements: str) -> list[object]:
+def run_sql(dsn: str, *statements: str) -> list[Any]:
     """The rows of the last statement."""
 
-    async def run() -> list[object]:
+    async def run() -> list[Any]:
         connection = await asyncpg.connect(dsn)
         try:
             for statement in statements[:-1]:
@@ -34,7 +36,8 @@ def run_sql(dsn: str, *statements: str) -> list[object]:
         finally:
             connection.terminate()
 
-    return asyncio.run(run())
+    with ThreadPoolExecutor(1) as elsewhere:  # whoever asks may be on a loop of their own
+        return elsewhere.submit(asyncio.run, run()).result()
 
 
 class ClockedPostgres:

@@ -25,8 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class StoreDriver:
-    """The state store behind one worker thread for each lane. `failure` is the answer to the newest batch if the store
-    could not serve it: a fault that lasts until a batch is served again."""
+    """The state store behind one worker thread for each lane."""
 
     def __init__(self, store: StateStore, clock: Clock, lane_of: Callable[[Request], Lane] = one_lane) -> None:
         self._store = store
@@ -35,7 +34,6 @@ class StoreDriver:
         self._lane_of = lane_of
         self._lanes: dict[Lane, _Queue] = {}
         self._closing = False
-        self.failure: StoreFailed | None = None
         self.batches = 0
         self.requests = 0
 
@@ -60,6 +58,11 @@ class StoreDriver:
         since_ns = min((queue.since_ns for queue in self._lanes.values() if queue.since_ns), default=0)
         waited_ns = self._clock.mono_ns() - since_ns
         return since_ns if since_ns and waited_ns > limits.store_wait_ms_max * MS else None
+
+    @property
+    def failure(self) -> StoreFailed | None:
+        """Why the newest batch of some lane was not served: a fault that lasts until one of that lane is."""
+        return next((queue.failure for queue in self._lanes.values() if queue.failure), None)
 
     @property
     def queued(self) -> int:
@@ -98,8 +101,7 @@ class StoreDriver:
         else:
             _log.error("the state store failed", exc_info=error)
             answers = [StoreFailed("E-STORE", describe(error), definite=False)] * len(dones)
-        failures = [answer for answer in answers if isinstance(answer, StoreFailed)]
-        self.failure = failures[0] if len(failures) == len(answers) else None
+        queue.failure = _not_served(answers)
         self._next(queue)  # the worker goes on while the answers are handled here
         for done, answer in zip(dones, answers, strict=True):
             try:
@@ -117,6 +119,7 @@ class _Queue:
         self.waiting: deque[tuple[Request, Callable[[Answer], None]]] = deque()
         self.since_ns = 0  # when the batch under way was handed over, 0 when there is none
         self.soon = False
+        self.failure: StoreFailed | None = None
         self.idle = asyncio.Event()
         self.idle.set()
 
@@ -132,3 +135,11 @@ class _Queue:
                 break
             batch.append(self.waiting.popleft())
         return batch
+
+
+def _not_served(answers: Sequence[Answer]) -> StoreFailed | None:
+    """What kept the store from serving a batch; a request that it refused for itself says nothing of the store."""
+    first = answers[0]
+    if isinstance(first, StoreFailed) and first.code.startswith("E-STORE") and all(one == first for one in answers):
+        return first
+    return None

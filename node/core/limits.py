@@ -81,6 +81,7 @@ store_page_bytes_max = 16 << 20  # and so are its bodies
 store_map_bytes = 64 << 20  # the first size of the memory map; address space, not disk
 store_map_bytes_max = 64 << 30  # a state store that outgrows it belongs on another engine
 store_deadline_ms = 5_000  # all of one batch at a server: connecting, waiting for locks, the commit; asks end before it
+store_retry_ms = 1_000  # a node that can't start without its store asks again this often
 store_lease_ms_max = 2_000  # a lease that takes longer to renew than this is as good as lost
 store_idle_transaction_ms_max = 2_000  # how long a node that is stopped inside a transaction may block the others
 store_batch_bytes_max = 16 << 20  # bodies in one transaction, which both sides hold in memory

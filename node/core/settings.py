@@ -8,11 +8,12 @@ from __future__ import annotations
 import difflib
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from node.core import limits
 from node.core.errors import BadInput, OperatingError
 from node.core.ids import ROLES, node_name
 
@@ -71,10 +72,32 @@ class WireSection(_Section):
 
 
 class StoreSection(_Section):
-    """The state store. `lmdb`: one folder that the node processes of one machine share."""
+    """The state store. `lmdb`: one folder, `path`, that the node processes of one machine share. `postgres`: one
+    `schema_name` of a database for the nodes of several machines.
 
-    kind: Literal["lmdb"] = "lmdb"
-    path: Path
+    `dsn_file` holds the connection string, mode 0600; without it the PG* variables of the environment say where the
+    database is. `pool_size` connections at most, one of them for leases alone; `deadline_ms` bounds a whole
+    transaction. `prepared_statements` off is what pgbouncer in transaction mode needs.
+    """
+
+    kind: Literal["lmdb", "postgres"] = "lmdb"
+    path: Path | None = None
+    dsn_file: Path | None = None
+    schema_name: str = Field(default="promovolve", pattern=r"^[a-z_][a-z0-9_]{0,62}$")
+    pool_size: int = Field(default=4, ge=3, le=64)
+    deadline_ms: int = Field(default=limits.store_deadline_ms, ge=500, le=60_000)
+    prepared_statements: bool = True
+
+    @model_validator(mode="after")
+    def _nothing_is_ignored(self) -> Self:
+        """A key of the other kind would be silently ignored, so it is refused."""
+        others = {"path"} if self.kind == "postgres" else set(type(self).model_fields) - {"kind", "path"}
+        foreign = sorted(others & self.model_fields_set)
+        if foreign:
+            raise ValueError(f"{foreign[0]} has no meaning with kind {self.kind!r}")
+        if self.kind == "lmdb" and self.path is None:
+            raise ValueError("kind 'lmdb' needs a path")
+        return self
 
 
 class NodeSettings(BaseSettings):

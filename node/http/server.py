@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import uvicorn
 
 from node.core.errors import OperatingError
-from node.http.app import App
+from node.http.front import Front
 
 
 class _Server(uvicorn.Server):
@@ -43,7 +43,7 @@ def bind(address: str) -> socket.socket:
 class HttpServer:
     """Serves an application until it is stopped."""
 
-    def __init__(self, app: App, listener: socket.socket) -> None:
+    def __init__(self, app: Front, listener: socket.socket) -> None:
         config = uvicorn.Config(
             app,
             log_config=None,

@@ -157,8 +157,8 @@ class PostgresStore:
         if self._went_back is not None and not work.reads_only:
             raise self._went_back
         reach("store.before_begin")
+        txn = PgTxn(connection, self._marks.copy(), self._clock.wall_ms())
         await connection.execute(self._begin(read_only=work.reads_only))
-        txn = PgTxn(connection, self._marks, self._clock.wall_ms())
         answers = await txn.answer(work.batch)
         reach("store.in_transaction")
         reach("store.before_commit")
@@ -206,6 +206,7 @@ class PostgresStore:
 
     async def _greet(self, connection: Any) -> None:
         """Brings the schema up to date, once, and asks whether this server knows what another one had acknowledged."""
+        known = self._marks.copy()
         await connection.execute(self._begin(read_only=self._migrated))
         if not self._migrated:
             await migrate(connection, self._options.schema)
@@ -214,7 +215,7 @@ class PostgresStore:
         self._migrated = True
         try:
             for name in ("facts", "placement"):
-                self._marks.check(name, counters[name])
+                known.check(name, counters[name])
         except StoreWentBack as error:
             self._went_back = error
 

@@ -105,8 +105,13 @@ async def migrate(connection: Connection, schema: str, migrations: Sequence[str]
 
 
 async def _version(connection: Connection, schema: str) -> int:
-    rows = await connection.fetch("SELECT to_regclass($1) IS NOT NULL", f"{schema}.migrations")
-    if not rows[0][0]:
+    # Asked of the catalogue's tables: a name that was looked for in vain before the lock is remembered as missing.
+    rows = await connection.fetch(
+        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = $1 AND c.relname = 'migrations'",
+        schema,
+    )
+    if not rows:
         return 0
     return int((await connection.fetch("SELECT coalesce(max(version), 0) FROM migrations"))[0][0])
 

@@ -34,7 +34,10 @@ from node.store.postgres_schema import Connection
 
 
 class Marks(msgspec.Struct):
-    """The most that this process has seen the database know; anything less, later, means that it lost something."""
+    """The most that this process has seen the database know; anything less, later, means that it lost something.
+
+    What a transaction finds is compared with the marks as they were before it began: others go on raising them.
+    """
 
     facts: int = 0
     placement: int = 0
@@ -45,6 +48,9 @@ class Marks(msgspec.Struct):
         if found < known:
             raise StoreWentBack(f"{name} stands at", found, known)
         return found
+
+    def copy(self) -> Marks:
+        return Marks(self.facts, self.placement)
 
     def raise_to(self, seen: Marks) -> None:
         """What a committed transaction has seen."""
@@ -62,12 +68,12 @@ class _State(msgspec.Struct):
 
 
 class PgTxn:
-    """The work of one transaction, which its caller begins and commits; `marks` may be raised to `seen` then."""
+    """The work of one transaction, which its caller begins after making this, and commits; then `seen` is known."""
 
     def __init__(self, connection: Connection, marks: Marks, wall_ms: int) -> None:
         self._sql = connection
         self._marks = marks
-        self.seen = Marks(marks.facts, marks.placement)
+        self.seen = marks.copy()
         self._wall_ms = wall_ms
         self._answers: list[port.Answer | None] = []
         self._now = leases.StoreTime(0)

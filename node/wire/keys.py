@@ -5,10 +5,7 @@ A secret that others can read is refused rather than used (`reliability.md` C11)
 
 from __future__ import annotations
 
-import errno
 import os
-import shlex
-import stat
 import tomllib
 from pathlib import Path
 from typing import Final, NoReturn
@@ -17,34 +14,19 @@ import tomli_w
 
 from node.core import limits
 from node.core.errors import BadInput, OperatingError
+from node.core.private_file import UnfitFile, read_private
 from node.wire.roster import KeyPair
 
-_OTHERS: Final = 0o077
 _PRIVATE: Final = 0o600
 
 
 def read_key_pair(path: Path) -> KeyPair:
     """The key pair in a file; raises OperatingError `E-KEY-FILE` with what to run when the file can't be trusted."""
     try:
-        # Non-blocking, or a FIFO of that name would hold us for ever.
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            _refuse(path, "is a symbolic link", "give the path of the file itself")
-        _refuse(path, error.strerror or str(error), "promovolvectl up makes the keys of a cluster on this machine")
-    if stat.S_ISDIR(os.fstat(handle).st_mode):  # no file object can be made of one
-        os.close(handle)
-        _refuse(path, "is a directory", "give the path of the key file in it")
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            _refuse(path, "is not a regular file")
-        if found.st_uid != os.geteuid():
-            _refuse(path, f"belongs to user {found.st_uid}", f"chown {os.geteuid()} {shlex.quote(str(path))}")
-        if found.st_mode & _OTHERS:
-            mode = stat.S_IMODE(found.st_mode)
-            _refuse(path, f"can be used by others (mode {mode:04o})", f"chmod 600 {shlex.quote(str(path))}")
-        data = file.read(limits.key_file_bytes_max + 1)
+        data = read_private(path, limits.key_file_bytes_max)
+    except UnfitFile as unfit:
+        missing = "promovolvectl up makes the keys of a cluster on this machine" if unfit.unreadable else ""
+        _refuse(path, unfit.what, unfit.hint or missing)
     return _parse(path, data)
 
 
@@ -75,8 +57,6 @@ def write_key_pair(path: Path, pair: KeyPair) -> None:
 
 
 def _parse(path: Path, data: bytes) -> KeyPair:
-    if len(data) > limits.key_file_bytes_max:
-        _refuse(path, f"is longer than {limits.key_file_bytes_max} bytes")
     try:
         document = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):

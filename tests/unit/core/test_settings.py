@@ -38,6 +38,10 @@ def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> 
         ('name = "node-1"', 'name = "Node 1"', "is not a node name"),
         ("capacity = 1", "capacity = 0", "node.capacity"),
         ("[cluster]", "[cluster", "not TOML"),
+        ('kind = "lmdb"', 'kind = "postgres"', "path has no meaning with kind 'postgres'"),
+        ('kind = "lmdb"', "pool_size = 5", "pool_size has no meaning with kind 'lmdb'"),
+        ('path = "/var/lib/promovolve/store"', "", "needs a path"),
+        ('path = "/var/lib/promovolve/store"', 'schema_name = "a;b"', "store.schema_name"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
