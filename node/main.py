@@ -64,8 +64,7 @@ from node.store.replica_port import ReplicaBatch, ReplicaStore
 from node.wire.admin_zmq import AdminClient, AdminListener
 from node.wire.codec import CODEC
 from node.wire.keys import read_key_pair
-from node.wire.registry import REGISTRY
-from node.wire.roster import Roster, parse_roster
+from node.wire.roster import KeyPair, Roster, parse_roster
 from node.wire.transport_zmq import ZmqTransport
 
 VERSION = "0.1.0"
@@ -85,9 +84,7 @@ def run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m node", description="One node of a promovolve cluster.")
     parser.add_argument("--config", required=True, type=Path, help="the node's settings (TOML)")
     arguments = parser.parse_args(argv)
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         settings = load_settings(arguments.config)
         _arm_faults(os.environ.get(FAULT_AT, ""))
@@ -171,11 +168,7 @@ class _Node:
         runtime = Runtime(clock, limits.executor_threads)
         refused = _Refusals(clock)
         self._open.push_async_callback(runtime.close)
-        transport = ZmqTransport(
-            me, secret, roster, CODEC, clock, lambda envelope: engine.on_envelope(envelope), refused
-        )
-        self._open.callback(transport.close)
-        transport.bind(settings.wire.control, settings.wire.data)
+        transport = self._transport(me, secret, roster, refused, lambda: engine)
         admin = AdminListener(
             secret, roster, clock, lambda client, data: _on_admin(server, admin, client, data), refused
         )
@@ -222,6 +215,24 @@ class _Node:
         if http is not None:
             self._open.push_async_callback(http.stop)  # requests end first, before what answers them
         _log.info("node %s of cluster %s (%s): started", me, settings.cluster.name, cluster_id)
+
+    def _transport(
+        self, me: NodeId, secret: KeyPair, roster: Roster, refused: _Refusals, engine: Callable[[], Engine]
+    ) -> ZmqTransport:
+        transport = ZmqTransport(
+            self._settings.cluster.name,
+            me,
+            secret,
+            roster,
+            CODEC,
+            self._clock,
+            lambda envelope: engine().on_envelope(envelope),
+            refused,
+            on_unwelcome=lambda peer, why: engine().on_unwelcome(peer, why),
+        )
+        self._open.callback(transport.close)
+        transport.bind(self._settings.wire.control, self._settings.wire.data)
+        return transport
 
     async def until_exit(self) -> int:
         ended = await self._ended
@@ -298,7 +309,6 @@ def _config(settings: NodeSettings, member: Member, cluster_id: str, *, existed:
         settings.cluster.name,
         cluster_id,
         profile,
-        registry_fingerprint=REGISTRY.fingerprint(),
         tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS,
     )
     sharding = ShardingSettings(min_entity_nodes=settings.cluster.min_entity_nodes)

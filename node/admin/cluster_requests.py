@@ -87,6 +87,7 @@ class ClusterRequests:
             counters=_counters(report.counters) if report else (),
             entities_by_kind=_counters(report.entities_by_kind) if report else (),
             settings=tuple(sorted(report.settings.items())) if report else (),
+            peers=views.node_peers(report) if report else (),
         )
         return show, self._server.with_missing(call, missing)
 

@@ -46,6 +46,26 @@ def _node_row(view: ClusterView, member: Member, report: NodeReport | None) -> p
     )
 
 
+def node_peers(report: NodeReport) -> tuple[p.NodePeer, ...]:
+    """A node's ways to its peers as it told of them."""
+    return tuple(
+        p.NodePeer(
+            node=peer.node,
+            link=peer.link,
+            incarnation=peer.incarnation,
+            why=peer.why,
+            waiting_control=peer.waiting_control,
+            waiting_data=peer.waiting_data,
+            skew=(
+                *(f"{name}: only {report.node}" for name in peer.unknown_there),
+                *(f"{name}: only {peer.node}" for name in peer.unknown_here),
+            ),
+            counts=tuple(p.Counter(name=name, count=count) for name, count in sorted(peer.counts.items())),
+        )
+        for peer in report.peers
+    )
+
+
 def shard_items(
     view: ClusterView, rows: Sequence[ShardRow], reports: Reports, pinned: Collection[int] = ()
 ) -> tuple[p.ShardItem, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from node.actors.actor import Failure
+from node.actors.ask import FailedReply
 from node.actors.flight import AtWork
 from node.actors.ports import Ports
 from node.actors.system import ActorSystem
@@ -36,15 +37,25 @@ from node.engine.messages import NodeDraining, TopicEvent
 from node.engine.serveindex import ReplicaServeIndex
 from node.engine.topics import ClusterBus, topics
 from node.gossip import events as gossip
+from node.gossip.messages import JoinRefused
 from node.gossip.view import ClusterView
 from node.sharding.messages import Relayed
 from node.store.port import Answer, Request
 from node.wire.codec import CODEC, loads
 from node.wire.envelope import Envelope, Kind, decode
+from node.wire.greeting import Unwelcome
+from node.wire.nack import Nack
 from node.wire.port import SendOutcome
 
 # What answers asks to `/node`: the edges add theirs (the admin server's report), each under a message type.
 Service = Callable[[Envelope], None]
+
+
+_UNSENT = {
+    SendOutcome.PEER_BUSY: Failure.PEER_BUSY,
+    SendOutcome.UNKNOWN_TYPE: Failure.REJECTED,
+    SendOutcome.TOO_LARGE: Failure.REJECTED,
+}
 
 
 class Engine:
@@ -151,6 +162,10 @@ class Engine:
         else:
             ledger.handled(name)
 
+    def on_unwelcome(self, peer: NodeId, why: Unwelcome) -> None:
+        """A node takes none of our messages; where it was asked to let us in, that is its answer."""
+        self.members.step(gossip.Received(peer, JoinRefused(why.key, why.connecting, why.listening)))
+
     def _received(self, envelope: Envelope) -> str:
         to = envelope.to
         if isinstance(to, ServiceRef) and to.path == "/membership":
@@ -164,12 +179,16 @@ class Engine:
 
     def _arrived(self, envelope: Envelope) -> str:
         """Gives it to whom it is for; returns why that can't be done, or nothing."""
-        message = envelope.message
-        match envelope.to:
+        message, to = envelope.message, envelope.to
+        match to:
             case EntityRef(_, entity_id) if entity_id != SINGLETON_ID:
                 self.sharding.relayed(envelope, 0)
             case SingletonRef():
                 self._to_singleton(envelope, forward=False)
+            case ServiceRef(_, "/ask") if isinstance(message, Nack):
+                for refusal in message.refusals:
+                    failed = FailedReply(Failure.REJECTED.value, f"{refusal.reason}: {refusal.detail}")
+                    self.system.on_reply(Envelope(Kind.REJECT, to, envelope.sender, failed, refusal.correlation))
             case ServiceRef(_, "/ask"):
                 self.system.deliver(envelope)
             case ServiceRef(_, "/region") if isinstance(message, Relayed):
@@ -232,8 +251,7 @@ class Engine:
         if outcome is SendOutcome.SENT:
             return True
         self.counters[f"unsent_{outcome.value}"] += 1
-        busy = outcome is SendOutcome.PEER_BUSY
-        self.system.refuse(envelope, Failure.PEER_BUSY if busy else Failure.UNREACHABLE, f"{node}: {outcome.value}")
+        self.system.refuse(envelope, _UNSENT.get(outcome, Failure.UNREACHABLE), f"{node}: {outcome.value}")
         return False
 
     def send_message(self, node: str, path: str, message: msgspec.Struct) -> None:
@@ -252,9 +270,7 @@ class Engine:
         """Answer an ask that came to a service of this node."""
         if envelope.kind is not Kind.ASK:
             return
-        answer = Envelope(
-            Kind.REPLY, ServiceRef(envelope.sender.name, "/ask"), self.me, message, envelope.correlation
-        )
+        answer = Envelope(Kind.REPLY, ServiceRef(envelope.sender.name, "/ask"), self.me, message, envelope.correlation)
         self.route(answer)
 
     def _submit(self, request: Request, done: Callable[[Answer], None]) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from node.core.ids import NodeId
 from node.gossip.splitbrain import Decision
 from node.wire.ledger import LedgerRow
+from node.wire.port import PeerReport
 from node.wire.registry import Lane, wire_type
 
 
@@ -168,4 +169,5 @@ class NodeReport(msgspec.Struct, frozen=True):
     view_digest: str
     view_converged: bool
     observers_against: tuple[str, ...] = ()
+    peers: tuple[PeerReport, ...] = ()
     why_not_joined: str = ""

@@ -130,6 +130,7 @@ class NodeService:
             view_digest=engine.view.digest,
             view_converged=engine.view.converged,
             observers_against=tuple(str(o) for o in mine.observers) if mine else (),
+            peers=engine.world.transport.peers(),
             why_not_joined=engine.membership.why_not_joined,
         )
 

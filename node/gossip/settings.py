@@ -94,14 +94,12 @@ def identity(
     cluster_id: str,
     settings: MembershipSettings,
     *,
-    registry_fingerprint: str,
     tombstone_min_age_ms: int,
     extra: dict[str, str] | None = None,
 ) -> ClusterIdentity:
     """The identity with every setting that must agree, under the names that an operator knows."""
     agreed = {
         "protocol": str(PROTOCOL),
-        "registry": registry_fingerprint,
         "shard_count": str(SHARD_COUNT),
         "map_count": str(MAP_COUNT),
         "hash_version": HASH_VERSION,

@@ -20,7 +20,7 @@ from node.sim.trace import ROUTINE, Trace
 from node.wire.codec import CODEC, loads
 from node.wire.envelope import Envelope, decode, encode
 from node.wire.ledger import Ledger
-from node.wire.port import PeerAddress, SendOutcome
+from node.wire.port import PeerAddress, PeerReport, SendOutcome
 from node.wire.registry import REGISTRY, Lane, WireType
 
 if TYPE_CHECKING:
@@ -230,6 +230,10 @@ class Link:
 
     def disconnect(self, node: str) -> None:
         self._peers.discard(node)
+
+    def peers(self) -> tuple[PeerReport, ...]:
+        counts = self.ledger.totals()
+        return tuple(PeerReport(name, "simulated", counts=counts.get(name, {})) for name in sorted(self._peers))
 
     def send(self, node: str, envelope: Envelope) -> SendOutcome:
         wire_type = REGISTRY.of(envelope.message)

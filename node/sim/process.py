@@ -113,7 +113,6 @@ class Process:
             CLUSTER,
             self._cluster_id,
             setup.membership,
-            registry_fingerprint=REGISTRY.fingerprint(),
             tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS,
             extra=dict(setup.agreed),
         )

@@ -18,6 +18,7 @@ from node.core.ids import EntityRef, NodeId, Ref, ServiceRef, SingletonRef
 from node.wire.codec import Codec, dumps
 
 PROTOCOL: Final = 1
+ELEMENTS: Final = 10
 _NS_PER_MS: Final = 1_000_000
 
 
@@ -68,7 +69,7 @@ def encode(envelope: Envelope, codec: Codec, now_ns: int) -> bytes:
 
 def decode(document: Any, codec: Codec, me: str, now_ns: int) -> Envelope:
     """The envelope in a decoded frame's element; `me` is the receiving node's name. Raises RemoteProtocolError."""
-    if not isinstance(document, list) or len(document) != 10:
+    if not isinstance(document, list) or len(document) != ELEMENTS:
         raise RemoteProtocolError("malformed", "an envelope has ten elements")
     protocol, kind, to, sender, correlation, left_ms, trace, name, version, body = document
     if protocol != PROTOCOL:

@@ -21,7 +21,8 @@ from node.core.ids import NodeId
 from node.wire.registry import Lane, wire_type
 
 STRANGER: Final = NodeId("?", 0)  # connections that no roster entry stands for
-UNREADABLE: Final = "?"  # the type of what could not be read so far as to know it
+UNREADABLE: Final = "?"  # the type of a message that could not be read so far as to know it
+FRAME: Final = "(frame)"  # stands for a type where a frame was refused before its messages were looked at
 
 
 @wire_type("wire.ledger_row", lane=Lane.DATA)
@@ -195,6 +196,8 @@ def balance(sender: NodeId, its: Iterable[LedgerRow], receiver: NodeId, theirs: 
         if row.peer != sender:
             continue
         arrived = row.received + sum(row.refused.values())
+        if row.type == FRAME:
+            continue  # no honest sender's; where it was, its messages show as lost
         if row.type == UNREADABLE:
             untyped = arrived + row.lost
         elif arrived:

@@ -35,6 +35,40 @@ class LinkState(enum.Enum):
     CLOSED = "closed"
 
 
+class ListenWatch:
+    """Tells `on_failed` in words each handshake with a listening socket that failed before a key was shown; what a
+    denied key is told is the gate's business."""
+
+    def __init__(self, socket: zmq.Socket[bytes], on_failed: Callable[[str], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._socket = socket
+        self._on_failed = on_failed
+        self._monitor = socket.get_monitor_socket(
+            zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+        )
+        self._loop.add_reader(self._monitor.fileno(), self._drain)
+        self._loop.call_soon(self._drain)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._monitor.fileno())
+        self._socket.disable_monitor()
+        self._monitor.close()
+
+    def _drain(self) -> None:
+        while not self._monitor.closed:
+            try:
+                event = self._monitor.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            (number, value) = struct.unpack("=HI", event[0])
+            if number == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+                self._on_failed("one side uses keys and the other is plain; see insecure in its settings")
+            elif number == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
+                self._on_failed(f"not our protocol ({value:#x}), or it expects another key of this node")
+            else:
+                self._on_failed("what connected does not speak ZMTP, or hung up")
+
+
 class LinkWatch:
     """Tells `on_state` each change; starts as CONNECTING. Made before the socket connects, closed before the socket."""
 

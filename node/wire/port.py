@@ -7,8 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from node.wire.envelope import Envelope
 from node.wire.ledger import Ledger
+from node.wire.registry import wire_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,23 @@ class SendOutcome(enum.Enum):
     NO_ROUTE = "no_route"
     PEER_BUSY = "peer_busy"
     TOO_LARGE = "too_large"
+    UNKNOWN_TYPE = "unknown_type"  # the peer's release has no such type
+
+
+@wire_type("wire.peer_report")
+class PeerReport(msgspec.Struct, frozen=True):
+    """How the way to a peer stands. `incarnation` is 0 and the skew unknown before it has welcomed us; `why` says what
+    it objects to. `waiting_*`: messages queued for a lane. `counts`: see `Ledger.totals`."""
+
+    node: str
+    link: str
+    incarnation: int = 0
+    why: str = ""
+    waiting_control: int = 0
+    waiting_data: int = 0
+    unknown_there: tuple[str, ...] = ()
+    unknown_here: tuple[str, ...] = ()
+    counts: dict[str, int] = {}
 
 
 class Transport(Protocol):
@@ -39,6 +59,10 @@ class Transport(Protocol):
 
     @property
     def ledger(self) -> Ledger: ...
+
+    def peers(self) -> tuple[PeerReport, ...]:
+        """How the ways to the peers stand that it was told to connect to, by name."""
+        ...
 
     def connect(self, peer: PeerAddress) -> None:
         """Open, or replace, the way to a peer; idempotent."""

@@ -9,14 +9,18 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import msgspec
 
 from node.core.errors import LocalProtocolError, RemoteProtocolError
+from node.core.ids import ROLES
 
+NODE_ROLES: Final = frozenset(ROLES)
+OPERATORS: Final[frozenset[str]] = frozenset()  # of the permission column: no node, whatever its roles, may send it
+_OPERATORS_AREA: Final = "admin."
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -30,13 +34,15 @@ class Lane(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """One registered type. `aliases` maps a field's former name to its present one."""
+    """One registered type. `aliases` maps a field's former name to its present one. `senders` is its permission: a
+    node that carries none of these roles may not send it to another."""
 
     name: str
     version: int
     cls: type[msgspec.Struct]
     lane: Lane
     aliases: Mapping[str, str] = field(default_factory=dict)
+    senders: frozenset[str] = NODE_ROLES
 
 
 class Registry:
@@ -92,12 +98,20 @@ REGISTRY: Final = Registry()
 
 
 def wire_type(
-    name: str, *, version: int = 1, lane: Lane = Lane.DATA, aliases: Mapping[str, str] | None = None
+    name: str,
+    *,
+    version: int = 1,
+    lane: Lane = Lane.DATA,
+    aliases: Mapping[str, str] | None = None,
+    senders: Iterable[str] | None = None,
 ) -> Callable[[type[S]], type[S]]:
-    """Registers the decorated frozen `msgspec.Struct` in the process's registry."""
+    """Registers the decorated frozen `msgspec.Struct` in the process's registry. Any node may send it, unless `senders`
+    names the roles that may, or its area is the operators'."""
 
     def add(cls: type[S]) -> type[S]:
-        REGISTRY.register(WireType(name, version, cls, lane, dict(aliases or {})))
+        by_area = OPERATORS if name.startswith(_OPERATORS_AREA) else NODE_ROLES
+        allowed = by_area if senders is None else frozenset(senders)
+        REGISTRY.register(WireType(name, version, cls, lane, dict(aliases or {}), allowed))
         return cls
 
     return add

@@ -89,6 +89,10 @@ class Roster:
     def node_of_key(self, public_key: str) -> NodeEntry | None:
         return self._node_of_key.get(public_key)
 
+    def node_keys(self) -> frozenset[str]:
+        """Every key that stands for a node."""
+        return frozenset(self._node_of_key)
+
     def operator_of_key(self, public_key: str) -> OperatorEntry | None:
         return self._operator_of_key.get(public_key)
 

@@ -19,7 +19,6 @@ from node.wire.roster import KeyPair
 
 _ZMQ_MIN: Final = (4, 3, 3)  # below it strangers can starve or crash a CURVE server (CVE-2020-15166, CVE-2019-13132)
 _CURVE_OVERHEAD_BYTES: Final = 64  # MAXMSGSIZE counts the encrypted frame; the exact check is ours
-_COMMAND_BYTES_MAX: Final = 4_096  # a socket that only sends still receives handshake commands
 
 
 class Use(enum.Enum):
@@ -50,12 +49,13 @@ _DIALS: Final[Options] = (
     (zmq.RECONNECT_IVL, limits.reconnect_ms_min),
     (zmq.RECONNECT_IVL_MAX, limits.reconnect_ms_max),
 )
-# A receiving socket of a node never sends and the other way round; the high-water mark of the unused side is small.
+# A receiving socket of a node only answers greetings, and a sending one only hears those answers; the high-water mark
+# of that side is small.
 _RECEIVES: Final[Options] = ((zmq.RCVHWM, limits.lane_frames_max), (zmq.SNDHWM, 1))
 _SENDS: Final[Options] = (
     (zmq.SNDHWM, limits.lane_frames_max),
     (zmq.RCVHWM, 1),
-    (zmq.MAXMSGSIZE, _COMMAND_BYTES_MAX),
+    (zmq.MAXMSGSIZE, limits.frame_control_bytes_max + _CURVE_OVERHEAD_BYTES),  # it receives answers to greetings
     (zmq.IMMEDIATE, 1),  # nothing is given to a connection that isn't up: it stays in our queue, counted
 )
 _ADMIN: Final[Options] = (

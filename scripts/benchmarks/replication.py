@@ -203,4 +203,3 @@ def _open(runs: int) -> dict[str, Any]:
         "open_100k_entries_to_first_read": spread(opened_ms, "ms"),
         "load_100k_entries_into_a_dict": spread(loaded_ms, "ms"),
     }
-

@@ -95,7 +95,7 @@ async def _ours(asks: int) -> dict[str, float]:
 
 def _transport(name: str, keys: Mesh, receive: Any) -> ZmqTransport:
     return ZmqTransport(
-        NodeId(name, 1), keys.pair(name), keys.roster(), CODEC, SystemClock(), receive, lambda *refused: None
+        "bench", NodeId(name, 1), keys.pair(name), keys.roster(), CODEC, SystemClock(), receive, lambda *refused: None
     )
 
 

@@ -126,6 +126,22 @@ class Counter(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+@wire_type("admin.node_peer")
+class NodePeer(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node's way to another stands. `why`: what the other objects to. `skew`: message types that only one of the
+    two releases knows, each followed by who does. `counts`: messages both ways, and what was refused or dropped, by
+    reason."""
+
+    node: str
+    link: str
+    incarnation: int = 0
+    why: str = ""
+    waiting_control: int = 0
+    waiting_data: int = 0
+    skew: tuple[str, ...] = ()
+    counts: tuple[Counter, ...] = ()
+
+
 @wire_type("admin.node_show")
 class NodeShow(msgspec.Struct, frozen=True, kw_only=True):
     """One node in depth: its row, its peers' lag, its counters of what was not handled (I9)."""
@@ -137,3 +153,4 @@ class NodeShow(msgspec.Struct, frozen=True, kw_only=True):
     counters: tuple[Counter, ...] = ()
     entities_by_kind: tuple[Counter, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+    peers: tuple[NodePeer, ...] = ()

@@ -51,9 +51,7 @@ from node.wire.registry import REGISTRY, Lane
 def ident(
     settings: MembershipSettings = FAST, name: str = "prom", cluster_id: str = "c1", **extra: str
 ) -> ClusterIdentity:
-    return identity(
-        name, cluster_id, settings, registry_fingerprint="r1", tombstone_min_age_ms=86_400_000, extra=dict(extra)
-    )
+    return identity(name, cluster_id, settings, tombstone_min_age_ms=86_400_000, extra=dict(extra))
 
 
 def member(name: str, incarnation: int = 1, roles: tuple[str, ...] = ("entity",)) -> Member:

@@ -213,15 +213,18 @@ def test_the_fingerprint_tells_releases_apart() -> None:
     assert registry_with(*order).fingerprint() == registry_with(*reversed(order)).fingerprint()
 
 
-@given(st.lists(st.binary(max_size=60), max_size=80), st.integers(20, 400))
+@given(st.lists(st.binary(max_size=60), max_size=80), st.integers(20, 700))
 def test_frames_keep_order_and_size(payloads: list[bytes], bytes_max: int) -> None:
     queue = deque(frames.Queued(f"test.n{n}", dumps(payload)) for n, payload in enumerate(payloads))
     unpacked: list[Any] = []
     names: list[str] = []
+    sender = frames.Sender(NodeId("alpha", 7))
     while queue:
         packed = frames.pack_next(queue, bytes_max)
-        assert len(packed.data) <= bytes_max or len(packed.names) == 1
-        elements = loads(packed.data)
+        frame = sender.frame(packed, 70_000, len(names) + 1)
+        assert len(frame) <= bytes_max or len(packed.names) == 1
+        head, *elements = frames.head_of(loads(frame)), *loads(frame)[3:]
+        assert head == ("alpha@7", 70_000, len(names) + 1)
         assert len(elements) == len(packed.names)
         assert sum(len(dumps(element)) for element in elements) == packed.payload_bytes
         unpacked += elements
