@@ -22,7 +22,8 @@ class Outcome(enum.StrEnum):
 
 @dataclass(slots=True)
 class Op:
-    """One client's operation. `verb` and `key` say what; `key` names its object, unique where the verb makes one."""
+    """One client's operation. `verb` and `key` say what; `key` names its object, unique where the verb makes one;
+    `answer` is what a reply says, where a repeat must say the same."""
 
     number: int
     verb: str
@@ -32,6 +33,7 @@ class Op:
     outcome: Outcome = Outcome.OPEN
     ended_ns: int = 0
     detail: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +102,135 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
-    """A probe took a message. `verb` and `value` say which; `node` is the host's name."""
+class Started:
+    """The store gave out an incarnation."""
 
     at_ns: int
-    node: str
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """The store granted the coordinator's lease, or prolonged it; `until_ns` on the true clock."""
+
+    at_ns: int
+    node: NodeId
+    term: int
+    until_ns: int
+    ttl_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A coordinator sent a change of the placement table on its way to the store."""
+
+    at_ns: int
+    node: NodeId
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A client's ask ended, or (`never`) the client gave up on it. `excused`: its node died or stood still."""
+
+    at_ns: int
+    node: NodeId
+    ask: int
+    deadline_ns: int
+    never: bool
+    excused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """A node sent the answer to another's ask; recorded only where the network repeats nothing."""
+
+    at_ns: int
+    node: NodeId
+    to: str
+    correlation: int
+
+
+KeyVersion = tuple[int, int, str]
+NEVER: KeyVersion = (0, 0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A probe wrote a key of the ServeIndex, or (`removed`) removed it; `value` is a checksum."""
+
+    at_ns: int
+    node: NodeId
+    key: str
+    version: KeyVersion
+    value: int
+    removed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a node's replica held for a key at a look."""
+
+    at_ns: int
+    node: NodeId
+    key: str
+    version: KeyVersion
+    value: int
+
+
+Event = (
+    Placed
+    | Wrote
+    | Budget
+    | Counted
+    | ApprovalAsked
+    | Served
+    | Started
+    | Leased
+    | Decided
+    | Ended
+    | Replied
+    | Put
+    | Held
+)
+
+
+# ---- what only the checkers of the end look at
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A probe took a message. `verb` and `value` say which."""
+
+    at_ns: int
+    node: NodeId
     entity: str
     verb: str
     value: str
 
 
-Event = Placed | Wrote | Budget | Counted | ApprovalAsked | Served
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The store refused a state's write because another epoch is the present one, and its writer was told."""
+
+    at_ns: int
+    node: NodeId
+    shard: int
+    epoch: int
 
 
 @dataclass(slots=True)
 class History:
-    """All of a run. `log` holds what the checkers of every instant look at, in order."""
+    """All of a run. `log` holds what the checkers of every instant look at, in order. `notes`: how many each sender
+    (a process) told each entity. `keys`: what probes put into the
+    ServeIndex, with the newest removal of each; `settled`: those that every replica was seen to hold."""
 
     ops: list[Op] = field(default_factory=list)
     log: list[Event] = field(default_factory=list)
     handled: list[Handled] = field(default_factory=list)
+    notes: dict[tuple[str, str], int] = field(default_factory=dict)
+    keys: dict[str, KeyVersion] = field(default_factory=dict)
+    settled: dict[str, KeyVersion] = field(default_factory=dict)
 
     def begin(self, verb: str, key: tuple[str, ...], node: str, now_ns: int) -> Op:
         """A client asks something of a node."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 from node.core import limits
@@ -54,6 +55,10 @@ class Host:
         self.process: Process | None = None
         self.held_down = 0
         self.exits: list[str] = []
+        self.crashes = 0
+        self.cut_short = 0  # drains that did not wait for everything
+        self.pauses = 0
+        self.dead_letters: Counter[tuple[str, str]] = Counter()  # of processes that are gone, by reason and type
         self.starts = 0
 
     def start(self) -> None:
@@ -67,6 +72,7 @@ class Host:
         """kill -9."""
         process, self.process = self.process, None
         if process is not None:
+            self.crashes += 1
             self.trace.add(f"{process.me} crashes")
             process.kill()
 
@@ -108,6 +114,7 @@ class Host:
 
     def _exited(self, process: Process, reason: Exit) -> None:
         self.exits.append(reason.reason)
+        self.cut_short += process.engine is not None and process.engine.drain.overran
         self.trace.add(f"{process.me} exits: {reason.reason[:120]}")
         process.kill()
         if self.process is process:

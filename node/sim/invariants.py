@@ -1,32 +1,23 @@
-"""The checkers: pure functions of what was recorded, each with a history in the tests that it must refuse.
+"""The checkers of every instant: they take the log event by event, remember what they need, and stop a run at once.
 
-Those of every instant take the log event by event and remember what they need; the others look at the end of a run.
-They decide from the record alone: what the store or a node thought of it is no argument.
+All decide from the record alone: what the store or a node thought of it is no argument. Each has histories in the tests
+that it must refuse. Those that look at a whole run are in `node.sim.rules_messages` and `node.sim.rules_states`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from node.core.clock import SECOND
+from node.core.clock import MS, SECOND
 from node.core.ids import NodeId
 from node.sim import history as h
+from node.sim.verdict import Violation
 
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """`invariant` is I1 … I9, or a word for what has no number; `text` names what was found."""
-
-    invariant: str
-    at_ns: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.invariant} at {self.at_ns / SECOND:.6f} s: {self.text}"
-
-
-# ---- every instant
+# An ask ends by its deadline; its node may have to come round first.
+LATE_MS = 250
+# Clocks may drift against the store's by so much of a lease (node.sim.faults draws up to 2 %).
+LEASE_TOLERANCE = 0.05
 
 
 @dataclass(slots=True)
@@ -54,6 +45,30 @@ class SingleWriter:
                 found = f"{event.kind}:{event.id} went from revision {revision} to {event.revision}"
                 return Violation("I2", event.at_ns, found)
             self.revisions[(event.kind, event.id)] = event.revision
+        return None
+
+
+@dataclass(slots=True)
+class OneCoordinator:
+    """I1 of the placement table: it is changed only by who holds the coordinator's lease when it asks for the change,
+    and a term belongs to one holder. The fence refuses what comes too late; nobody may rely on that."""
+
+    held: dict[int, tuple[NodeId, int, int]] = field(default_factory=dict)
+
+    def see(self, event: h.Event) -> Violation | None:
+        if isinstance(event, h.Leased):
+            holder, _, _ = self.held.get(event.term, (event.node, 0, 0))
+            if holder != event.node:
+                return Violation("I1", event.at_ns, f"term {event.term} was {holder}'s and was given to {event.node}")
+            self.held[event.term] = (event.node, event.until_ns, event.ttl_ns)
+        elif isinstance(event, h.Decided):
+            holder, until_ns, ttl_ns = self.held.get(event.term, (NodeId("", 0), 0, 0))
+            if holder != event.node:
+                return Violation("I1", event.at_ns, f"{event.node} places shards under {holder}'s term {event.term}")
+            late_ns = event.at_ns - until_ns
+            if late_ns > ttl_ns * LEASE_TOLERANCE:
+                words = f"{event.node} places shards {late_ns / SECOND:.3f} s after its lease of term {event.term}"
+                return Violation("I1", event.at_ns, words)
         return None
 
 
@@ -97,106 +112,103 @@ class ApprovalGate:
         return None
 
 
-class EveryInstant:
-    """All checkers of every instant, over one log."""
+@dataclass(slots=True)
+class UniqueStarts:
+    """X7: no two starts have one number, and a name's numbers grow."""
 
-    def __init__(self) -> None:
-        self._checkers = (SingleWriter(), BudgetsHold(), ApprovalGate())
+    started: dict[str, int] = field(default_factory=dict)
 
     def see(self, event: h.Event) -> Violation | None:
-        for checker in self._checkers:
-            found = checker.see(event)
-            if found is not None:
-                return found
+        if isinstance(event, h.Started):
+            before = self.started.get(event.node.name, 0)
+            if event.node.incarnation <= before:
+                return Violation("X7", event.at_ns, f"{event.node} was given out after incarnation {before}")
+            self.started[event.node.name] = event.node.incarnation
         return None
+
+
+@dataclass(slots=True)
+class InTime:
+    """X4: an ask has one outcome, by its deadline, unless its node died or stood still meanwhile; and, where the
+    network repeats nothing, one answer goes over the wire."""
+
+    ended: set[int] = field(default_factory=set)
+    replied: set[tuple[NodeId, str, int]] = field(default_factory=set)
+
+    def see(self, event: h.Event) -> Violation | None:
+        if isinstance(event, h.Ended):
+            if event.ask in self.ended:
+                return Violation("X4", event.at_ns, f"ask {event.ask} of {event.node} ended twice")
+            self.ended.add(event.ask)
+            late_ns = event.at_ns - event.deadline_ns
+            if late_ns > LATE_MS * MS and not event.excused:
+                words = "has no outcome" if event.never else "ended"
+                return Violation("X4", event.at_ns, f"ask {event.ask} of {event.node} {words} {late_ns // MS} ms late")
+        elif isinstance(event, h.Replied):
+            key = (event.node, event.to, event.correlation)
+            if key in self.replied:
+                return Violation(
+                    "X4", event.at_ns, f"{event.node} answered ask {event.correlation} of {event.to} twice"
+                )
+            self.replied.add(key)
+        return None
+
+
+@dataclass(slots=True)
+class ReplicaTruth:
+    """X1: what a replica holds for a key was written so, under that version, by somebody. I3: within one start of a
+    node, a key never goes back: not to an older version, and not to an older one after it was gone."""
+
+    written: dict[tuple[str, h.KeyVersion], int] = field(default_factory=dict)
+    newest: dict[tuple[NodeId, str], h.KeyVersion] = field(default_factory=dict)
+
+    def see(self, event: h.Event) -> Violation | None:
+        if isinstance(event, h.Put):
+            known = self.written.setdefault((event.key, event.version), event.value)
+            if known != event.value:
+                return Violation("X1", event.at_ns, f"{event.key} has two values under version {event.version}")
+        elif isinstance(event, h.Held):
+            if self.written.get((event.key, event.version)) != event.value:
+                words = f"{event.node} holds {event.key} as nobody wrote it, under version {event.version}"
+                return Violation("X1", event.at_ns, words)
+            newest = self.newest.get((event.node, event.key), event.version)
+            if event.version < newest:
+                words = f"{event.key} on {event.node} went back from version {newest} to {event.version}"
+                return Violation("I3", event.at_ns, words)
+            self.newest[(event.node, event.key)] = event.version
+        return None
+
+
+Checker = SingleWriter | OneCoordinator | BudgetsHold | ApprovalGate | UniqueStarts | InTime | ReplicaTruth
+
+
+class EveryInstant:
+    """All checkers of every instant, over one log. Each event goes only to those that know its kind."""
+
+    def __init__(self) -> None:
+        writer, coordinator, budgets = SingleWriter(), OneCoordinator(), BudgetsHold()
+        approvals, starts, asks, replicas = ApprovalGate(), UniqueStarts(), InTime(), ReplicaTruth()
+        self._checkers: dict[type[h.Event], Checker] = {
+            h.Placed: writer,
+            h.Wrote: writer,
+            h.Leased: coordinator,
+            h.Decided: coordinator,
+            h.Counted: budgets,
+            h.Budget: budgets,
+            h.ApprovalAsked: approvals,
+            h.Served: approvals,
+            h.Started: starts,
+            h.Ended: asks,
+            h.Replied: asks,
+            h.Put: replicas,
+            h.Held: replicas,
+        }
+
+    def see(self, event: h.Event) -> Violation | None:
+        return self._checkers[type(event)].see(event)
 
 
 def first_violation(log: Iterable[h.Event]) -> Violation | None:
     """What the checkers of every instant say of a whole log."""
     checkers = EveryInstant()
     return next((found for event in log if (found := checkers.see(event)) is not None), None)
-
-
-# ---- the end
-
-
-def nothing_lost(ops: Iterable[h.Op], final: Mapping[str, frozenset[tuple[str, ...]]], now_ns: int) -> list[Violation]:
-    """I2: what was acknowledged as durable is there, and nothing is there that nobody asked for. `final`: keys found
-    in the store, by the verb that makes them."""
-    made = [op for op in ops if op.verb in final]
-    found: list[Violation] = []
-    for op in made:
-        if op.outcome is h.Outcome.OK and op.key not in final[op.verb]:
-            asked = f"{op.verb} {'/'.join(op.key)}, acknowledged at {op.ended_ns / SECOND:.3f} s by {op.node}, is gone"
-            found.append(Violation("I2", now_ns, asked))
-    for verb, keys in final.items():
-        possible = {op.key for op in made if op.verb == verb and op.outcome is not h.Outcome.FAIL}
-        found.extend(
-            Violation("I2", now_ns, f"{verb} {'/'.join(key)} is there, though every attempt failed for certain")
-            for key in sorted(keys - possible)
-        )
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """One node's replica: its 32 map digests, and its entries as `key → (epoch, hlc, origin, tombstone, value)`."""
-
-    node: str
-    digests: tuple[int, ...]
-    entries: Mapping[str, tuple[int, int, str, bool, bytes]]
-
-
-def replicas_agree(replicas: Sequence[Replica], now_ns: int) -> list[Violation]:
-    """I4: equal digests, and equal contents behind them."""
-    found: list[Violation] = []
-    for other in replicas[1:]:
-        first = replicas[0]
-        differing = [n for n, (a, b) in enumerate(zip(first.digests, other.digests, strict=True)) if a != b]
-        if differing:
-            words = f"{first.node} and {other.node} differ in maps {differing[:8]}"
-            found.append(Violation("I4", now_ns, words))
-            continue
-        for key in sorted(first.entries.keys() | other.entries.keys()):
-            if first.entries.get(key) != other.entries.get(key):
-                words = f"{first.node} and {other.node} have equal digests and differ at {key!r}"
-                found.append(Violation("I4", now_ns, words))
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Owning:
-    """What one live node says it owns: `region` and `actors`, both shard → epoch."""
-
-    node: NodeId
-    roles: tuple[str, ...]
-    region: Mapping[int, int]
-    actors: Mapping[int, int]
-
-
-def one_owner(
-    placement: Mapping[int, tuple[int, NodeId]], nodes: Sequence[Owning], shard_count: int, now_ns: int
-) -> list[Violation]:
-    """I5: each shard has exactly one live owner, with the role `entity`, and placement, region and actors agree.
-    `placement`: shard → (epoch, owner)."""
-    owners: dict[int, list[Owning]] = {}
-    found: list[Violation] = []
-    for node in nodes:
-        if dict(node.region) != dict(node.actors):
-            differing = sorted(set(node.region.items()) ^ set(node.actors.items()))[:5]
-            words = f"{node.node}: region and actors differ in (shard, epoch) {differing}"
-            found.append(Violation("I5", now_ns, words))
-        for shard in node.region:
-            owners.setdefault(shard, []).append(node)
-    for shard in range(shard_count):
-        here = owners.get(shard, [])
-        epoch, owner = placement.get(shard, (0, NodeId("", 0)))
-        if len(here) != 1:
-            names = ", ".join(str(n.node) for n in here) or "nobody"
-            found.append(Violation("I5", now_ns, f"shard {shard} runs on {names}; placement says {owner}"))
-        elif here[0].node != owner or here[0].region[shard] != epoch:
-            words = f"shard {shard} runs on {here[0].node} epoch {here[0].region[shard]}"
-            found.append(Violation("I5", now_ns, f"{words}; placement says {owner} epoch {epoch}"))
-        elif "entity" not in here[0].roles:
-            found.append(Violation("I5", now_ns, f"shard {shard} runs on {here[0].node}, which has no role entity"))
-    return found

@@ -34,7 +34,7 @@ class Pending:
 
 
 class Load:
-    """`ops` are the asks; `sent` counts the notes by (sender, entity): a sender is one process of a host."""
+    """`ops` are the asks; `sent` counts the notes of all by (sender, entity): a sender is one process of a host."""
 
     def __init__(
         self, world: World, asks_per_s: float, notes_per_s: float, entities: int, only_at: tuple[str, ...]
@@ -45,7 +45,7 @@ class Load:
         self._only_at = only_at
         self._stopped = False
         self.ops: list[h.Op] = []
-        self.sent: dict[tuple[str, str], int] = {}
+        self.sent = world.history.notes
         for per_s, what in ((asks_per_s, self._ask), (notes_per_s, self._note)):
             if per_s:
                 world.scheduler.after(0, self._each, round(SECOND / per_s), what)
@@ -93,7 +93,7 @@ class Load:
 
     def _ended(self, op: h.Op, outcome: Any) -> None:
         op.ended_ns = self._world.scheduler.now_ns
-        op.outcome, op.detail = judge(outcome)
+        op.outcome, op.detail, op.answer = judge(outcome)
         fate = f"{op.outcome.value} {op.detail}"
         self._world.trace.message(f"load at {op.node}", op.key[1], fate, routine=op.outcome is h.Outcome.OK)
 

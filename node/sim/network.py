@@ -9,16 +9,17 @@ what comes out must equal what went in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from node.core.clock import MS, SECOND, US
 from node.core.ids import NodeId
+from node.sim import history as h
 from node.sim.faults import Knobs
 from node.sim.scheduler import Scheduler
 from node.sim.trace import ROUTINE, Trace
 from node.wire.codec import CODEC, loads
-from node.wire.envelope import Envelope, decode, encode
+from node.wire.envelope import Envelope, Kind, decode, encode
 from node.wire.ledger import Ledger
 from node.wire.port import PeerAddress, PeerReport, SendOutcome
 from node.wire.registry import REGISTRY, Lane, WireType
@@ -53,8 +54,9 @@ class Wire:
 class Network:
     """All wires. `attach` says which process a name reaches now."""
 
-    def __init__(self, scheduler: Scheduler, trace: Trace, knobs: Knobs) -> None:
+    def __init__(self, scheduler: Scheduler, trace: Trace, knobs: Knobs, record: Callable[[h.Event], None]) -> None:
         self._scheduler = scheduler
+        self._record = record
         self._trace = trace
         self._knobs = knobs
         self._random = scheduler.derive("network").random
@@ -65,6 +67,8 @@ class Network:
         self._rate = 0
         self._thresholds(knobs.loss_ratio, knobs.duplicate_ratio, knobs.straggle_ratio)
         self.counters: Counter[str] = Counter()
+        self.lost_types: Counter[str] = Counter()
+        self._repeats = knobs.duplicate_ratio > 0
         self.sent = 0
 
     def _thresholds(self, loss: float, duplicate: float, straggle: float) -> None:
@@ -128,6 +132,11 @@ class Network:
         return found
 
     # ---- sending
+
+    def replies(self, source: Process, target: str, envelope: Envelope) -> None:
+        """A node answers another's ask."""
+        if not self._repeats:
+            self._record(h.Replied(self._scheduler.now_ns, source.me, target, envelope.correlation))
 
     def send(self, source: Process, target: str, envelope: Envelope, wire_type: WireType) -> None:
         wire = self.wire(source.me.name, target)
@@ -202,6 +211,7 @@ class Network:
 
     def _lose(self, why: str, wire: Wire, wire_type: WireType) -> None:
         self.counters[why] += 1
+        self.lost_types[wire_type.name] += 1
         self._trace.message(wire.name, wire_type.name, why, routine=wire_type.name in ROUTINE)
 
     def _through_codec(self, source: Process, target: str, envelope: Envelope) -> Envelope:
@@ -242,6 +252,8 @@ class Link:
             ledger.unsent(wire_type.name, SendOutcome.NO_ROUTE.value)
             return SendOutcome.NO_ROUTE
         ledger.sent((wire_type.name,))
+        if envelope.kind is Kind.REPLY or envelope.kind is Kind.REJECT:
+            self._network.replies(self._process, node, envelope)
         process = self._process
         if self._network.full(process.me.name, node, wire_type.lane):
             return SendOutcome.PEER_BUSY

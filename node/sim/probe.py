@@ -6,21 +6,28 @@ of its state, so that a checker can compare what was sent, what was handled and 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from node.actors.actor import Context, EntityType, ReplyTo
 from node.ads.classifier import Classifier
 from node.ads.serveindex import ServeIndex
+from node.ads.view import CandidateView, ServeView
 from node.engine.entities import EntityTypes, entity_types
 from node.flows.operation import Cluster
+from node.gossip.version import version_of
 from node.sim import history as h
 from node.wire.registry import wire_type
 
+if TYPE_CHECKING:
+    from node.sim.process import Process
+
 KIND = "probe"
 IDLE_MS = 5_000
+KEPT_MS = 100 * 3_600_000  # longer than any clock of a simulation is ahead
 Runs = tuple[tuple[int, int], ...]
 
 
@@ -50,10 +57,19 @@ class Added(msgspec.Struct, frozen=True):
 
 @wire_type("sim.work")
 class Work(msgspec.Struct, frozen=True):
-    """An ask that is answered by itself, `ms` later."""
+    """An ask that is answered by itself, `ms` later, and then once more, which must not reach the asker."""
 
     key: str
     ms: int
+
+
+@wire_type("sim.put")
+class Put(msgspec.Struct, frozen=True):
+    """Write a view into the ServeIndex under one of the probe's slots, or remove what is there. Answered by itself."""
+
+    slot: str
+    value: str
+    remove: bool = False
 
 
 @wire_type("sim.read")
@@ -83,12 +99,24 @@ class PoisonError(Exception):
     """What a `Poison` does to its handler."""
 
 
-class Probe:
-    """Durable; see the messages. `handled` is called with each message that it takes."""
+class Witness(Protocol):
+    """Sees what a probe does, at that moment."""
 
-    def __init__(self, entity_id: str, handled: Callable[[str, str, str], None]) -> None:
+    def handled(self, entity: str, verb: str, value: str) -> None:
+        """It took a message."""
+
+    def put(self, key: str) -> None:
+        """It wrote or removed a key of the ServeIndex, if it may."""
+
+
+class Probe:
+    """Durable; see the messages."""
+
+    def __init__(self, entity_id: str, index: ServeIndex, witness: Witness) -> None:
         self._state = ProbeState(entity_id)
-        self._handled = handled
+        self._index = index
+        self._witness = witness
+        self._handled = witness.handled
 
     def start(self, ctx: Context, state: ProbeState | None) -> None:
         self._state = state or self._state
@@ -107,6 +135,9 @@ class Probe:
                 ctx.after(f"work/{key}", ms, (ctx.reply_later(), message))
             case (ReplyTo() as to, Work() as work):
                 ctx.answer(to, work)
+                ctx.answer_reject(to, "an answer too many")
+            case Put():
+                self._put(ctx, message)
             case Read():
                 ctx.reply_durable(self._state)
             case Poison(number):
@@ -114,6 +145,20 @@ class Probe:
                 raise PoisonError(f"poison {number}")
             case _:
                 ctx.reject(f"a probe does not understand {type(message).__name__}")
+
+    def _put(self, ctx: Context, message: Put) -> None:
+        site = self._state.id
+        key = f"{site}|{message.slot}"
+        if message.remove:
+            self._index.remove(site, key)
+        else:
+            candidate = CandidateView(
+                message.value, "c", "a", "https://a.example/a", "https://a.example", "a.example", "image/png",
+                728, 90, "150", 1_000_000, ctx.wall_ms(),
+            )  # fmt: skip
+            self._index.put(site, key, ServeView((candidate,), ctx.wall_ms(), ctx.wall_ms() + KEPT_MS))
+        self._witness.put(key)
+        ctx.reply(message)
 
     def _add(self, ctx: Context, key: str, amount: int) -> None:
         self._handled(self._state.id, "add", key)
@@ -133,14 +178,35 @@ def _longer(runs: Runs, number: int) -> Runs:
     return (*runs, (number, number))
 
 
-def with_probes(history: h.History, node: str, now_ns: Callable[[], int]) -> EntityTypes:
-    """The product's types and the probe, for the processes of one host."""
+class _Observer:
+    """Writes what the probes of one process do into the history."""
 
-    def handled(entity: str, verb: str, value: str) -> None:
-        history.handled.append(h.Handled(now_ns(), node, entity, verb, value))
+    def __init__(self, history: h.History, process: Process, record: Callable[[h.Event], None]) -> None:
+        self._history = history
+        self._process = process
+        self._record = record
+
+    def handled(self, entity: str, verb: str, value: str) -> None:
+        process = self._process
+        self._history.handled.append(h.Handled(process.host.scheduler.now_ns, process.me, entity, verb, value))
+
+    def put(self, key: str) -> None:
+        process = self._process
+        entry = process.engine.replication.machine.entry(key) if process.engine is not None else None
+        if entry is not None:
+            version, value = version_of(entry), zlib.crc32(entry.value)
+            now_ns = process.host.scheduler.now_ns
+            self._record(h.Put(now_ns, process.me, key, version, value, entry.tombstone))
+            keys = self._history.keys
+            keys[key] = max(keys.get(key, h.NEVER), version if entry.tombstone else h.NEVER)
+
+
+def with_probes(history: h.History, record: Callable[[h.Event], None], process: Process) -> EntityTypes:
+    """The product's types and the probe, for one process."""
+    observer = _Observer(history, process, record)
 
     def types(classifier: Classifier, index: ServeIndex, cluster: Cluster) -> tuple[EntityType, ...]:
-        probe = EntityType(KIND, lambda entity: Probe(entity, handled), ProbeState, idle_ms=IDLE_MS)
+        probe = EntityType(KIND, lambda entity: Probe(entity, index, observer), ProbeState, idle_ms=IDLE_MS)
         return (*entity_types(classifier, index, cluster), probe)
 
     return types

@@ -52,6 +52,7 @@ class Process:
         self.alive = True
         self.paused = False
         self.doomed_ms = 0  # how long its host stays down once it has died at a crash point
+        self.pauses = 0
         self.applied_ns = 0  # the store's: requests of one process keep their order
         self.answered_ns = 0
         self.engine: Engine | None = None
@@ -137,7 +138,7 @@ class Process:
             self._exit,
             journal=host.journal,
         )
-        self.engine = Engine(config, world, TextClassifier(), setup.types)
+        self.engine = Engine(config, world, TextClassifier(), setup.compose(self))
         self.service = NodeService(self.engine)
         host.network.attach(self)
         host.trace.add(f"{me} started")
@@ -146,6 +147,8 @@ class Process:
     def kill(self) -> None:
         """All memory is gone; what it had asked the store for may still happen there."""
         self.alive = False
+        if self.engine is not None:
+            self.host.dead_letters.update(self.engine.system.dead_letters.counters)
         self._backlog.clear()
         self.host.network.detach(self)
         handed_out, self._handed_out = self._handed_out, []
@@ -155,6 +158,8 @@ class Process:
     def pause(self) -> None:
         """As by SIGSTOP: its clock goes on, it does not."""
         self.paused = True
+        self.pauses += 1
+        self.host.pauses += 1
 
     def go_on(self) -> None:
         self.paused = False
@@ -223,7 +228,8 @@ class Process:
     # ---- ports
 
     def _submit(self, request: Request, done: Callable[[Answer], None]) -> None:
-        # One that stopped in the middle of a step asks when it goes on.
+        # One that stopped in the middle of a step asks when it goes on; it had decided before.
+        self.host.store.recorder.submitted(self._scheduler.now_ns, self.me, request)
         if self.paused:
             self.run(self.host.store.submit, self, request, done)
         else:

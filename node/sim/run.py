@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from node.ads import messages as m
 from node.core.clock import MS
 from node.core.ids import EntityRef
-from node.sim import faults, settle, setup
+from node.sim import faults, judgement, settle, setup, verdict
 from node.sim.faults import Knobs
-from node.sim.history import History, Outcome
-from node.sim.invariants import Violation
+from node.sim.history import Outcome
 from node.sim.scheduler import Scheduler
+from node.sim.verdict import Verdict, Violation
 from node.sim.workload import Workload
 from node.sim.world import World
 
@@ -27,7 +27,8 @@ TAIL_LINES = 40
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`violation` is None when all invariants held. `converged_ms`: how long after the heal."""
+    """`violation` is None when all invariants held. `converged_ms`: how long after the heal.
+    `unknown`: what checkers of the end could not decide, and why."""
 
     seed: int
     knobs: Knobs
@@ -39,6 +40,7 @@ class Result:
     tail: tuple[str, ...]
     ops: dict[str, int]
     counters: dict[str, int]
+    unknown: dict[str, str]
 
     @property
     def ok(self) -> bool:
@@ -54,7 +56,7 @@ def run_seed(seed: int, *, nodes: int = 4, seconds: int = 60, plant: str = "") -
     gc.collect()
     gc.disable()
     try:
-        return _Run(World(scheduler, knobs, setups, History(), plant), seconds).result()
+        return _Run(World(scheduler, knobs, setups, plant), seconds).result()
     finally:
         gc.enable()
 
@@ -64,6 +66,7 @@ class _Run:
         self._world = world
         self._seconds = seconds
         self._converged_ms = -1
+        self._verdicts: list[Verdict] = []
 
     def result(self) -> Result:
         world = self._world
@@ -80,7 +83,7 @@ class _Run:
         counters["store_requests"] = world.store.requests
         counters["starts"] = sum(host.starts for host in world.hosts.values())
         counters["exits"] = sum(len(host.exits) for host in world.hosts.values())
-        for engine in settle.engines(world):
+        for engine in world.engines():
             counters.update({k: v for k, v in engine.system.stats().items() if k.startswith("writes_")})
         return Result(
             world.scheduler.seed,
@@ -93,6 +96,7 @@ class _Run:
             world.trace.tail(TAIL_LINES),
             world.history.tally(),
             dict(sorted(counters.items())),
+            {each.invariant: each.unknown for each in self._verdicts if each.unknown},
         )
 
     def _violation(self) -> Violation | None:
@@ -112,7 +116,8 @@ class _Run:
         if world.violation is None:
             self._probe()
         if world.violation is None:
-            world.violation = next(iter(settle.durability(world)), None)
+            self._verdicts = judgement.history_verdicts(world)
+            world.violation = verdict.first(self._verdicts)
         return world.violation
 
     def _converge(self) -> None:
@@ -128,7 +133,7 @@ class _Run:
             if not why:
                 self._converged_ms = at_ms - healed_ms
                 # At this instant, since auctions that go on may write again at the next.
-                world.violation = next(iter(settle.ownership(world) + settle.replication(world)), None)
+                world.violation = verdict.first([judgement.ownership(world), judgement.agreement(world)])
                 return
         words = f"not converged {CONVERGE_MS_MAX / 1_000:.0f} s after the heal: {why}"
         world.violation = Violation("I5", world.scheduler.now_ns, words)

@@ -1,43 +1,29 @@
-"""How a world stands: what keeps it from having converged, and the snapshots that the checkers of the end look at."""
+"""How a world stands: what keeps it from having converged, and what no node may ever be like."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-
-import msgspec
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from node.actors.cell import Phase
-from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
 from node.ads.entities.coverage import NOT_APPROVED
-from node.ads.entities.site import Site, SiteState
-from node.ads.facts import Click, CreativeApproved, Impression, PageClassified
-from node.core import limits
-from node.core.clock import MS
+from node.ads.entities.site import Site
 from node.core.errors import InvariantError
-from node.core.hashing import SHARD_COUNT
-from node.core.hlc import hlc_wall_ms
-from node.core.ids import SINGLETON_SHARD, NodeId
+from node.core.ids import SINGLETON_SHARD
 from node.engine.engine import Engine
-from node.sim.invariants import Owning, Replica, Violation, nothing_lost, one_owner, replicas_agree
-from node.sim.probe import ProbeState
-from node.sim.scheduler import START_WALL_MS
+from node.gossip.agreement import acknowledged_and_absent
+from node.gossip.version import Version, version_of
+from node.sim import history as h
+from node.sim import judgement
+from node.sim.verdict import Violation
 from node.sim.world import World
-from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage
-from node.wire.codec import CODEC
-
-_KINDS = ("advertiser", "campaign", "probe", "publisher", "site")
-
-
-def engines(world: World) -> list[Engine]:
-    """Of all processes that have got that far."""
-    return [process.engine for process in world.processes() if process.engine is not None]
+from node.wire.ledger import unhandled
 
 
 def why_not_converged(world: World, hosts: Collection[str]) -> str:
     """The first thing that is still open, in words; empty when the cluster of these hosts is whole, agrees and covers
     its pages."""
-    running = [engine for engine in engines(world) if engine.me.name in hosts]
+    running = [engine for engine in world.engines() if engine.me.name in hosts]
     if not running or len(running) < len(hosts):
         return f"{len(running)} of {len(hosts)} nodes run"
     for engine in running:
@@ -51,14 +37,14 @@ def why_not_converged(world: World, hosts: Collection[str]) -> str:
     if len(hosting) != 1:
         return f"{len(hosting)} nodes host the singletons: {hosting}"
     if world.disturbed["clock_ahead"]:
-        differing = replication(world)
+        differing = judgement.agreement(world).witnesses
         if differing:
             return differing[0].text
     else:
         digests = [engine.replication.machine.digests() for engine in running]
         if any(other != digests[0] for other in digests):
             return "replicas differ"
-    owning = ownership(world)
+    owning = judgement.ownership(world).witnesses
     if owning:
         return str(owning[0])
     return next(_uncovered(running, _approved_sites(world)), "")
@@ -68,6 +54,8 @@ def _why_node(engine: Engine, members: int) -> str:
     view = engine.view
     if not view.joined:
         return f"not joined: {engine.membership.why_not_joined}"
+    if not engine.drain.accepts_work:
+        return "draining"
     if not view.converged or len(view.members) != members:
         return f"sees {len(view.members)} members, blocked by {view.blocked_by}, unreachable {sorted(view.unreachable)}"
     if not engine.replication.ready:
@@ -102,146 +90,64 @@ def _uncovered(running: Sequence[Engine], approved: frozenset[str]) -> Iterator[
 
 
 def validate(world: World) -> Violation | None:
-    """The machines' own invariants, and that no handler has raised (an entity would be started again, and nobody but
-    an operator would know)."""
-    for engine in engines(world):
+    """Looked at every two seconds: the machines' own invariants; that no handler has raised that was not poisoned (an
+    entity would be started again, and nobody but an operator would know); that each message is handled or counted (I9);
+    and what the replicas hold."""
+    now_ns = world.scheduler.now_ns
+    for engine in world.engines():
         try:
             engine.sharding.region.validate()
             engine.sharding.coordinator.validate()
         except InvariantError as error:
-            return Violation(str(error).partition(" ")[0], world.scheduler.now_ns, f"{engine.me}: {error}")
+            return Violation(str(error).partition(" ")[0], now_ns, f"{engine.me}: {error}")
+        poisoned = sum(event.verb == "poison" and event.node == engine.me for event in world.history.handled)
         raised = engine.system.stats().get("failures", 0)
-        if raised:
-            return Violation("R1", world.scheduler.now_ns, f"{engine.me}: handlers raised {raised} times")
-    return None
+        if raised > poisoned:
+            return Violation("R1", now_ns, f"{engine.me}: handlers raised {raised} times, {poisoned} by poison")
+        silent = unhandled(engine.world.transport.ledger.rows())
+        if silent:
+            return Violation("I9", now_ns, f"{engine.me} took and neither handled nor counted {silent}")
+    return next((Violation("I4", now_ns, words) for words in _acknowledged_and_absent(world)), None) or _look(world)
 
 
-# ---- snapshots
+def _acknowledged_and_absent(world: World) -> Iterator[str]:
+    """Between pairs that know each other's present start, and of which the peer has compared itself since its own."""
+    running = world.engines()
+    for peer in running:
+        if not peer.replication.ready:
+            continue
+        held: dict[str, Version] | None = None
+        for origin in running:
+            member = origin.view.member(peer.me.name)
+            lag = origin.replication.machine.lag(origin.world.clock.mono_ns()).get(peer.me.name)
+            if origin is peer or lag is None or lag.entries or member is None or member.id != peer.me:
+                continue
+            held = _versions(peer, world.history.keys) if held is None else held
+            written = {
+                key: version
+                for key, version in _versions(origin, world.history.keys).items()
+                if version.origin == origin.me.name
+            }
+            yield from acknowledged_and_absent(str(origin.me), written, str(peer.me), held)
 
 
-def ownership(world: World) -> list[Violation]:
-    """I5 as it stands now."""
-    table = world.store.now(ReadPlacement())
-    rows = table.rows if isinstance(table, Placement) else ()
-    placement = {row.shard: (row.epoch, NodeId(row.node, row.incarnation)) for row in rows}
-    nodes = [
-        Owning(
-            engine.me,
-            engine.config.member.roles,
-            engine.sharding.region.running(),
-            {shard: epoch for shard, epoch in engine.system.owned().items() if shard < SHARD_COUNT},
-        )
-        for engine in engines(world)
-    ]
-    return one_owner(placement, nodes, SHARD_COUNT, world.scheduler.now_ns)
-
-
-def replication(world: World) -> list[Violation]:
-    """I4 as it stands now: digests, and every entry that any of the replicas or disks knows of. T1: what a node wrote
-    while its clock was far ahead stays with it, and is no part of the comparison."""
-    keys: set[str] = set()
-    running = engines(world)
-    for engine in running:
-        machine = engine.replication.machine
-        keys.update(entry.key for entry in engine.world.replica.scan_all("", 1_000_000))
-        keys.update(key for site in machine.sites() for key in machine.keys_of_site(site).keys)
-    replicas = [_replica(engine, sorted(keys)) for engine in running]
-    if not world.disturbed["clock_ahead"]:
-        return replicas_agree(replicas, world.scheduler.now_ns)
-    latest_ms = START_WALL_MS + world.scheduler.now_ns // MS + world.knobs.wall_skew_ms + limits.hlc_ahead_ms_max
-    early = [[key for key, entry in r.entries.items() if hlc_wall_ms(entry[1]) > latest_ms] for r in replicas]
-    for engine, found in zip(running, early, strict=True):
-        if found and engine.me.name not in world.were_ahead:
-            words = f"{engine.me} took {found[0]!r} from a clock that was ahead"
-            return [Violation("T1", world.scheduler.now_ns, words)]
-    left_out = {key for found in early for key in found}
-    kept = [{key: entry for key, entry in r.entries.items() if key not in left_out} for r in replicas]
-    compared = [Replica(r.node, (), entries) for r, entries in zip(replicas, kept, strict=True)]
-    return replicas_agree(compared, world.scheduler.now_ns)
-
-
-def _replica(engine: Engine, keys: Sequence[str]) -> Replica:
+def _versions(engine: Engine, keys: Iterable[str]) -> dict[str, Version]:
     machine = engine.replication.machine
-    found = {key: entry for key in keys if (entry := machine.entry(key)) is not None}
-    return Replica(
-        str(engine.me),
-        tuple(machine.digests()),
-        {key: (e.epoch, e.hlc, e.origin, e.tombstone, e.value) for key, e in found.items()},
-    )
+    return {key: version_of(entry) for key in keys if (entry := machine.entry(key)) is not None}
 
 
-def durability(world: World) -> list[Violation]:
-    """I2 as it stands now: what was acknowledged, and what facts say, is in the states."""
-    final: dict[str, set[tuple[str, ...]]] = {
-        verb: set()
-        for verb in (
-            "create_site",
-            "create_advertiser",
-            "create_campaign",
-            "attach",
-            "add_creative",
-            "approve",
-            "add",
-            "imp",
-            "click",
-        )
-    }
-    pages: set[tuple[str, str]] = set()
-    for state in _states(world):
-        match state:
-            case SiteState():
-                final["create_site"].add((state.site,))
-                final["approve"].update((state.site, creative) for creative in state.approved)
-                pages.update((state.site, url) for url in state.pages)
-            case AdvertiserState():
-                final["create_advertiser"].add((state.advertiser,))
-                final["attach"].update((state.advertiser, campaign) for campaign in state.campaigns)
-            case CampaignState():
-                final["create_campaign"].add((state.campaign,))
-                final["add_creative"].update((state.campaign, spec.creative) for spec in state.creatives)
-            case ProbeState():
-                final["add"].update((state.id, key) for key in state.applied)
-            case _:
-                pass
-    found: list[Violation] = []
-    now_ns = world.scheduler.now_ns
-    for fact in _facts(world):
-        match fact:
-            case Impression():
-                final["imp"].add((fact.campaign, fact.request_id))
-            case Click():
-                final["click"].add((fact.campaign, fact.request_id))
-            case PageClassified() if (fact.site, fact.url) not in pages:
-                found.append(Violation("I2", now_ns, f"{fact.url} was classified and is not among its site's pages"))
-            case CreativeApproved() if (fact.site, fact.creative) not in final["approve"]:
-                found.append(Violation("I2", now_ns, f"{fact.creative} was approved for {fact.site} and is not"))
-            case _:
-                pass
-    frozen = {verb: frozenset(keys) for verb, keys in final.items()}
-    return found + nothing_lost(world.history.ops, frozen, now_ns)
-
-
-def _states(world: World) -> Iterator[msgspec.Struct]:
-    after: tuple[str, str] | None = None
-    while True:
-        page = world.store.now(ListStates(_KINDS, after=after))
-        if not isinstance(page, StatePage):
-            return
-        for record in page.records:
-            yield CODEC.decode(record.body)
-        if not page.more or not page.records:
-            return
-        after = (page.records[-1].kind, page.records[-1].id)
-
-
-def _facts(world: World) -> Iterator[msgspec.Struct]:
-    after = 0
-    while True:
-        page = world.store.now(ReadFacts(after))
-        if not isinstance(page, FactPage):
-            return
-        for stored in page.facts:
-            yield CODEC.decode(stored.body)
-        if not page.more or not page.facts:
-            return
-        after = page.facts[-1].offset
+def _look(world: World) -> Violation | None:
+    """Record what every replica holds of the probes' keys, and which removals have reached all of them."""
+    history, now_ns = world.history, world.scheduler.now_ns
+    running = world.engines()
+    for key, removal in history.keys.items():
+        entries = [engine.replication.machine.entry(key) for engine in running]
+        for engine, entry in zip(running, entries, strict=True):
+            if entry is not None:
+                value = zlib.crc32(entry.value)
+                world.record(h.Held(now_ns, engine.me, key, version_of(entry), value))
+        held = [version_of(entry) >= removal for entry in entries if entry is not None]
+        everywhere = all(held) and len(held) == len(world.hosts)
+        if removal != h.NEVER and everywhere:
+            history.settled[key] = max(removal, history.settled.get(key, h.NEVER))
+    return world.violation

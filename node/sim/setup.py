@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from node.core import limits
 from node.engine.entities import EntityTypes, entity_types
 from node.gossip.settings import FAST, PROFILES, MembershipSettings
 from node.sharding.nodes import ShardingSettings
+
+if TYPE_CHECKING:
+    from node.sim.process import Process
 
 # As `node.main` has it for the profile `fast`.
 FAST_LEASE_MS = 3_000
@@ -19,13 +23,14 @@ EVERY_ROLE = ("api", "entity", "singleton")
 @dataclass(frozen=True, slots=True)
 class Setup:
     """One host's settings; a change holds from its next start. `seeds`: hosts it joins through. `agreed`: settings
-    beside the usual ones that must be equal on all nodes. `supervised`: a process that ended is started again."""
+    beside the usual ones that must be equal on all nodes. `compose`: what entity types a process has. `supervised`: a
+    process that ended is started again."""
 
     roles: tuple[str, ...]
     seeds: tuple[str, ...]
     membership: MembershipSettings = FAST
     sharding: ShardingSettings = field(default_factory=lambda: ShardingSettings(lease_ms=FAST_LEASE_MS))
-    types: EntityTypes = entity_types
+    compose: Callable[[Process], EntityTypes] = lambda _process: entity_types
     version: str = "1"
     capacity: int = 1
     drain_deadline_ms: int = 20_000

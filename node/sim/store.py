@@ -9,32 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
-from node.ads.facts import Click, Impression
 from node.core.clock import MS, US
-from node.core.ids import NodeId
 from node.sim import history as h
 from node.sim.faults import Knobs
 from node.sim.points import Fate, Points
+from node.sim.recorder import Recorder
 from node.sim.scheduler import Scheduler
 from node.sim.trace import Trace
-from node.store.port import (
-    Answer,
-    PlacementWritten,
-    Request,
-    StateStore,
-    StoreFailed,
-    WritePlacement,
-    WriteState,
-    Written,
-)
-from node.wire.codec import CODEC
+from node.store.port import Answer, Request, StateStore, StoreFailed
 
 if TYPE_CHECKING:
     from node.sim.process import Process
 
-_ACCOUNTS = ("campaign", "advertiser")
 AWAY_MS: Final = 100
 # The steps of a transaction before it is durable, and whether it is open there.
 _BEFORE_COMMIT: Final = (
@@ -60,13 +46,14 @@ class SimStore:
         self._trace = trace
         self._knobs = knobs
         self._store = store
-        self._record = record
+        self.recorder = Recorder(trace, record)
         self._points = points
         self._holder: Process | None = None  # was stopped inside a transaction
         self._waiting: list[tuple[Process, Request, Callable[[Answer], None]]] = []
         self._rng = scheduler.derive("store")
         self._calm = False
         self.requests = 0
+        self.failures = 0
         self.slow_ms = 0  # what each request takes longer
         self.away: set[str] = set()  # hosts that can't reach it
 
@@ -106,15 +93,17 @@ class SimStore:
             self._waiting.append((process, request, done))
             return
         if process.host.name in self.away:
+            self.failures += 1
             self._unreached(process, done, StoreFailed("E-STORE", "no way to the store", definite=True))
             return
         failing = not self._calm and knobs.store_failure_ratio and process.booted
         if failing and rng.random() < knobs.store_failure_ratio:
             definite, applied = rng.random() < 0.5, rng.random() < 0.5
             if applied and not definite:
-                self._accepted(process.me, request, self._store.apply([request])[0])
+                self.recorder.applied(self._scheduler.now_ns, process.me, request, self._store.apply([request])[0])
+            self.failures += 1
             self._trace.add(f"{process.me} store {type(request).__name__} failed")
-            self._answer(process, done, StoreFailed("E-STORE", "simulated", definite))
+            self._answer(process, request, done, StoreFailed("E-STORE", "simulated", definite))
             return
         self._transact(process, request, done, 0)
 
@@ -151,11 +140,11 @@ class SimStore:
                 case Fate.GOES_ON:
                     pass
         answer = self._store.apply([request])[0]
-        self._accepted(process.me, request, answer)
+        self.recorder.applied(self._scheduler.now_ns, process.me, request, answer)
         if process.alive and self._points.reach(process, "store.after_commit") is Fate.DIES:
             process.die()
             return
-        self._answer(process, done, answer)
+        self._answer(process, request, done, answer)
 
     def _resume(self, process: Process, request: Request, done: Callable[[Answer], None], step: int) -> None:
         self._transact(process, request, done, step)
@@ -169,45 +158,13 @@ class SimStore:
         for each in waiting:
             self._scheduler.after(0, self._apply, *each)
 
-    def _answer(self, process: Process, done: Callable[[Answer], None], answer: Answer) -> None:
+    def _answer(self, process: Process, request: Request, done: Callable[[Answer], None], answer: Answer) -> None:
         at_ns = max(self._scheduler.now_ns + self._knobs.store_us * US // 4, process.answered_ns + 1)
         process.answered_ns = at_ns
-        self._scheduler.at(at_ns, process.run, self._answered, process, done, answer)
+        self._scheduler.at(at_ns, process.run, self._answered, process, request, done, answer)
 
-    def _answered(self, process: Process, done: Callable[[Answer], None], answer: Answer) -> None:
+    def _answered(self, process: Process, request: Request, done: Callable[[Answer], None], answer: Answer) -> None:
+        self.recorder.told(self._scheduler.now_ns, process.me, request, answer)
         done(answer)
         if self._points.reach(process, "store.after_answer") is Fate.DIES:
             process.die()
-
-    def _accepted(self, node: NodeId, request: Request, answer: Answer) -> None:
-        now_ns = self._scheduler.now_ns
-        if isinstance(request, WriteState):
-            words = f"{request.kind}:{request.id} shard {request.shard} epoch {request.epoch}"
-            self._trace.add(f"{node} writes {words}: {type(answer).__name__}")
-            if isinstance(answer, Written):
-                self._record(
-                    h.Wrote(now_ns, node, request.kind, request.id, request.shard, request.epoch, answer.revision)
-                )
-                self._money(now_ns, request)
-        elif isinstance(request, WritePlacement):
-            self._trace.add(f"{node} places {len(request.rows)} shards, term {request.term}: {type(answer).__name__}")
-            if isinstance(answer, PlacementWritten):
-                for row in request.rows:
-                    self._record(h.Placed(now_ns, row.shard, NodeId(row.node, row.incarnation), row.epoch))
-
-    def _money(self, now_ns: int, request: WriteState) -> None:
-        for stored in request.facts:
-            if stored.type in ("fact.impression", "fact.click"):
-                fact = CODEC.decode(stored.body)
-                if isinstance(fact, Impression):
-                    self._record(h.Counted(now_ns, "imp", fact.campaign, fact.request_id, fact.price_micros))
-                elif isinstance(fact, Click):
-                    self._record(h.Counted(now_ns, "click", fact.campaign, fact.request_id, 0))
-        if request.kind not in _ACCOUNTS:
-            return
-        state = CODEC.decode(request.body)
-        if isinstance(state, CampaignState | AdvertiserState):
-            b = state.budget
-            self._record(
-                h.Budget(now_ns, request.kind, request.id, b.daily_budget_micros, b.spent_micros, b.escrow_micros)
-            )

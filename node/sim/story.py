@@ -16,8 +16,9 @@ def test_failover(seed: int) -> None:
 ```
 
 Verbs: start, kill, wipe (kill and lose the replica), stop and thaw (SIGSTOP, SIGCONT); a process that ends by itself
-stays down (unless `supervised=True`); cut (a group from the rest, or `away_from` others), one_way, heal; drain, move;
-store_slow, store_down, store_up; step_clock; setup (other settings of a host from its next start), add (a host more);
+stays down (unless `supervised=True`); dies_at and stops_at a crash point; cut (a group from the rest, or `away_from`
+others), one_way, heal; drain, move; store_slow, store_down, store_up; step_clock; setup (other settings of a host from
+its next start), add (a host more);
 add_to and read (an effect on, and the state of, a probe: `node.sim.probe`), ask and tell (anything to any reference),
 call (a node's own `/node` service). `run` lets time pass, `until` waits for conditions and fails with what they lack.
 `engine(name)` is the engine itself, for what no condition says.
@@ -46,19 +47,20 @@ from node.core.hashing import shard_of
 from node.core.ids import EntityRef, Ref, ServiceRef
 from node.engine.engine import Engine
 from node.flows.messages import MoveShard
-from node.sim import faults, probe, settle, setup
+from node.sim import faults, judgement, probe, settle, setup, verdict
 from node.sim import history as h
 from node.sim.host import Host
 from node.sim.load import Load, Pending
 from node.sim.outcomes import judge
+from node.sim.points import Fate, Trap
 from node.sim.scheduler import Scheduler
-from node.sim.setup import Setup
 from node.sim.world import World
 
 LOOK_MS = 20  # how often conditions are looked at
 LOOK_DEEP_MS = 500  # and the machines' own invariants
 PATIENCE_S = 60
 TAIL_LINES = 60
+STAYS_DOWN_MS = 3_600_000  # until `start`, as far as a story is concerned
 
 Condition = Callable[["Story"], str]
 
@@ -108,22 +110,16 @@ class Story:
         self, nodes: int, seed: int, profile: str, supervised: bool, min_entity_nodes: int, knobs: dict[str, float]
     ) -> None:
         scheduler = Scheduler(seed)
-        history = h.History()
         names = tuple(f"n{number}" for number in range(1, nodes + 1))
         setups = setup.of_profile(names, profile, min_entity_nodes=min_entity_nodes)
-        self._history = history
         self._scheduler = scheduler
         self._watches: list[_Watch] = []
         self._loads: list[Load] = []
         self._keys = 0
         self._looked_ms = 0
-        composed = {name: self._composed(name, replace(s, supervised=supervised)) for name, s in setups.items()}
-        self.world = World(scheduler, faults.calm(**knobs), composed, history)
+        setups = {name: replace(each, supervised=supervised) for name, each in setups.items()}
+        self.world = World(scheduler, faults.calm(**knobs), setups)
         self.rng = scheduler.derive("story")
-
-    def _composed(self, name: str, wanted: Setup) -> Setup:
-        scheduler = self._scheduler
-        return replace(wanted, types=probe.with_probes(self._history, name, lambda: scheduler.now_ns))
 
     # ---- time
 
@@ -153,7 +149,8 @@ class Story:
                 if or_fail:
                     raise StoryFailed(f"not within {within_s:g} s: {why}")
                 return
-            self._scheduler.run_until(min(end_ns, self._scheduler.now_ns + LOOK_MS * MS), self.world.violated)
+            with self.world.points:
+                self._scheduler.run_until(min(end_ns, self._scheduler.now_ns + LOOK_MS * MS), self.world.violated)
             self._look()
 
     @contextmanager
@@ -192,7 +189,7 @@ class Story:
     def check(self) -> None:
         """What must hold of a whole story."""
         world = self.world
-        found = world.violation or settle.validate(world) or next(iter(settle.durability(world)), None)
+        found = world.violation or settle.validate(world) or verdict.first(judgement.history_verdicts(world))
         if found is not None:
             raise StoryFailed(str(found))
 
@@ -220,7 +217,7 @@ class Story:
     def add(self, name: str, **changes: Any) -> None:
         """A host more, set up like the first but for `changes`; it still has to be started."""
         like = self.host("n1").setup
-        self.world.add_host(name, self._composed(name, replace(like, **changes)))
+        self.world.add_host(name, replace(like, **changes))
 
     def start(self, *names: str) -> None:
         for name in names:
@@ -253,6 +250,14 @@ class Story:
             process = self.host(name).process
             if process is not None:
                 process.go_on()
+
+    def dies_at(self, name: str, point: str, *, nth: int = 1) -> None:
+        """The process is killed at the n-th reaching of a crash point (`node.core.faultpoints`); it stays down."""
+        self.world.points.arm(Trap(point, frozenset((name,)), nth, Fate.DIES, STAYS_DOWN_MS))
+
+    def stops_at(self, name: str, point: str, seconds: float, *, nth: int = 1) -> None:
+        """It stands still there for so long."""
+        self.world.points.arm(Trap(point, frozenset((name,)), nth, Fate.STOPS, round(seconds * 1_000)))
 
     def drain(self, *names: str) -> None:
         """SIGTERM."""
@@ -306,7 +311,7 @@ class Story:
             pending.end(outcome, self._scheduler.now_ns)
             if op is not None:
                 op.node, op.ended_ns = host.name, pending.ended_ns
-                op.outcome, op.detail = judge(outcome)
+                op.outcome, op.detail, op.answer = judge(outcome)
 
         self.world.ask(host, to, message, timeout_ms, ended)
         return pending
@@ -330,7 +335,7 @@ class Story:
         """One effect on a probe, under a key of its own unless it is named."""
         self._keys += 1
         key = key or f"k{self._keys}"
-        op = self._history.begin("add", (entity, key), at, self._scheduler.now_ns)
+        op = self.world.history.begin("add", (entity, key), at, self._scheduler.now_ns)
         message = probe.Add(key)
         return self.ask(EntityRef(probe.KIND, entity), message, at=at, timeout_ms=timeout_ms, op=op)
 

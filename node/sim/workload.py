@@ -89,7 +89,7 @@ class Workload:
 
         def ended(outcome: Any) -> None:
             op.ended_ns = world.scheduler.now_ns
-            op.outcome, op.detail = judge(outcome)
+            op.outcome, op.detail, op.answer = judge(outcome)
             world.trace.add(f"client {op.verb} {'/'.join(op.key)} at {op.node}: {op.outcome.value} {op.detail}")
             then(op, outcome)
 

@@ -5,26 +5,31 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from node.core.clock import MS
 from node.core.ids import Ref
+from node.engine.engine import Engine
 from node.sim import history as h
 from node.sim.disturb import disturb
 from node.sim.faults import Knobs
 from node.sim.host import Host
-from node.sim.invariants import EveryInstant, Violation
+from node.sim.invariants import EveryInstant
 from node.sim.network import Network
 from node.sim.outcomes import REFUSED
 from node.sim.plants import PLANTS
 from node.sim.points import Points
+from node.sim.probe import with_probes
 from node.sim.process import Process
 from node.sim.scheduler import HostClock, Scheduler
 from node.sim.setup import Setup
 from node.sim.store import SimStore
 from node.sim.trace import Trace
+from node.sim.verdict import Violation
 from node.store.memory import MemoryStore
 from node.store.port import StateStore
 
@@ -34,15 +39,14 @@ PATIENCE_MS = 1_000  # how much longer than its deadline a client waits before i
 class World:
     """`violation` is the first thing that must not happen; the run stops there. `shards_in_use`: of entities."""
 
-    def __init__(
-        self, scheduler: Scheduler, knobs: Knobs, setups: Mapping[str, Setup], history: h.History, plant: str = ""
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, knobs: Knobs, setups: Mapping[str, Setup], plant: str = "") -> None:
         self.scheduler = scheduler
         self.knobs = knobs
         self.trace = Trace(scheduler)
-        self.history = history
+        self.history = h.History()
         self.violation: Violation | None = None
         self.shards_in_use: tuple[int, ...] = (0,)
+        self._asks = 0
         self._instants = EveryInstant()
         memory = MemoryStore(HostClock(scheduler))
         kept: StateStore = PLANTS[plant](memory) if plant else memory
@@ -50,7 +54,7 @@ class World:
         self.disturbed: Counter[str] = Counter()
         self.were_ahead: set[str] = set()  # hosts whose clock has been further ahead than peers accept
         self.points = Points()
-        self.network = Network(scheduler, self.trace, knobs)
+        self.network = Network(scheduler, self.trace, knobs, self.record)
         self.store = SimStore(scheduler, self.trace, knobs, kept, self.record, self.points)
         self.hosts: dict[str, Host] = {}
         for name, setup in setups.items():
@@ -58,6 +62,7 @@ class World:
 
     def add_host(self, name: str, setup: Setup) -> Host:
         """One machine more; nothing runs on it yet."""
+        setup = replace(setup, compose=partial(with_probes, self.history, self.record))
         host = Host(name, setup, self.scheduler, self.trace, self.knobs, self.network, self.store, self.points)
         self.hosts[name] = host
         return host
@@ -108,7 +113,9 @@ class World:
         if process is None or engine is None or not engine.view.joined or not engine.drain.accepts_work:
             self.scheduler.after(0, on_outcome, REFUSED)
             return
-        answered = False
+        self._asks += 1
+        answered, pauses = False, -1 if process.paused else process.pauses
+        number, node, deadline_ns = self._asks, process.me, self.scheduler.now_ns + timeout_ms * MS
 
         def once(outcome: Any) -> None:
             nonlocal answered
@@ -116,13 +123,28 @@ class World:
                 answered = True
                 on_outcome(outcome)
 
+        def ended(outcome: Any) -> None:
+            now_ns, excused = self.scheduler.now_ns, process.pauses != pauses
+            self.record(h.Ended(now_ns, node, number, deadline_ns, never=False, excused=excused))
+            once(outcome)
+
+        def given_up() -> None:
+            if not answered:
+                now_ns, excused = self.scheduler.now_ns, not process.alive or process.pauses != pauses
+                self.record(h.Ended(now_ns, node, -number, deadline_ns, never=True, excused=excused))
+                once(None)
+
         process.until_killed(lambda: once(None))
-        self.scheduler.after((timeout_ms + PATIENCE_MS) * MS, once, None)
-        process.run(engine.ask, to, message, timeout_ms, once)
+        self.scheduler.after((timeout_ms + PATIENCE_MS) * MS, given_up)
+        process.run(engine.ask, to, message, timeout_ms, ended)
 
     def processes(self) -> list[Process]:
         """Those that run, by the order of their hosts."""
         return [host.process for host in self.hosts.values() if host.process is not None]
+
+    def engines(self) -> list[Engine]:
+        """Of all processes that have got that far."""
+        return [process.engine for process in self.processes() if process.engine is not None]
 
     def run(self, until_ms: int, stop: Callable[[], bool] | None = None) -> None:
         with self.points:

@@ -1,0 +1,219 @@
+"""What the checkers of the end say of a world: it is asked for what they look at, and they decide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from node.ads.entities.advertiser import AdvertiserState
+from node.ads.entities.campaign import CampaignState
+from node.ads.entities.site import SiteState
+from node.ads.facts import Click, CreativeApproved, Impression, PageClassified
+from node.core import limits
+from node.core.clock import MS
+from node.core.hashing import SHARD_COUNT
+from node.core.hlc import hlc_wall_ms
+from node.core.ids import NodeId
+from node.engine.engine import Engine
+from node.gossip.agreement import Replica, replica_faults
+from node.sharding.ownership import Owning, ownership_faults
+from node.sim import verdict
+from node.sim.probe import ProbeState
+from node.sim.rules_messages import Losses, all_came, fencing_visible, nothing_silent, poison_ends
+from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
+from node.sim.scheduler import START_WALL_MS
+from node.sim.verdict import Verdict, Violation
+from node.sim.world import World
+from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage
+from node.wire.codec import CODEC
+
+_KINDS = ("advertiser", "campaign", "probe", "publisher", "site")
+
+
+def verdicts(world: World) -> list[Verdict]:
+    """What the checkers of the end say of a run that has settled; those that need a whole cluster too."""
+    return [agreement(world), ownership(world), *history_verdicts(world)]
+
+
+def history_verdicts(world: World) -> list[Verdict]:
+    """Those that hold at any time at which no client waits for anything."""
+    now_ns, history = world.scheduler.now_ns, world.history
+    states, final, found = _kept(world)
+    probes = [state for state in states if isinstance(state, ProbeState)]
+    by_id = {state.id: state for state in probes}
+    lost = nothing_lost(history.ops, final, now_ns)
+    engines_now = world.engines()
+    fenced = {e.me: e.system.stats().get("writes_fenced", 0) for e in engines_now}
+    said = {e.me: e.sharding.region.counters.fenced for e in engines_now}
+    replicas = [_replica(engine, sorted(history.keys)) for engine in engines_now]
+    return [
+        Verdict("I2", (*(Violation("I2", now_ns, words) for words in found), *lost.witnesses), lost.unknown),
+        removed_stays_removed(history.settled, replicas, now_ns, unknown=_forgetful(world)),
+        all_came(history.notes, history.handled, history.ops, by_id, now_ns, rough=rough(world)),
+        nothing_silent(history.notes, history.handled, _losses(world), now_ns, died=_died(world)),
+        exact_counters(history.ops, probes, now_ns),
+        poison_ends(history.handled, now_ns),
+        fencing_visible(world.store.recorder.refused, fenced, said, now_ns),
+    ]
+
+
+def rough(world: World) -> str:
+    """What happened that may cost a message or an answer, in words; empty when shards only moved and nodes drained."""
+    counters = world.network.counters
+    happened = {word: counters[word] for word in ("lost", "cut", "repeated", "straggled") if counters[word]}
+    hosts = world.hosts.values()
+    happened |= {"crashes": sum(host.crashes for host in hosts), "pauses": sum(host.pauses for host in hosts)}
+    happened |= {"drains cut short": sum(host.cut_short for host in hosts)}
+    happened |= {"store failures": world.store.failures}
+    happened |= {"removals": sum(reason != "left" for host in hosts for reason in host.exits)}
+    return ", ".join(f"{count} {word}" for word, count in happened.items() if count)
+
+
+def _died(world: World) -> str:
+    crashes = sum(host.crashes for host in world.hosts.values())
+    return f"{crashes} processes died" if crashes else ""
+
+
+def _forgetful(world: World) -> str:
+    """Why disks may have lost a removal that was written to them."""
+    return "disks forget or fail" if world.knobs.disk_failure_ratio else ""
+
+
+def _losses(world: World) -> Losses:
+    name = "sim.note"
+    buried: Counter[tuple[str, str]] = Counter()
+    for host in world.hosts.values():
+        buried.update(host.dead_letters)
+    for engine in world.engines():
+        buried.update(engine.system.dead_letters.counters)
+    network = world.network
+    dead = sum(count for (_, kind), count in buried.items() if kind == name)
+    return Losses(dead, network.lost_types[name], network.lost_types["sharding.relayed"], network.counters["repeated"])
+
+
+def ownership(world: World) -> Verdict:
+    """I5 as it stands now."""
+    table = world.store.now(ReadPlacement())
+    rows = table.rows if isinstance(table, Placement) else ()
+    placement = {row.shard: (row.epoch, NodeId(row.node, row.incarnation)) for row in rows}
+    nodes = [
+        Owning(
+            engine.me,
+            engine.config.member.roles,
+            engine.sharding.region.running(),
+            {shard: epoch for shard, epoch in engine.system.owned().items() if shard < SHARD_COUNT},
+        )
+        for engine in world.engines()
+    ]
+    return verdict.of("I5", world.scheduler.now_ns, ownership_faults(placement, nodes, SHARD_COUNT))
+
+
+def agreement(world: World) -> Verdict:
+    """I4 as it stands now: digests, and every entry that any of the replicas or disks knows of. T1: what a node wrote
+    while its clock was far ahead stays with it, and is no part of the comparison."""
+    keys: set[str] = set()
+    running = world.engines()
+    for engine in running:
+        machine = engine.replication.machine
+        keys.update(entry.key for entry in engine.world.replica.scan_all("", 1_000_000))
+        keys.update(key for site in machine.sites() for key in machine.keys_of_site(site).keys)
+    replicas = [_replica(engine, sorted(keys)) for engine in running]
+    now_ns, unknown = world.scheduler.now_ns, "" if keys else "nothing was ever put"
+    if not world.disturbed["clock_ahead"]:
+        return verdict.of("I4", now_ns, replica_faults(replicas), unknown=unknown)
+    latest_ms = START_WALL_MS + now_ns // MS + world.knobs.wall_skew_ms + limits.hlc_ahead_ms_max
+    early = [[key for key, entry in r.entries.items() if hlc_wall_ms(entry.hlc) > latest_ms] for r in replicas]
+    for engine, found in zip(running, early, strict=True):
+        if found and engine.me.name not in world.were_ahead:
+            return verdict.of("T1", now_ns, [f"{engine.me} took {found[0]!r} from a clock that was ahead"])
+    left_out = {key for found in early for key in found}
+    compared = [
+        Replica(r.node, (), {key: entry for key, entry in r.entries.items() if key not in left_out}) for r in replicas
+    ]
+    return verdict.of("I4", now_ns, replica_faults(compared), unknown=unknown)
+
+
+def _replica(engine: Engine, keys: Sequence[str]) -> Replica:
+    machine = engine.replication.machine
+    entries = {key: entry for key in keys if (entry := machine.entry(key)) is not None}
+    return Replica(str(engine.me), tuple(machine.digests()), entries)
+
+
+# ---- what is kept
+
+_MADE = (
+    "create_site",
+    "create_advertiser",
+    "create_campaign",
+    "attach",
+    "add_creative",
+    "approve",
+    "add",
+    "imp",
+    "click",
+)
+
+
+def _kept(world: World) -> tuple[list[msgspec.Struct], dict[str, frozenset[tuple[str, ...]]], list[str]]:
+    """All states; the keys that operations made, by their verb; and facts that the states know nothing of."""
+    final: dict[str, set[tuple[str, ...]]] = {verb: set() for verb in _MADE}
+    pages: set[tuple[str, str]] = set()
+    states = list(_states(world))
+    for state in states:
+        match state:
+            case SiteState():
+                final["create_site"].add((state.site,))
+                final["approve"].update((state.site, creative) for creative in state.approved)
+                pages.update((state.site, url) for url in state.pages)
+            case AdvertiserState():
+                final["create_advertiser"].add((state.advertiser,))
+                final["attach"].update((state.advertiser, campaign) for campaign in state.campaigns)
+            case CampaignState():
+                final["create_campaign"].add((state.campaign,))
+                final["add_creative"].update((state.campaign, spec.creative) for spec in state.creatives)
+            case ProbeState():
+                final["add"].update((state.id, key) for key in state.applied)
+            case _:
+                pass
+    found: list[str] = []
+    for fact in _facts(world):
+        match fact:
+            case Impression():
+                final["imp"].add((fact.campaign, fact.request_id))
+            case Click():
+                final["click"].add((fact.campaign, fact.request_id))
+            case PageClassified() if (fact.site, fact.url) not in pages:
+                found.append(f"{fact.url} was classified and is not among its site's pages")
+            case CreativeApproved() if (fact.site, fact.creative) not in final["approve"]:
+                found.append(f"{fact.creative} was approved for {fact.site} and is not")
+            case _:
+                pass
+    return states, {verb: frozenset(keys) for verb, keys in final.items()}, found
+
+
+def _states(world: World) -> Iterator[msgspec.Struct]:
+    after: tuple[str, str] | None = None
+    while True:
+        page = world.store.now(ListStates(_KINDS, after=after))
+        if not isinstance(page, StatePage):
+            return
+        for record in page.records:
+            yield CODEC.decode(record.body)
+        if not page.more or not page.records:
+            return
+        after = (page.records[-1].kind, page.records[-1].id)
+
+
+def _facts(world: World) -> Iterator[msgspec.Struct]:
+    after = 0
+    while True:
+        page = world.store.now(ReadFacts(after))
+        if not isinstance(page, FactPage):
+            return
+        for stored in page.facts:
+            yield CODEC.decode(stored.body)
+        if not page.more or not page.facts:
+            return
+        after = page.facts[-1].offset

@@ -1,0 +1,125 @@
+"""Checkers of a whole run over messages: that each came where it was sent, in order and once, or was counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from node.core import limits
+from node.core.ids import NodeId
+from node.sim import history as h
+from node.sim import verdict
+from node.sim.probe import ProbeState
+from node.sim.verdict import Verdict
+
+LOAD_MIN = 200  # messages; below it "nothing was lost" says little
+
+
+def _notes(handled: Iterable[h.Handled]) -> dict[tuple[str, str], list[int]]:
+    """(sender, entity) → the numbers in the order in which they were handled."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for event in handled:
+        if event.verb == "note":
+            sender, _, number = event.value.partition("#")
+            found.setdefault((sender, event.entity), []).append(int(number))
+    return found
+
+
+def all_came(
+    sent: Mapping[tuple[str, str], int],
+    handled: Iterable[h.Handled],
+    ops: Iterable[h.Op],
+    states: Mapping[str, ProbeState],
+    now_ns: int,
+    *,
+    rough: str,
+) -> Verdict:
+    """I6, and the order of P49: while shards only move and nodes only drain, every tell is handled once, in the order
+    of its sender, and is in the entity's state; and no ask ends without an answer. `rough`: what else went wrong, so
+    that messages may be gone for a reason."""
+    if rough:
+        return verdict.of("I6", now_ns, (), unknown=rough)
+    found: list[str] = []
+    came = _notes(handled)
+    for (sender, entity), count in sorted(sent.items()):
+        numbers = came.get((sender, entity), [])
+        if numbers != list(range(1, count + 1)):
+            found.append(f"{entity} was told 1 to {count} by {sender} and handled {_summary(numbers, count)}")
+        kept = states[entity].notes.get(sender, ()) if entity in states else ()
+        if kept != ((1, count),):
+            found.append(f"{entity} keeps {kept[:5]} of 1 to {count} by {sender}")
+    for op in ops:
+        if op.outcome is h.Outcome.UNKNOWN and not op.detail.startswith("rejected"):
+            found.append(f"{op.verb} {'/'.join(op.key)} at {op.node} has no answer: {op.detail}")
+    load = sum(sent.values())
+    return verdict.of("I6", now_ns, found, unknown="" if load >= LOAD_MIN else f"only {load} tells were sent")
+
+
+def _summary(numbers: list[int], count: int) -> str:
+    missing = sorted(set(range(1, count + 1)) - set(numbers))[:8]
+    twice = [number for number, times in Counter(numbers).items() if times > 1][:8]
+    order = next((f"{b} after {a}" for a, b in pairwise(numbers) if b < a), "")
+    parts = (f"not {missing}" if missing else "", f"{twice} twice" if twice else "", order)
+    return ", ".join(part for part in parts if part) or f"{len(numbers)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What the world and the nodes counted of one type. `dead`: dead letters at all nodes; `on_wires`: lost between
+    them; `wrapped`: lost messages that may have carried one; `repeated`: messages that the network doubled."""
+
+    dead: int
+    on_wires: int
+    wrapped: int
+    repeated: int
+
+
+def nothing_silent(
+    sent: Mapping[tuple[str, str], int], handled: Iterable[h.Handled], losses: Losses, now_ns: int, *, died: str
+) -> Verdict:
+    """I9 from end to end: every tell was handled or counted by somebody. `died`: processes took what they had counted
+    with them."""
+    if died:
+        return verdict.of("I9", now_ns, (), unknown=died)
+    total = sum(sent.values())
+    distinct = sum(len(set(numbers)) for numbers in _notes(handled).values())
+    missing = total - distinct - losses.dead - losses.on_wires
+    found: list[str] = []
+    if missing > losses.wrapped:
+        found.append(f"of {total} tells {distinct} were handled and {losses} counted: {missing} vanished")
+    if missing < -losses.repeated:
+        found.append(f"of {total} tells {distinct} were handled and {losses} counted: {-missing} too many")
+    return verdict.of("I9", now_ns, found, unknown="" if total else "no tells were sent")
+
+
+def poison_ends(handled: Iterable[h.Handled], now_ns: int) -> Verdict:
+    """B3: a message that no handler survives is delivered so often at one process, then it is a dead letter."""
+    tried = Counter((event.node, event.value) for event in handled if event.verb == "poison")
+    found = [
+        f"{node} delivered poison {number} {times} times"
+        for (node, number), times in sorted(tried.items())
+        if times > limits.deliveries_max
+    ]
+    return verdict.of("B3", now_ns, found, unknown="" if tried else "there was no poison")
+
+
+def fencing_visible(
+    refused: Iterable[h.Refused], counted: Mapping[NodeId, int], said: Mapping[NodeId, int], now_ns: int
+) -> Verdict:
+    """X11: each refused write is counted by its node, and each shard's refusal said as an event. `counted`, `said`: by
+    node, of those that still run."""
+    writes: Counter[NodeId] = Counter()
+    shards: dict[NodeId, set[tuple[int, int]]] = {}
+    for event in refused:
+        writes[event.node] += 1
+        shards.setdefault(event.node, set()).add((event.shard, event.epoch))
+    found: list[str] = []
+    for node in sorted(counted.keys() & writes.keys()):
+        if counted[node] < writes[node]:
+            found.append(f"{node} was refused {writes[node]} writes and counted {counted[node]}")
+        if said.get(node, 0) < len(shards[node]):
+            found.append(f"{node} was refused in {len(shards[node])} shards and said so {said.get(node, 0)} times")
+    judged = counted.keys() & writes.keys()
+    return verdict.of("X11", now_ns, found, unknown="" if judged else "no node that runs was refused a write")

@@ -1,0 +1,220 @@
+"""Each checker of a whole run against histories that it must accept, must refuse, and can't decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from node.core import limits
+from node.core.ids import NodeId
+from node.gossip.agreement import Replica, acknowledged_and_absent, replica_faults
+from node.gossip.version import Version
+from node.sharding.ownership import Owning, ownership_faults
+from node.sim import history as h
+from node.sim import verdict
+from node.sim.probe import ProbeState
+from node.sim.rules_messages import LOAD_MIN, Losses, all_came, fencing_visible, nothing_silent, poison_ends
+from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
+from node.sim.verdict import Verdict
+from node.store.replica_port import ReplicaEntry
+
+A1, A2, B1 = NodeId("a", 1), NodeId("a", 2), NodeId("b", 1)
+
+
+def refused(found: Verdict, invariant: str, *words: str) -> None:
+    """Invalid, once for each of the words."""
+    assert not found.valid
+    assert [v.invariant for v in found.witnesses] == [invariant] * len(words), found
+    for violation, part in zip(found.witnesses, words, strict=True):
+        assert part in violation.text
+
+
+def test_a_witness_decides_whatever_else_is_unknown() -> None:
+    assert verdict.of("I9", 1, []).valid
+    assert not verdict.of("I9", 1, [], unknown="no load").valid
+    invalid = verdict.of("I9", 1, ["lost"], unknown="no load")
+    assert (invalid.valid, invalid.unknown) == (False, "")
+    assert verdict.first([verdict.of("I1", 1, []), invalid]) == invalid.witnesses[0]
+
+
+# ---- I2
+
+
+def approval(number: int, outcome: h.Outcome, *key: str) -> h.Op:
+    return h.Op(number, "approve", key, "a", number, outcome, number + 1)
+
+
+def test_acknowledged_operations_must_be_there_and_nothing_else() -> None:
+    ops = [
+        approval(1, h.Outcome.OK, "s", "acknowledged"),
+        approval(2, h.Outcome.UNKNOWN, "s", "perhaps"),
+        approval(3, h.Outcome.UNKNOWN, "s", "perhaps-not"),
+        approval(4, h.Outcome.FAIL, "s", "refused"),
+        approval(5, h.Outcome.FAIL, "s", "at-second-try"),
+        approval(6, h.Outcome.OPEN, "s", "at-second-try"),
+    ]
+    there = {("s", "acknowledged"), ("s", "perhaps"), ("s", "at-second-try")}
+    assert nothing_lost(ops, {"approve": frozenset(there)}, 9).valid
+    lost = nothing_lost(ops, {"approve": frozenset(there - {("s", "acknowledged")})}, 9)
+    refused(lost, "I2", "s/acknowledged")
+    for impossible in ("refused", "never-asked"):
+        refused(nothing_lost(ops, {"approve": frozenset(there | {("s", impossible)})}, 9), "I2", impossible)
+    assert nothing_lost(ops[1:], {"approve": frozenset()}, 9).unknown
+
+
+# ---- I3, I4
+
+
+def entry(key: str, hlc: int, value: bytes = b"view", *, tombstone: bool = False) -> ReplicaEntry:
+    return ReplicaEntry(key, 2, hlc, "a", 0, tombstone, value)
+
+
+def replica(node: str, *entries: ReplicaEntry, digests: tuple[int, ...] = (1, 2)) -> Replica:
+    return Replica(node, digests, {each.key: each for each in entries})
+
+
+def test_what_every_replica_had_removed_never_returns() -> None:
+    settled = {"p|s": (2, 50, "a")}
+    gone, again = replica("a"), replica("b", entry("p|s", 51))
+    tombstone = replica("c", entry("p|s", 50, b"", tombstone=True))
+    assert removed_stays_removed(settled, [gone, again, tombstone], 9).valid
+    returned = replica("d", entry("p|s", 49))
+    refused(removed_stays_removed(settled, [gone, returned], 9), "I3", "d holds p|s under 2:49:a")
+    assert removed_stays_removed({}, [returned], 9).unknown
+    assert removed_stays_removed(settled, [returned], 9, unknown="disks forget").unknown
+
+
+def test_replicas_must_have_equal_digests_and_equal_contents() -> None:
+    one = replica("a", entry("s|top", 9))
+    assert list(replica_faults([one, replace(one, node="b")])) == []
+    for other, words in (
+        (replica("b", entry("s|top", 9), digests=(1, 3)), "maps [1]"),
+        (replica("b"), "equal digests"),
+        (replica("b", entry("s|top", 9), entry("s|side", 9)), "'s|side'"),
+        (replica("b", entry("s|top", 9, b"another")), "'s|top'"),
+        (replica("b", entry("s|top", 9, b"", tombstone=True)), "'s|top'"),
+    ):
+        found = list(replica_faults([one, one, other]))
+        assert len(found) == 1
+        assert words in found[0]
+
+
+def test_what_a_peer_acknowledged_it_has() -> None:
+    written = {"k": Version(1, 5, "a"), "l": Version(1, 6, "a")}
+    assert not list(acknowledged_and_absent("a@1", written, "b@1", {"k": Version(1, 5, "a"), "l": Version(2, 1, "b")}))
+    assert len(list(acknowledged_and_absent("a@1", written, "b@1", {"k": Version(1, 4, "a")}))) == 2
+
+
+# ---- I5
+
+
+def owning(node: NodeId, shards: dict[int, int], roles: tuple[str, ...] = ("entity",)) -> Owning:
+    return Owning(node, roles, shards, shards)
+
+
+def test_each_shard_has_one_live_owner_and_all_agree() -> None:
+    placement = {0: (3, A1), 1: (1, B1)}
+    good = [owning(A1, {0: 3}), owning(B1, {1: 1})]
+    assert list(ownership_faults(placement, good, 2)) == []
+    for nodes, words in (
+        ([owning(A1, {0: 3})], "shard 1 runs on nobody"),  # gone
+        ([*good, owning(NodeId("c", 1), {0: 3})], "a@1, c@1"),  # twice
+        ([owning(A1, {0: 2}), good[1]], "epoch 2"),  # under an epoch that is over
+        ([owning(A2, {0: 3}), good[1]], "runs on a@2"),  # another incarnation than the placement's
+        ([owning(A1, {0: 3}, ("api",)), good[1]], "no role entity"),
+        ([Owning(A1, ("entity",), {0: 3}, {}), good[1]], "region and actors"),  # a region without its actors
+        ([Owning(A1, ("entity",), {0: 3}, {0: 2}), good[1]], "region and actors"),
+    ):
+        found = list(ownership_faults(placement, nodes, 2))
+        assert len(found) == 1
+        assert words in found[0]
+
+
+# ---- I6, I9, B3: numbered tells
+
+SENT = {("a@1", "p0"): LOAD_MIN}
+
+
+def came(*numbers: int) -> list[h.Handled]:
+    return [h.Handled(at, B1, "p0", "note", f"a@1#{number}") for at, number in enumerate(numbers)]
+
+
+def kept(*runs: tuple[int, int]) -> dict[str, ProbeState]:
+    return {"p0": ProbeState("p0", notes={"a@1": runs})}
+
+
+EVERY = tuple(range(1, LOAD_MIN + 1))
+ALL = kept((1, LOAD_MIN))
+
+
+def test_every_tell_comes_once_in_order_and_is_kept() -> None:
+    assert all_came(SENT, came(*EVERY), [], ALL, 9, rough="").valid
+    swapped = (*EVERY[:3], 5, 4, *EVERY[5:])
+    for numbers, words in ((EVERY[:-1], "not [200]"), ((*EVERY, 7), "[7] twice"), (swapped, "4 after 5")):
+        refused(all_came(SENT, came(*numbers), [], ALL, 9, rough=""), "I6", words)
+    # A hand-off that did not wait for the write: handled, and not in the state that the next owner read.
+    refused(all_came(SENT, came(*EVERY), [], kept((1, 150)), 9, rough=""), "I6", "keeps ((1, 150),)")
+    refused(all_came(SENT, came(*EVERY), [], {}, 9, rough=""), "I6", "keeps ()")
+    unanswered = h.Op(1, "add", ("p0", "k"), "a", 1, h.Outcome.UNKNOWN, 2, "timeout")
+    refused(all_came(SENT, came(*EVERY), [unanswered], ALL, 9, rough=""), "I6", "p0/k at a has no answer")
+    assert all_came(SENT, came(), [], {}, 9, rough="2 crashes").unknown == "2 crashes"
+    assert all_came({("a@1", "p0"): 1}, came(1), [], kept((1, 1)), 9, rough="").unknown
+
+
+def test_every_tell_is_handled_or_counted() -> None:
+    def judged(handled: list[h.Handled], dead: int, on_wires: int = 0, wrapped: int = 0, repeated: int = 0) -> Verdict:
+        return nothing_silent(SENT, handled, Losses(dead, on_wires, wrapped, repeated), 9, died="")
+
+    assert judged(came(*EVERY), 0).valid
+    assert judged(came(*EVERY[10:]), 7, 3).valid
+    assert judged(came(*EVERY[10:]), 7, 1, wrapped=2).valid
+    assert judged(came(*EVERY, 5), 1, repeated=2).valid
+    refused(judged(came(*EVERY[10:]), 7, 2), "I9", "1 vanished")
+    refused(judged(came(*EVERY), 1), "I9", "1 too many")
+    assert nothing_silent(SENT, [], Losses(0, 0, 0, 0), 9, died="1 process died").unknown
+
+
+def test_poison_is_tried_a_few_times_only() -> None:
+    def tries(node: NodeId, times: int) -> list[h.Handled]:
+        return [h.Handled(at, node, "bad", "poison", "1") for at in range(times)]
+
+    most = limits.deliveries_max
+    assert poison_ends(tries(A1, most) + tries(B1, most), 9).valid
+    refused(poison_ends(tries(A1, most + 1), 9), "B3", "a@1 delivered poison 1")
+    assert poison_ends([], 9).unknown
+
+
+# ---- X2, X10, X11
+
+
+def add(number: int, outcome: h.Outcome, key: str, answer: str = "") -> h.Op:
+    return h.Op(number, "add", ("c", key), "a", number, outcome, number + 1, "", answer)
+
+
+ADDS = [
+    add(1, h.Outcome.OK, "k1", "1"),
+    add(2, h.Outcome.UNKNOWN, "k2"),
+    add(3, h.Outcome.OK, "k2", "2"),  # the same again: one effect, and the answer that belongs to it
+    add(4, h.Outcome.OK, "k2", "2"),
+    add(5, h.Outcome.UNKNOWN, "k3"),
+    add(6, h.Outcome.FAIL, "k4"),
+]
+
+
+def test_counters_are_exact_and_one_key_has_one_effect() -> None:
+    two, three = {"k1": 1, "k2": 2}, {"k1": 1, "k2": 2, "k3": 3}
+    assert exact_counters(ADDS, [ProbeState("c", 2, two)], 9).valid
+    assert exact_counters(ADDS, [ProbeState("c", 3, three)], 9).valid
+    refused(exact_counters(ADDS, [ProbeState("c", 4, {**three, "k4": 4})], 9), "X2", "counts 4")  # what had failed
+    refused(exact_counters(ADDS, [ProbeState("c", 1, {"k1": 1})], 9), "X2", "2 to 3 are possible")
+    refused(exact_counters(ADDS, [ProbeState("c", 3, two)], 9), "X2", "counts 3 of 2 keys")  # one key counted twice
+    refused(exact_counters([*ADDS, add(7, h.Outcome.OK, "k1", "3")], [ProbeState("c", 2, two)], 9), "X2", "then 3")
+    refused(exact_counters(ADDS, [ProbeState("c", 2, {"k1": 2, "k2": 1})], 9), "X2", "X10", "X10")
+    assert exact_counters(ADDS[5:], [], 9).unknown
+
+
+def test_each_refused_write_is_counted_and_said() -> None:
+    writes = [h.Refused(1, A1, 7, 2), h.Refused(2, A1, 7, 2), h.Refused(3, A1, 8, 2), h.Refused(4, B1, 9, 1)]
+    assert fencing_visible(writes, {A1: 3}, {A1: 2}, 9).valid
+    refused(fencing_visible(writes, {A1: 2}, {A1: 2}, 9), "X11", "was refused 3 writes and counted 2")
+    refused(fencing_visible(writes, {A1: 3}, {A1: 1}, 9), "X11", "in 2 shards and said so 1 times")
+    assert fencing_visible(writes, {A2: 0}, {A2: 0}, 9).unknown  # whoever was refused is gone
