@@ -38,14 +38,16 @@ Options = tuple[tuple[zmq.SocketOption, int], ...]
 _COMMON: Final[Options] = (
     (zmq.LINGER, limits.linger_ms),
     (zmq.HANDSHAKE_IVL, limits.handshake_ms_max),
+    # A half-open connection is found by the kernel: by what is not acknowledged, or by probes where nothing is sent,
+    # not by ZMTP heartbeats: libzmq 4.3.5 ends the process (an assertion) when it must ping, or answer a ping, on a
+    # connection that its peer has closed while the inbound queue was full (zeromq/libzmq#4364).
+    (zmq.TCP_MAXRT, limits.link_unacknowledged_ms_max),
     (zmq.TCP_KEEPALIVE, 1),
+    (zmq.TCP_KEEPALIVE_IDLE, limits.link_idle_s_max),
+    (zmq.TCP_KEEPALIVE_INTVL, limits.link_probe_s),
+    (zmq.TCP_KEEPALIVE_CNT, limits.link_probes_max),
 )
-# Who dials pings, and says for how long silence means that it is gone. Who is dialled never does: libzmq 4.3.5 ends the
-# process when its own ping falls due after a peer broke away from a full queue (zeromq/libzmq#4364).
 _DIALS: Final[Options] = (
-    (zmq.HEARTBEAT_IVL, limits.link_heartbeat_ms),
-    (zmq.HEARTBEAT_TIMEOUT, limits.link_timeout_ms),
-    (zmq.HEARTBEAT_TTL, limits.link_timeout_ms),
     (zmq.RECONNECT_IVL, limits.reconnect_ms_min),
     (zmq.RECONNECT_IVL_MAX, limits.reconnect_ms_max),
 )
