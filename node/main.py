@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import contextlib
 import logging
-import os
 import random
 import signal
 import sys
@@ -28,9 +27,10 @@ from node.actors.actor import Failed
 from node.actors.runtime import Runtime, outcome_of
 from node.actors.store_driver import StoreDriver
 from node.admin.server import AdminServer
-from node.core import faultpoints, limits
+from node.core import limits
 from node.core.clock import MS, SECOND, SystemClock
 from node.core.errors import OperatingError
+from node.core.fault_signals import arm_from_environment
 from node.core.hashing import HASH_VERSION, MAP_COUNT, SHARD_COUNT
 from node.core.ids import NodeId
 from node.core.settings import NodeSettings, load_settings
@@ -72,8 +72,6 @@ EXIT_OVERRAN, EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED, EXIT_EARLY = 15, 16, 17, 21
 TOMBSTONE_MIN_AGE_MS = 3_600_000
 FAST_LEASE_MS = 3_000
 FIRST_TENURE = 1
-FAULT_AT = "PROMOVOLVE_FAULT_AT"
-FAULTS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger("node")
@@ -87,7 +85,9 @@ def run(argv: list[str]) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         settings = load_settings(arguments.config)
-        _arm_faults(os.environ.get(FAULT_AT, ""))
+        armed = arm_from_environment()
+        if armed:
+            _log.warning("faults are armed: %s", armed)
         setproctitle.setproctitle(f"promovolve-node {settings.node.name} ({settings.cluster.name})")
         with contextlib.suppress(ImportError):
             import uvloop
@@ -98,27 +98,6 @@ def run(argv: list[str]) -> int:
         hint = f"\nhint: {error.hint}" if error.hint else ""
         sys.stderr.write(f"{error.code}: {error.message}{hint}\n")
         return EXIT_LOCAL if error.code.startswith("E-STORE") else EXIT_CONFIG
-
-
-def _arm_faults(wanted: str) -> None:
-    """Let a test end (`kill`) or freeze (`stop`) this process at a named step: `POINT:kill|stop[:N]`, the Nth time it
-    is reached."""
-    if not wanted:
-        return
-    point, _, rest = wanted.partition(":")
-    verb, _, nth = rest.partition(":")
-    if point not in faultpoints.POINTS or verb not in FAULTS or not (nth or "1").isdecimal():
-        raise OperatingError("E-CONFIG", f"{FAULT_AT}={wanted!r}: wanted is POINT:kill|stop[:N], POINT one of the list")
-    left = int(nth or "1")
-
-    def hook(reached: str) -> None:
-        nonlocal left
-        left -= reached == point
-        if reached == point and left == 0:
-            os.kill(os.getpid(), FAULTS[verb])
-
-    faultpoints.arm(hook)
-    _log.warning("faults are armed: %s", wanted)
 
 
 async def _main(settings: NodeSettings) -> int:

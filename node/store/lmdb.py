@@ -22,6 +22,7 @@ from node.core import limits
 from node.core.check import invariant
 from node.core.clock import Clock
 from node.core.errors import OperatingError
+from node.core.faultpoints import reach
 from node.store import datafile, port
 from node.store.lanes import READS
 from node.store.lease import StoreTime
@@ -123,6 +124,7 @@ class LmdbStore:
 
     def _transact(self, prepared: list[Prepared], *, write: bool) -> list[port.Answer]:
         if write:
+            reach("store.before_begin")
             self.waiting_since_ns = self._clock.mono_ns()
         try:
             txn = self._env.begin(write=write)
@@ -133,12 +135,15 @@ class LmdbStore:
             now = StoreTime(self._clock.mono_ns(), self._boot)
             work = StoreTxn(_Table(txn), now)
             answers = [work.answer(item) for item in prepared]
+            if write:
+                reach("store.in_transaction")
         except BaseException:
             txn.abort()
             raise
         if not write:
             txn.abort()
             return answers
+        reach("store.before_commit")
         try:
             txn.commit()
         except (lmdb.MapFullError, lmdb.MapResizedError):
@@ -146,6 +151,7 @@ class LmdbStore:
         except lmdb.Error as error:
             raise _CommitFailedError(error, definite=self._still_sound()) from error
         keep_length(self._env, self._path)
+        reach("store.after_commit")
         return answers
 
     def _still_sound(self) -> bool:
