@@ -34,7 +34,7 @@ class Connections:
 
     def prove(self, frame: zmq.Frame, key: str) -> None:
         """The connection that a frame came by has shown this key."""
-        remote = self._with(_descriptor(frame), lambda _: None)
+        remote = self._with(descriptor_of(frame), lambda _: None)
         if remote is None:
             return
         self._proven[remote] = key
@@ -44,7 +44,7 @@ class Connections:
 
     def shut(self, frame: zmq.Frame) -> bool:
         """Ends the connection that a frame came by; False when it has ended already."""
-        return self._with(_descriptor(frame), _shut_down) is not None
+        return self._with(descriptor_of(frame), _shut_down) is not None
 
     def keep(self, welcome: Callable[[str], bool]) -> int:
         """Ends every connection whose key isn't welcome, or that has shown none; returns how many.
@@ -85,5 +85,6 @@ def _shut_down(one: socket.socket) -> None:
     one.shutdown(socket.SHUT_RDWR)
 
 
-def _descriptor(frame: zmq.Frame) -> int:
+def descriptor_of(frame: zmq.Frame) -> int:
+    """By which descriptor a frame came; it may belong to something else by now."""
     return int(frame.get(zmq.SRCFD))

@@ -24,6 +24,15 @@ _EVENTS: Final = (
 )
 
 
+_LISTEN_EVENTS: Final = (
+    zmq.EVENT_ACCEPTED
+    | zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+)
+_NO_GREETING: Final = "it ended without a greeting: it does not speak our protocol, or was too slow"
+
+
 class LinkState(enum.Enum):
     """How a connection to a node stands. ZeroMQ goes on trying in every state but CLOSED."""
 
@@ -36,18 +45,26 @@ class LinkState(enum.Enum):
 
 
 class ListenWatch:
-    """Tells `on_failed` in words each handshake with a listening socket that failed before a key was shown; what a
-    denied key is told is the gate's business."""
+    """Tells `on_failed` in words each connection to a listening socket that ended before it had said anything, unless
+    its key was denied, which is the gate's business. `spoke` is called with the descriptor of one that has.
+
+    The library says nothing of garbage but that a connection came and went, and of a failed handshake not whose it
+    was; but one thread serves a socket, so the failure comes right before the end of the connection that it is of.
+    """
 
     def __init__(self, socket: zmq.Socket[bytes], on_failed: Callable[[str], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._socket = socket
         self._on_failed = on_failed
-        self._monitor = socket.get_monitor_socket(
-            zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-        )
+        self._silent: set[int] = set()
+        self._why: str | None = _NO_GREETING
+        self._monitor = socket.get_monitor_socket(_LISTEN_EVENTS)
         self._loop.add_reader(self._monitor.fileno(), self._drain)
         self._loop.call_soon(self._drain)
+
+    def spoke(self, descriptor: int) -> None:
+        self._drain()  # its arrival is noted before
+        self._silent.discard(descriptor)
 
     def close(self) -> None:
         self._loop.remove_reader(self._monitor.fileno())
@@ -61,12 +78,22 @@ class ListenWatch:
             except zmq.Again:
                 return
             (number, value) = struct.unpack("=HI", event[0])
-            if number == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
-                self._on_failed("one side uses keys and the other is plain; see insecure in its settings")
-            elif number == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
-                self._on_failed(f"not our protocol ({value:#x}), or it expects another key of this node")
-            else:
-                self._on_failed("what connected does not speak ZMTP, or hung up")
+            match number:
+                case zmq.EVENT_ACCEPTED:
+                    self._silent.add(value)
+                case zmq.EVENT_DISCONNECTED:
+                    why, self._why = self._why, _NO_GREETING
+                    if value in self._silent and why is not None:
+                        self._on_failed(why)
+                    self._silent.discard(value)
+                case zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+                    self._why = None
+                case zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL if value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+                    self._why = "it is plain and this node uses keys, or the other way round"
+                case zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
+                    self._why = f"not our protocol ({value:#x}), or it expects another key of this node"
+                case _:
+                    pass  # no other event is subscribed to
 
 
 class LinkWatch:

@@ -14,7 +14,7 @@ from node.core.errors import RemoteProtocolError
 from node.core.ids import NodeId
 from node.wire import frames
 from node.wire.arrivals import BYTES_MAX, Arrivals
-from node.wire.connections_zmq import Connections
+from node.wire.connections_zmq import Connections, descriptor_of
 from node.wire.greeting import GREETINGS, Greeter, Hello, Unwelcome
 from node.wire.link_zmq import ListenWatch
 from node.wire.nack import Refusal
@@ -131,13 +131,13 @@ class Listener:
         if entry is None or entry.name != hello.node.name:
             raise RemoteProtocolError("impostor", f"{peer.name if peer else '?'} greets as {hello.node}")
         door = self._doors[lane]
+        door.watch.spoke(descriptor_of(message[1]))
         if self._secret is not None:
             door.connections.prove(message[1], key_of(message[1]) or "")
         answer: msgspec.Struct = self._greeter.answer(hello)
         if isinstance(answer, Unwelcome):
-            self._arrivals.refuse(
-                entry, "unwelcome", f"{answer.key}: {answer.connecting} there, {answer.listening} here"
-            )
+            detail = f"{answer.key} is {answer.connecting!r} there and {answer.listening!r} here"
+            self._arrivals.refuse(entry, "unwelcome", detail)
         try:
             door.router.send_multipart((message[0].bytes, GREETINGS.encode(answer)), zmq.NOBLOCK)
         except zmq.ZMQError as error:

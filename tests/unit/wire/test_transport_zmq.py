@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-import uvloop
 import zmq
+from wire_nodes import ANY, KEYS, ROSTER, Node, Run, free_address, raw_dealer, raw_frame
 from wire_support import Chunk, Ping, make_codec, tell, until, watching
 
 from node.core import limits
@@ -24,83 +23,9 @@ from node.wire.ledger import STRANGER
 from node.wire.link_zmq import LinkState
 from node.wire.port import PeerAddress, SendOutcome
 from node.wire.registry import Lane
-from node.wire.roster import KeyPair, NodeEntry, Roster
+from node.wire.roster import NodeEntry, Roster
 from node.wire.transport_zmq import ZmqTransport
-from node.wire.zmq_sockets import ROUTERS, SOCKET_OPTIONS, Use, new_context, new_key_pair, new_socket, use_curve
-
-KEYS = {name: new_key_pair() for name in ("alpha", "beta", "gamma")}
-ROSTER = Roster([NodeEntry(name, pair.public) for name, pair in KEYS.items()])
-ANY = "127.0.0.1:0"
-Run = Callable[[Callable[[], Awaitable[None]]], None]
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
-
-    def runner(body: Callable[[], Awaitable[None]]) -> None:
-        async def with_cleanup() -> None:
-            try:
-                await body()
-            finally:
-                while Node.alive:
-                    Node.alive[0].close()
-
-        with asyncio.Runner(loop_factory=factory) as loop_runner:
-            loop_runner.run(with_cleanup())
-
-    yield runner
-    assert not Node.alive
-
-
-class Node:
-    """A transport and everything it was told."""
-
-    alive: list[Node] = []  # noqa: RUF012
-
-    def __init__(self, name: str, keys: KeyPair | None = None, roster: Roster = ROSTER, **options: Any) -> None:
-        self.name = name
-        self.received: list[Envelope] = []
-        self.refused: list[tuple[str, str, str]] = []
-        self.transport = ZmqTransport(
-            "cluster",
-            NodeId(name, 7),
-            keys or KEYS[name],
-            roster,
-            make_codec(),
-            SystemClock(),
-            self.received.append,
-            lambda *what: self.refused.append(what),
-            **options,
-        )
-        Node.alive.append(self)
-
-    def bind(self, control: str = ANY, data: str = ANY) -> Node:
-        self.transport.bind(control, data)
-        return self
-
-    @property
-    def address(self) -> PeerAddress:
-        return PeerAddress(self.name, self.transport.control_address, self.transport.data_address)
-
-    def count(self, peer: str, reason: str) -> int:
-        return self.transport.ledger.totals().get(peer, {}).get(reason, 0)
-
-    def link(self, peer: str) -> LinkState:
-        return next(LinkState(report.link) for report in self.transport.peers() if report.node == peer)
-
-    def numbers(self) -> list[int]:
-        return [envelope.message.number for envelope in self.received]  # type: ignore[attr-defined]
-
-    def close(self) -> None:
-        Node.alive.remove(self)
-        self.transport.close()
-
-
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+from node.wire.zmq_sockets import ROUTERS, SOCKET_OPTIONS, Use, new_context, new_key_pair, new_socket
 
 
 def test_two_nodes_exchange_on_both_lanes(run: Run) -> None:
@@ -199,20 +124,6 @@ def test_an_impostor_is_counted_and_dropped(run: Run) -> None:
         assert beta.refused == [("alpha", "impostor", "alpha@7 sent an envelope from gamma@7")]
 
     run(body)
-
-
-def raw_dealer(context: Any, name: str, to: Node, lane: Lane = Lane.CONTROL) -> Any:
-    dealer = context.socket(zmq.DEALER)
-    dealer.linger = 0
-    use_curve(dealer, KEYS[name], KEYS[to.name].public)
-    dealer.connect(f"tcp://{to.transport.control_address if lane is Lane.CONTROL else to.transport.data_address}")
-    return dealer
-
-
-def raw_frame(sender: str, receiver: int, first: int, *parts: bytes) -> bytes:
-    head = dumps([sender, receiver, first, *parts])
-    assert len(parts) < 20
-    return head[:1] + b"".join((dumps(sender), dumps(receiver), dumps(first), *parts))
 
 
 def test_bad_frames_are_counted_by_reason_and_spoil_nothing_else(run: Run) -> None:

@@ -12,7 +12,8 @@ import msgspec
 from node.core.ids import EntityRef, NodeId
 from node.wire.codec import Codec
 from node.wire.envelope import Envelope, Kind
-from node.wire.registry import Lane, Registry, WireType
+from node.wire.nack import Nack
+from node.wire.registry import OPERATORS, Lane, Registry, WireType
 
 
 class Ping(msgspec.Struct, frozen=True):
@@ -27,10 +28,25 @@ class Chunk(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
 
 
+class Order(msgspec.Struct, frozen=True):
+    """Only an operator may send it."""
+
+    number: int = 0
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """Only a node that may host entities may send it."""
+
+    number: int = 0
+
+
 def make_codec() -> Codec:
     registry = Registry()
     registry.register(WireType("test.ping", 1, Ping, Lane.CONTROL))
     registry.register(WireType("test.chunk", 2, Chunk, Lane.DATA, {"payload": "data"}))
+    registry.register(WireType("test.order", 1, Order, Lane.CONTROL, senders=OPERATORS))
+    registry.register(WireType("test.owned", 1, Owned, Lane.CONTROL, senders=frozenset({"entity"})))
+    registry.register(WireType("wire.nack", 1, Nack, Lane.DATA))
     return Codec(registry)
 
 
