@@ -70,10 +70,11 @@ class DeadLetters:
         """How many there were of one reason."""
         return sum(count for (why, _), count in self.counters.items() if why == reason)
 
-    def take(self, number: int) -> DeadLetter | None:
-        """Removes one from the ring, to replay or to discard it; None when it is not there."""
+    def take(self, number: int, *, replayable: bool = False) -> DeadLetter | None:
+        """Removes one from the ring, to discard it or (`replayable`) to send it again; None when it is not there, or
+        can't be sent again."""
         for letter in self._ring:
-            if letter.number == number:
+            if letter.number == number and not (replayable and letter.message is None):
                 self._ring.remove(letter)
                 return letter
         return None

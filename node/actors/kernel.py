@@ -193,7 +193,7 @@ class Kernel:
 
     def name_of(self, message: object) -> str:
         """The wire name of a message, or its class's name."""
-        return self.registry.of(message).name if self.registry.knows(type(message)) else type(message).__name__
+        return self.registry.name_of(type(message))
 
     def size_of(self, message: object) -> int:
         """How many bytes a message has on the wire; 0 for one of an entity's own."""

@@ -15,7 +15,7 @@ from node.actors import routing
 from node.actors.actor import Actor, EntityType, Failed, Failure
 from node.actors.ask import from_wire
 from node.actors.bus import Bus
-from node.actors.cell import Phase, ShardTally
+from node.actors.cell import Cell, Phase, ShardTally
 from node.actors.deadletters import DeadLetters
 from node.actors.dispatcher import Dispatcher
 from node.actors.flight import AtWork, SlowHandler, Turn
@@ -34,13 +34,18 @@ from node.wire.envelope import Envelope, Kind
 
 
 class CellView(NamedTuple):
-    """One cell as a read model may see it. `actor` is None unless it runs."""
+    """One cell as a read model may see it. `actor` is None unless it runs; `asks_open` counts asks and piped calls of
+    its own, `failures` those that still count."""
 
     ref: EntityRef
     actor: Actor | None
     depth: int
     phase: Phase
     epoch: int
+    asks_open: int
+    revision: int
+    used_ns: int
+    failures: int
 
 
 class ActorSystem:
@@ -177,12 +182,19 @@ class ActorSystem:
         return self._kernel.dead
 
     def replay_dead_letter(self, number: int) -> None:
-        """Send a dead letter again, as a tell, and take it from the ring. Raises BadInput when it is not there, or
-        was a message of the entity's own."""
-        letter = self._kernel.dead.take(number)
-        if letter is None or letter.message is None:
+        """Take a dead letter from the ring and send it again, as a tell: whoever asked has been answered. Raises
+        BadInput when it is not there any more, or was a message of the entity's own."""
+        letter = self._kernel.dead.take(number, replayable=True)
+        if letter is None:
             raise BadInput("dead_letter", f"{number} is not there or can't be sent again")
+        self._kernel.count("dead_letters_replayed")
         self.tell(letter.to, letter.message, trace=letter.trace)
+
+    def discard_dead_letter(self, number: int) -> None:
+        """Forget a dead letter; the counters keep it. Raises BadInput when it is not there any more."""
+        if self._kernel.dead.take(number) is None:
+            raise BadInput("dead_letter", f"{number} is not there")
+        self._kernel.count("dead_letters_discarded")
 
     def quarantined(self) -> dict[EntityRef, Fault]:
         """Entities that failed too often, with why."""
@@ -227,6 +239,14 @@ class ActorSystem:
             return None
         return AtWork(cell.ref, type(message), message, kernel.flight[-1] if kernel.flight else None)
 
+    def size_of(self, message: object) -> int:
+        """A message's bytes on the wire; 0 for one of an entity's own."""
+        return self._kernel.size_of(message)
+
+    def mailbox_limits(self) -> dict[str, int]:
+        """How many messages may wait for one entity, by kind."""
+        return {kind: entity_type.mailbox_max for kind, entity_type in self._kernel.types.items()}
+
     def flight(self) -> tuple[Turn, ...]:
         """The newest turns, oldest first."""
         return tuple(self._kernel.flight)
@@ -237,8 +257,12 @@ class ActorSystem:
 
     def cells(self) -> Iterator[CellView]:
         """All cells, in the order of their start; read only, and not kept beyond the call."""
-        for cell in self._kernel.cells.values():
-            yield CellView(cell.ref, cell.actor, cell.depth, cell.phase, cell.shard.epoch)
+        return map(_view, self._kernel.cells.values())
+
+    def cell(self, ref: EntityRef) -> CellView | None:
+        """One cell; None when the entity is not in memory here."""
+        cell = self._kernel.cells.get(ref)
+        return None if cell is None else _view(cell)
 
     def cells_by_kind(self) -> dict[str, int]:
         """How many cells there are of each kind."""
@@ -278,3 +302,18 @@ class ActorSystem:
             "bus_lost": kernel.bus.lost,
             "bus_unknown": kernel.bus.unknown,
         }
+
+
+def _view(cell: Cell) -> CellView:
+    failures = cell.extras.failures if cell.extras is not None else None
+    return CellView(
+        cell.ref,
+        cell.actor,
+        cell.depth,
+        cell.phase,
+        cell.shard.epoch,
+        cell.open,
+        cell.revision,
+        cell.used_ns,
+        len(failures) if failures else 0,
+    )

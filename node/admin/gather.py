@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
 
 from node.actors.runtime import outcome_of
 from node.admin.protocol import Missing
@@ -21,6 +25,7 @@ from node.engine.messages import (
 from node.engine.nodeservice import NodeService
 
 NODE_DEADLINE_MS = 2_000
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Gatherer:
@@ -56,7 +61,19 @@ class Gatherer:
     async def _decisions(self, name: str, limit: int) -> object:
         if name == self._engine.me.name:
             return self._service.decisions(limit)
-        message = GetDecisions(limit)
+        return await self._asked(name, GetDecisions(limit))
+
+    async def each(
+        self, nodes: Iterable[str], message: msgspec.Struct, answer: type[S]
+    ) -> tuple[list[S], list[Missing]]:
+        """What each of the nodes answers, at once, in the order of their names; and those that did not."""
+        names = sorted(nodes)
+        found = await asyncio.gather(*(self._asked(name, message) for name in names))
+        answers = [outcome for outcome in found if isinstance(outcome, answer)]
+        by_name = zip(names, found, strict=True)
+        return answers, [self._silent(name, outcome) for name, outcome in by_name if not isinstance(outcome, answer)]
+
+    async def _asked(self, name: str, message: msgspec.Struct) -> object:
         return await outcome_of(
             lambda done: self._engine.ask(ServiceRef(name, "/node"), message, NODE_DEADLINE_MS, done)
         )
@@ -64,25 +81,21 @@ class Gatherer:
     async def _report(self, name: str, *, coverage: bool) -> object:
         if name == self._engine.me.name:
             return self._service.report(coverage=coverage)
-        message = GetNodeReport(coverage)
-        return await outcome_of(
-            lambda done: self._engine.ask(ServiceRef(name, "/node"), message, NODE_DEADLINE_MS, done)
-        )
+        return await self._asked(name, GetNodeReport(coverage))
 
     async def _entry(self, name: str, key: str) -> object:
         if name == self._engine.me.name:
             return self._service.entry(key)
-        message = GetReplicaEntry(key)
-        return await outcome_of(
-            lambda done: self._engine.ask(ServiceRef(name, "/node"), message, NODE_DEADLINE_MS, done)
-        )
+        return await self._asked(name, GetReplicaEntry(key))
 
     def _missing(self, names: list[str], outcomes: list[object]) -> tuple[Missing, ...]:
+        return tuple(
+            self._silent(name, outcome)
+            for name, outcome in zip(names, outcomes, strict=True)
+            if not isinstance(outcome, (NodeReport, ReplicaEntryReport, DecisionsReport))
+        )
+
+    def _silent(self, name: str, outcome: object) -> Missing:
+        reason = getattr(outcome, "failure", None)
         now = rfc3339(self._engine.world.clock.wall_ms())
-        missing: list[Missing] = []
-        for name, outcome in zip(names, outcomes, strict=True):
-            if isinstance(outcome, (NodeReport, ReplicaEntryReport, DecisionsReport)):
-                continue
-            reason = getattr(outcome, "failure", None)
-            missing.append(Missing(node=name, reason=reason.value if reason else "no answer", since=now))
-        return tuple(missing)
+        return Missing(node=name, reason=reason.value if reason else "no answer", since=now)

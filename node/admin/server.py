@@ -11,6 +11,8 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin import views
+from node.admin.actor_changes import ActorChanges
+from node.admin.actor_requests import ActorRequests
 from node.admin.cluster_requests import ClusterRequests
 from node.admin.decision_requests import DecisionRequests
 from node.admin.domain_requests import DomainRequests
@@ -58,6 +60,7 @@ class AdminServer:
         DecisionRequests(self)
         DomainRequests(self)
         OperationRequests(self)
+        ActorChanges(self, ActorRequests(self))
         self.live = Live(self)
 
     def on_request(self, who: str, client: Any, data: bytes, reply: Reply) -> None:

@@ -38,13 +38,18 @@ class States:
 
     async def one(self, kind: str, name: str, shape: type[S]) -> S | None:
         """The state of that name, None when there is none."""
+        record = await self.record(kind, name)
+        state = None if record is None else CODEC.decode_record(record.body)
+        return state if isinstance(state, shape) else None
+
+    async def record(self, kind: str, name: str) -> Record | None:
+        """The record of that name, undecoded; None when there is none."""
         answer = await outcome_of(lambda done: self._engine.world.submit(ReadState(kind, name), done))
         if isinstance(answer, Absent):
             return None
         if not isinstance(answer, Record):
             raise AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
-        state = CODEC.decode_record(answer.body)
-        return state if isinstance(state, shape) else None
+        return answer
 
     async def _records(self, kind: str, *, bodies: bool) -> list[Any]:
         records: list[Any] = []

@@ -12,6 +12,7 @@ from node.ads.entities.site import Site
 from node.core.clock import MS
 from node.core.limits import decisions_reported_max
 from node.engine import topology
+from node.engine.actorservice import ActorService
 from node.engine.messages import (
     DecisionsReport,
     Freeze,
@@ -39,6 +40,7 @@ class NodeService:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.actors = ActorService(engine)
         engine.services |= {
             GetNodeReport: self._report_wanted,
             GetLedger: self._ledger_wanted,
@@ -118,7 +120,7 @@ class NodeService:
             replica_synchronised=engine.replication.ready,
             lag_ms=engine.replication.lag_ms(now_ns),
             sites=tuple(sites),
-            faults=engine.faults.all(),
+            faults=(*engine.faults.all(), *self.actors.faults()),
             counters=self.counters(),
             settings=engine.config.shown,
             coordinator_term=coordinator.term,

@@ -77,6 +77,11 @@ class Registry:
             raise RemoteProtocolError("unregistered", name[:80])
         return found
 
+    def name_of(self, cls: type) -> str:
+        """The wire name of a class; of one that is not registered its own."""
+        found = self._by_class.get(cls)
+        return cls.__name__ if found is None else found.name
+
     def knows(self, cls: type) -> bool:
         return cls in self._by_class
 

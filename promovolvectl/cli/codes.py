@@ -230,6 +230,12 @@ _ALL: Final = (
         "Look at the node's data folder: is it full, or another release's?",
     ),
     _code(
+        "E-QUARANTINED",
+        ExitStatus.UNHEALTHY,
+        "An entity failed too often and was stopped. What is sent to it is refused; others are not affected.",
+        "'promovolvectl entity quarantine list' tells why; 'entity quarantine release TYPE ID' lets it run again.",
+    ),
+    _code(
         "E-NODE-ABSENT",
         ExitStatus.UNHEALTHY,
         "A node of the roster is no member: it has died, was drained, or never came.",

@@ -59,6 +59,29 @@ def confirm(run: Run, shown: str, again: str, about: str) -> None:
         )
 
 
+def confirm_loss(run: Run, shown: str, again: str, about: str, name: str, given: str) -> None:
+    """Before something is lost for good `--yes` is not enough: its name is typed, or given by `--confirm`. Raises
+    CommandFailed (6)."""
+    person = run.may_prompt()
+    if (person and not given) or not (run.machine or run.flags.quiet):
+        run.err.write(shown)
+    if not given and not person:
+        raise CommandFailed(
+            ExitStatus.NOT_CONFIRMED,
+            "E-NOT-CONFIRMED",
+            f"this loses {name} and nobody is here to type its name; nothing changed",
+            hint=f"{again} --confirm {shlex.quote(name)}, or --dry-run to see the plan",
+            about=about,
+        )
+    if not given:
+        run.err.write(f"Type {name} to lose it: ")
+        run.err.flush()
+        given = _line(run).strip()
+    if given != name:
+        text = f"{given!r} is not {name!r}; nothing changed"
+        raise CommandFailed(ExitStatus.NOT_CONFIRMED, "E-NOT-CONFIRMED", text, about=about)
+
+
 def _line(run: Run) -> str:
     """What is typed. Ctrl-C ends it at once: an event loop's own handler would wait for the line's end first."""
     try:

@@ -1,4 +1,4 @@
-"""`node list|show|drain|undrain|stop|start`."""
+"""`node list|show|mailboxes|drain|undrain|stop|start`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import Done, GetNode, GetNodes, NodeList, NodeShow, Plan, StageDrain, StopNode, Undrain
+from node.admin.protocol import (
+    Done,
+    GetMailboxes,
+    GetNode,
+    GetNodes,
+    NodeList,
+    NodeMailboxes,
+    NodeShow,
+    Plan,
+    StageDrain,
+    StopNode,
+    Undrain,
+)
 from promovolvectl.cli.confirm import confirm, plan_then_commit, refuse_violations, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE, LONG
@@ -48,6 +60,19 @@ async def list_(run: Run) -> Answer:
 )
 async def show(run: Run, name: Name) -> Answer:
     return answer_of("NodeShow", *await run.ask(GetNode(node=name), NodeShow))
+
+
+@leaf(
+    app,
+    "mailboxes",
+    does="What waits on one node: the fullest mailboxes, and handlers that were slow.",
+    changes="Reads only.",
+    examples=("promovolvectl node mailboxes entity-1", "promovolvectl node mailboxes entity-1 -o json --query slow"),
+    exits=(ExitStatus.NOT_FOUND,),
+    shows="NodeMailboxes",
+)
+async def mailboxes(run: Run, name: Name) -> Answer:
+    return answer_of("NodeMailboxes", *await run.ask(GetMailboxes(node=name), NodeMailboxes))
 
 
 @leaf(

@@ -25,6 +25,8 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "cluster": Noun("cluster", "The cluster as a whole: status, health, decisions, waiting."),
     "node": Noun("node", "Nodes: list, show, drain, undrain, stop, start."),
     "shard": Noun("shard", "Where entities live, and moving them."),
+    "entity": Noun("entity", "Entities in memory: list, restart, passivate, quarantine."),
+    "deadletter": Noun("deadletter", "Messages that nobody handled: list, replay, discard."),
     "serveindex": Noun("serveindex", "The replicated index that serving reads."),
     "replay": Noun("replay", "Rebuild the ServeIndex from durable state; coverage."),
     "op": Noun("op", "Operations: long work that goes on at the cluster."),
@@ -40,7 +42,10 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "completion": Noun("completion", "A script that completes commands in your shell.", verbs=False),
     "version": Noun("version", "The version of this program.", verbs=False),
 }
-DEPTH: Final[Mapping[str, int]] = {name: 2 if noun.verbs else 1 for name, noun in NOUNS.items()}
+# How many words name a command; a noun and a group of verbs under it take three.
+DEPTH: Final[Mapping[str, int]] = {name: 2 if noun.verbs else 1 for name, noun in NOUNS.items()} | {
+    "entity quarantine": 3
+}
 
 
 def app_of(name: str) -> typer.Typer:

@@ -24,7 +24,7 @@ _WITH_VALUE: Final = frozenset(
     (
         *_WITH_VALUE_SHORT,
         *("--output", "--profile", "--timeout", "--endpoint", "--columns", "--sort", "--filter", "--query"),
-        *("--limit", "--reason", "--request-id"),
+        *("--limit", "--reason", "--request-id", "--confirm"),
     )
 )
 _ALONE: Final = frozenset(
@@ -58,6 +58,9 @@ CHANGE: Final[tuple[Flag, ...]] = (
     _option("dry_run", bool, False, "--dry-run", help="Print the plan and stop; nothing changes."),
     _option("reason", str, "", "--reason", metavar="TEXT", help="Why, for the audit log."),
     _option("request_id", str, "", "--request-id", metavar="ID", help="Makes a retry the same operation."),
+)
+LOSES: Final[tuple[Flag, ...]] = (
+    _option("confirmed", str, "", "--confirm", metavar="NAME", help="The name of what is lost, instead of typing it."),
 )
 LONG: Final[tuple[Flag, ...]] = (
     _option("wait", bool, True, "--wait/--detach", help="Wait for the end (default), or return the operation at once."),
@@ -116,12 +119,13 @@ def timeout_ms(flag: str, env: Mapping[str, str], profile: str, default_ms: int)
 def hoisted(argv: Sequence[str], depth_of: Mapping[str, int]) -> list[str]:
     """The arguments with global flags that stand before noun or verb moved behind it, where every leaf takes them.
 
-    `depth_of` says how many words name a command: 1 for a noun that is a command itself, 2 for noun and verb.
+    `depth_of` says how many words name a command: 1 for a noun that is a command itself, 2 for noun and verb, 3 for
+    those under `noun verb` that are listed there as such.
     """
     words: list[str] = []
     moved: list[str] = []
     index = 0
-    while index < len(argv) and len(words) < (depth_of.get(words[0], 2) if words else 1):
+    while index < len(argv) and len(words) < _depth(words, depth_of):
         word = argv[index]
         index += 1
         if not word.startswith("-") or word == "-":
@@ -134,9 +138,15 @@ def hoisted(argv: Sequence[str], depth_of: Mapping[str, int]) -> list[str]:
             moved.append(word)
         else:
             return [*argv]  # --help, or something for the parser to complain about where it stands
-    if len(words) == (depth_of.get(words[0], 2) if words else 1):
+    if len(words) == _depth(words, depth_of):
         return [*words, *moved, *argv[index:]]
     return words or list(argv)
+
+
+def _depth(words: Sequence[str], depth_of: Mapping[str, int]) -> int:
+    if not words:
+        return 1
+    return depth_of.get(" ".join(words[:2]), depth_of.get(words[0], 2))
 
 
 def format_asked(argv: Sequence[str], env: Mapping[str, str]) -> str:

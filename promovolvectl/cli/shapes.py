@@ -201,6 +201,34 @@ def _node_rows(payload: Payload) -> Rows:
     return [payload["node"]]
 
 
+def _typed(payload: Payload) -> Sequence[str]:
+    return [f"{row['type']}/{row['id']}" for row in payload["items"]]
+
+
+def _of_total(what: str) -> Callable[[Payload], Sequence[str]]:
+    """Says when not all fitted."""
+    return lambda payload: (
+        (f"the first {len(payload['items'])} of {payload['total']} {what}",)
+        if payload["total"] > len(payload["items"])
+        else ()
+    )
+
+
+def _mailboxes_head(payload: Payload) -> Sequence[str]:
+    waiting, mailboxes = payload["waiting_count"], payload["total"]
+    return (
+        f"NODE       {cell(payload['node'])}  {waiting} messages wait in {mailboxes} mailboxes, "
+        f"{payload['run_queue']} entities to run",
+        f"SINCE      its start: {payload['handled_count']} handled, {payload['overflowed_count']} did not fit",
+    )
+
+
+_LETTER: Final = _columns(
+    "id! at reason! type! to! from? deliveries error! message_bytes:bytes? node+ trace+ replayable+"
+)
+_SLOW: Final = Detail(
+    "SLOW HANDLERS", Under("slow"), _columns("type! message_type! count! longest_ms:ms! last_id last_at")
+)
 _MONEY_AD: Final = "daily_budget spent_today"
 
 SHAPES: Final[Mapping[str, Shape]] = {
@@ -319,6 +347,36 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "Approved": Shape(_columns("creative! sites! changed!"), _itself("creative", "creative"), _whole, one=True),
     "ServeExplanation": Shape(
         _CANDIDATES, _each("creative", "creative", Under("candidates")), Under("candidates"), head=_explanation_head
+    ),
+    "EntityList": Shape(
+        _columns("type! id! node! state:state! mailbox! shard? last_used? failures? epoch+"),
+        _typed,
+        head=_of_total("entities"),
+    ),
+    "EntityShow": Shape(
+        _columns(
+            "type id shard node epoch state:state mailbox asks_open revision durable_revision durable_epoch last_used "
+            "failures last_error failed_at message_type message_bytes:bytes"
+        ),
+        lambda payload: [f"{payload['type']}/{payload['id']}"],
+        _whole,
+        one=True,
+    ),
+    "QuarantineList": Shape(
+        _columns("type! id! node since! failures error! message_type! message_bytes:bytes? shard+"), _typed
+    ),
+    "DeadLetterList": Shape(_LETTER, _each("deadletter", "id"), head=_of_total("dead letters")),
+    "DeadLetterShow": Shape(
+        tuple(Column(c.key, form=c.form) for c in (*_LETTER, Column("payload"))),
+        _itself("deadletter", "id"),
+        _whole,
+        one=True,
+    ),
+    "NodeMailboxes": Shape(
+        _columns("type! id! state:state! messages! messages_max shard?"),
+        _typed,
+        head=_mailboxes_head,
+        details=(_SLOW,),
     ),
     "NodeStop": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
     "NodeUndrain": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),

@@ -153,6 +153,22 @@ _DECISION = p.DecisionItem(
         ),
     ),
 )
+_AT = "2026-11-29T14:00:00.000Z"
+_LETTER = p.DeadLetterShow(
+    id="node-1.7.17",
+    at=_AT,
+    node="node-1",
+    reason="failed",
+    to=f"site:{NASTY}",
+    message_type="ads.classify_page",
+    message_bytes=912,
+    sender="node-2@3",
+    deliveries=5,
+    error=NASTY,
+    trace="",
+    replayable=True,
+    payload=None,
+)
 SAMPLES: dict[str, msgspec.Struct] = {
     "AdvertiserList": p.AdvertiserList(items=(_ADVERTISER,)),
     "AdvertiserShow": _ADVERTISER,
@@ -179,6 +195,50 @@ SAMPLES: dict[str, msgspec.Struct] = {
     "CreativeList": p.CreativeList(items=(_CREATIVE,)),
     "CreativeShow": _CREATIVE,
     "DecisionList": p.DecisionList(items=(_DECISION,)),
+    "DeadLetterList": p.DeadLetterList(items=(_LETTER,), total=40),
+    "DeadLetterShow": _LETTER,
+    "EntityList": p.EntityList(
+        items=(
+            p.EntityItem(
+                kind="site", id=NASTY, shard=3, node="node-1", state="backoff", mailbox=7, last_used=_AT, failures=2
+            ),
+        ),
+        total=2,
+    ),
+    "EntityShow": p.EntityShow(
+        kind="site", id="example.com", shard=3, node=None, epoch=0, state="passivated", durable_revision=9
+    ),
+    "QuarantineList": p.QuarantineList(
+        items=(
+            p.QuarantineItem(
+                kind="site",
+                id="example.com",
+                shard=3,
+                node="node-1",
+                since=_AT,
+                error=NASTY,
+                message_type="ads.classify_page",
+                message_bytes=912,
+                failures=6,
+            ),
+        )
+    ),
+    "NodeMailboxes": p.NodeMailboxes(
+        node="node-1",
+        items=(
+            p.MailboxItem(kind="site", id=NASTY, shard=3, state="loading", messages=9, messages_max=10_000),
+        ),
+        total=1,
+        waiting_count=9,
+        run_queue=0,
+        handled_count=12_345,
+        overflowed_count=0,
+        slow=(
+            p.SlowHandler(
+                kind="site", message_type="ads.classify_page", count=2, longest_ms=250, last_id=NASTY, last_at=_AT
+            ),
+        ),
+    ),
     "Down": k.Down(data="/data", stopped=("node-1",), changed=True),
     "ErrorCode": k.ErrorCode(code="E-X", exit=3, meaning=NASTY),
     "ErrorCodeList": k.ErrorCodeList(items=(k.ErrorCode(code="E-X", exit=3, meaning=NASTY),)),

@@ -41,6 +41,12 @@ READS: list[tuple[str, type, str]] = [
     ("node show node-1", p.GetNode, "NodeShow"),
     ("shard list --node node-1", p.GetShards, "ShardList"),
     ("shard where site example.com", p.GetShardOf, "ShardPlace"),
+    ("node mailboxes node-1", p.GetMailboxes, "NodeMailboxes"),
+    ("entity list --node node-1", p.GetEntities, "EntityList"),
+    ("entity show site example.com", p.GetEntity, "EntityShow"),
+    ("entity quarantine list", p.GetQuarantine, "QuarantineList"),
+    ("deadletter list", p.GetDeadLetters, "DeadLetterList"),
+    ("deadletter show node-1.7.17 --payload", p.GetDeadLetter, "DeadLetterShow"),
     ("serveindex maps", p.GetMaps, "ServeIndexMaps"),
     ("serveindex get example.com|top", p.GetEntry, "ServeIndexEntry"),
     ("replay show r-1", p.GetReplay, "Replay"),
@@ -509,8 +515,12 @@ def test_serve_explain_tries_a_request_id_then_a_site(tmp_path: Path, invoke: In
 def leaves() -> list[list[str]]:
     found = []
     for noun, about in NOUNS.items():
-        verbs = [info.name for info in app_of(noun).registered_commands]
+        app = app_of(noun)
+        verbs = [info.name for info in app.registered_commands]
         found += [[noun, str(verb)] for verb in verbs] if about.verbs else [[noun]]
+        for group in app.registered_groups:
+            assert group.typer_instance is not None
+            found += [[noun, str(group.name), str(info.name)] for info in group.typer_instance.registered_commands]
     return found
 
 

@@ -54,6 +54,8 @@ def program(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
         ("node --help", "node --help"),
         ("-o json node", "node"),
         ("page classify -", "page classify -"),
+        ("-o json entity -q quarantine list", "entity quarantine list -o json -q"),
+        ("-o json entity list", "entity list -o json"),
         ("--nonsense node list", "--nonsense node list"),
     ],
 )
@@ -121,7 +123,7 @@ def test_no_profile_and_an_unknown_profile(invoke: Invoke, tmp_path: Path) -> No
     [
         ("vesion", "Did you mean 'version'?"),
         ("node drian x", "Did you mean 'drain', 'undrain'?"),
-        ("node", "needs a verb: list, show, drain, undrain, stop, start"),
+        ("node", "needs a verb: list, show, mailboxes, drain, undrain, stop, start"),
         ("node show", "Missing argument"),
         ("version extra", "unexpected extra argument"),
         ("version -o jsno", "there is no format 'jsno'"),

@@ -1,0 +1,171 @@
+"""`entity list|show|restart|passivate`, `entity quarantine list|show|release`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import typer
+
+from node.admin.protocol import (
+    EntityList,
+    EntityShow,
+    GetEntities,
+    GetEntity,
+    GetQuarantine,
+    QuarantineList,
+    StageEntity,
+)
+from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.options import CHANGE
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.client.exit_codes import ExitStatus
+
+app = group("Entities in memory: list, restart, passivate, quarantine.")
+quarantine = group("Entities that failed too often and wait for an operator.")
+app.add_typer(quarantine, name="quarantine")
+
+Type = Annotated[str, typer.Argument(metavar="TYPE", show_default=False, help="Such as site or campaign.")]
+Id = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The entity's id.")]
+Node = Annotated[str, typer.Option("--node", metavar="NODE", show_default=False, help="Only this node's.")]
+OfType = Annotated[str, typer.Option("--type", metavar="TYPE", show_default=False, help="Only of this type.")]
+PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, max=500, help="At most N of each node.")]
+CHANGES: Final = (
+    ExitStatus.NOT_FOUND,
+    ExitStatus.CONFLICT,
+    ExitStatus.REFUSED,
+    ExitStatus.NOT_CONFIRMED,
+    ExitStatus.NOT_ALLOWED,
+)
+
+
+@leaf(
+    app,
+    "list",
+    does="Entities in memory, with their state and what waits for them.",
+    changes="Reads only.",
+    examples=(
+        "promovolvectl entity list --node entity-1 --sort mailbox:desc",
+        "promovolvectl entity list --type site --state backoff -o name",
+    ),
+    exits=(ExitStatus.NOT_FOUND,),
+    shows="EntityList",
+)
+async def list_(
+    run: Run,
+    node: Node = "",
+    kind: OfType = "",
+    state: Annotated[
+        str,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            show_default=False,
+            help="loading, running, backoff, quarantined or stopping.",
+        ),
+    ] = "",
+    per_node: PerNode = 200,
+) -> Answer:
+    request = GetEntities(node=node, kind=kind, state=state, limit=per_node)
+    return answer_of("EntityList", *await run.ask(request, EntityList))
+
+
+@leaf(
+    app,
+    "show",
+    does="One entity: where it is, what it is at, its durable revision, its last failure.",
+    changes="Reads only; does not start it.",
+    examples=("promovolvectl entity show site example.com", "promovolvectl entity show campaign cp-1 -o json"),
+    exits=(ExitStatus.NOT_FOUND,),
+    shows="EntityShow",
+)
+async def show(run: Run, kind: Type, identity: Id) -> Answer:
+    return answer_of("EntityShow", *await run.ask(GetEntity(kind=kind, id=identity), EntityShow))
+
+
+@leaf(
+    app,
+    "restart",
+    does="Start an entity again from the store.",
+    changes="What it had in memory only is gone; its state is not, and messages wait until it runs.",
+    examples=(
+        "promovolvectl entity restart site example.com",
+        "promovolvectl entity restart campaign cp-1 --yes -o json",
+    ),
+    exits=CHANGES,
+    flags=CHANGE,
+    shows="Operation",
+)
+async def restart(run: Run, kind: Type, identity: Id, **given: Any) -> Answer:
+    return await _change(run, ("entity", "restart"), "restart", kind, identity, given)
+
+
+@leaf(
+    app,
+    "passivate",
+    does="Stop an entity when it has nothing to do.",
+    changes="Its state is flushed first. The next message starts it again; none is lost.",
+    examples=(
+        "promovolvectl entity passivate advertiser acme",
+        "promovolvectl entity passivate advertiser acme --yes",
+    ),
+    exits=CHANGES,
+    flags=CHANGE,
+    shows="Operation",
+)
+async def passivate(run: Run, kind: Type, identity: Id, **given: Any) -> Answer:
+    return await _change(run, ("entity", "passivate"), "passivate", kind, identity, given)
+
+
+@leaf(
+    quarantine,
+    "list",
+    does="Entities that failed too often, with their last error and the message that caused it.",
+    changes="Reads only.",
+    examples=("promovolvectl entity quarantine list", "promovolvectl entity quarantine list --type site -o json"),
+    exits=(ExitStatus.NOT_FOUND,),
+    shows="QuarantineList",
+)
+async def quarantine_list(run: Run, node: Node = "", kind: OfType = "") -> Answer:
+    return answer_of("QuarantineList", *await run.ask(GetQuarantine(node=node, kind=kind), QuarantineList))
+
+
+@leaf(
+    quarantine,
+    "show",
+    does="Why one entity is quarantined.",
+    changes="Reads only.",
+    examples=(
+        "promovolvectl entity quarantine show site example.com",
+        "promovolvectl entity quarantine show site example.com -o json",
+    ),
+    exits=(ExitStatus.NOT_FOUND,),
+    shows="QuarantineList",
+)
+async def quarantine_show(run: Run, kind: Type, identity: Id) -> Answer:
+    return answer_of("QuarantineList", *await run.ask(GetQuarantine(kind=kind, id=identity), QuarantineList))
+
+
+@leaf(
+    quarantine,
+    "release",
+    does="Let a quarantined entity run again.",
+    changes="It starts from the store with a clean record. What it refused is in the dead letters, to be replayed.",
+    examples=(
+        "promovolvectl entity quarantine release site example.com",
+        "promovolvectl entity quarantine release site example.com --yes --reason 'fixed by 0.1.1'",
+    ),
+    exits=CHANGES,
+    flags=CHANGE,
+    shows="Operation",
+)
+async def release(run: Run, kind: Type, identity: Id, **given: Any) -> Answer:
+    return await _change(run, ("entity", "quarantine", "release"), "release", kind, identity, given)
+
+
+async def _change(
+    run: Run, command: tuple[str, ...], verb: str, kind: str, identity: str, given: dict[str, Any]
+) -> Answer:
+    again = spelled(*command, kind, identity)
+    return await plan_then_commit(run, StageEntity(verb=verb, kind=kind, id=identity), again=again, given=given)
