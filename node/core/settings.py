@@ -23,22 +23,31 @@ class _Section(BaseModel):
 
 
 class ClusterSection(_Section):
-    """The cluster that this node belongs to. `profile` sets the times of failure detection: `fast` for the processes of
-    one machine. `min_entity_nodes`: a first placement waits for so many, or ten seconds."""
+    """The cluster that this node belongs to; the same on all its nodes."""
 
-    name: str = Field(min_length=1, max_length=63)
-    profile: Literal["default", "fast"] = "default"
-    min_entity_nodes: int = Field(default=1, ge=1, le=1_000)
+    name: str = Field(
+        min_length=1, max_length=63, description="nodes of another name are refused", examples=["example"]
+    )
+    profile: Literal["default", "fast"] = Field(
+        default="default", description='times of failure detection: "fast" for one machine, "default" for a network'
+    )
+    min_entity_nodes: int = Field(
+        default=1, ge=1, le=1_000, description="a first placement waits for so many entity nodes, at most ten seconds"
+    )
 
 
 class NodeSection(_Section):
-    """This node. `data`: the folder of its replica. `capacity` weighs its share of the shards."""
+    """This node."""
 
-    name: str
-    roles: tuple[str, ...] = Field(min_length=1)
-    data: Path
-    capacity: int = Field(default=1, ge=1, le=1_000)
-    drain_deadline_s: int = Field(default=60, ge=1, le=3_600)
+    name: str = Field(description="lower-case letters, digits and hyphens; unique in the cluster", examples=["node-1"])
+    roles: tuple[str, ...] = Field(
+        min_length=1, description="what this node does", examples=[["api", "entity", "singleton", "crawler"]]
+    )
+    data: Path = Field(
+        description="folder of this node's replica, its own alone", examples=["/var/lib/promovolve/node-1"]
+    )
+    capacity: int = Field(default=1, ge=1, le=1_000, description="weighs this node's share of the shards")
+    drain_deadline_s: int = Field(default=60, ge=1, le=3_600, description="all phases of a drain together")
 
     @field_validator("name")
     @classmethod
@@ -55,38 +64,62 @@ class NodeSection(_Section):
 
 
 class WireSection(_Section):
-    """Addresses as `host:port`, the files with this node's secret key and the cluster's roster, and the seeds as
-    `name@host:control port`. `http` is used by nodes with the api role. `advertise_control` and `advertise_data` are
-    what peers dial where that differs from what is listened at: behind a relay, or an address translation."""
+    """Addresses as `host:port`, keys, and whom to join."""
 
-    control: str
-    data: str
-    admin: str
-    advertise_control: str = ""
-    advertise_data: str = ""
-    http: str = ""
-    key_file: Path
-    roster_file: Path
-    seeds: tuple[str, ...] = Field(min_length=1)
-    bootstrap: bool = False
+    control: str = Field(description="heartbeats, gossip, hand-off", examples=["127.0.0.1:7400"])
+    data: str = Field(description="messages and deltas", examples=["127.0.0.1:7401"])
+    admin: str = Field(description="operators", examples=["127.0.0.1:7402"])
+    advertise_control: str = Field(
+        default="", description="what peers dial instead of `control`: behind a relay or an address translation"
+    )
+    advertise_data: str = Field(default="", description="what peers dial instead of `data`")
+    http: str = Field(
+        default="", description="the public API; used by nodes with the api role", examples=["127.0.0.1:7403"]
+    )
+    key_file: Path = Field(
+        description="this node's CURVE keys, mode 0600 or refused", examples=["/etc/promovolve/node-1.key"]
+    )
+    roster_file: Path = Field(description="which key may speak as whom", examples=["/etc/promovolve/roster.toml"])
+    seeds: tuple[str, ...] = Field(
+        min_length=1,
+        description="whom to ask to join, as name@host:control port; only the first may form a cluster",
+        examples=[["node-1@127.0.0.1:7400"]],
+    )
+    bootstrap: bool = Field(
+        default=False, description="this node may form the cluster although it is not the first seed"
+    )
 
 
 class StoreSection(_Section):
-    """The state store. `lmdb`: one folder, `path`, that the node processes of one machine share. `postgres`: one
-    `schema_name` of a database for the nodes of several machines.
+    """Where durable state is kept. A key that has no meaning with the kind is refused."""
 
-    `dsn_file` holds the connection string, mode 0600; without it the PG* variables of the environment say where the
-    database is. `pool_size` connections at most, one of them for leases alone; `deadline_ms` bounds a whole
-    transaction. `prepared_statements` off is what pgbouncer in transaction mode needs.
-    """
-
-    kind: Literal["lmdb", "postgres"] = "lmdb"
-    path: Path | None = None
-    dsn_file: Path | None = None
-    schema_name: str = Field(default="promovolve", pattern=r"^[a-z_][a-z0-9_]{0,62}$")
-    pool_size: int = Field(default=4, ge=3, le=64)
-    deadline_ms: int = Field(default=limits.store_deadline_ms, ge=500, le=60_000)
-    prepared_statements: bool = True
+    kind: Literal["lmdb", "postgres"] = Field(
+        default="lmdb", description='"lmdb" for the nodes of one machine, "postgres" for those of several'
+    )
+    path: Path | None = Field(
+        default=None,
+        description="lmdb: the folder that all node processes of this machine share",
+        examples=["/var/lib/promovolve/store"],
+    )
+    dsn_file: Path | None = Field(
+        default=None,
+        description="postgres: file with the connection string, mode 0600 or refused; without it PG* variables say it",
+        examples=["/etc/promovolve/postgres.dsn"],
+    )
+    schema_name: str = Field(
+        default="promovolve",
+        pattern=r"^[a-z_][a-z0-9_]{0,62}$",
+        description="postgres: where this cluster's tables are; another cluster needs another",
+    )
+    pool_size: int = Field(
+        default=4, ge=3, le=64, description="postgres: connections of this node, one of them for leases alone"
+    )
+    deadline_ms: int = Field(
+        default=limits.store_deadline_ms, ge=500, le=60_000, description="postgres: all of one transaction"
+    )
+    prepared_statements: bool = Field(
+        default=True, description="postgres: false behind pgbouncer in transaction mode"
+    )
 
     @model_validator(mode="after")
     def _nothing_is_ignored(self) -> Self:

@@ -6,6 +6,7 @@ import pytest
 
 from node.core.errors import OperatingError
 from node.core.settings import load_settings
+from scripts.every_key import TARGET, every_key
 
 EXAMPLE = Path(__file__).parents[3] / "configs" / "one-machine.toml"
 
@@ -22,6 +23,15 @@ def test_the_example_loads() -> None:
     settings = load_settings(EXAMPLE)
     assert settings.node.name == "node-1"
     assert settings.shown()["cluster.profile"] == "fast"
+
+
+@pytest.mark.parametrize("name", ["every-key.toml", "three-hosts-postgres.toml"])
+def test_the_other_examples_load(name: str) -> None:
+    assert load_settings(EXAMPLE.with_name(name)).node.name == "node-1"
+
+
+def test_the_file_with_every_key_is_current() -> None:
+    assert TARGET.read_text() == every_key(), "run: python -m scripts.every_key"
 
 
 def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
