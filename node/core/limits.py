@@ -193,3 +193,12 @@ drain_blockers_named_max = 8  # of what holds a phase up; the rest is counted in
 operations_listed_max = 200  # the newest ones; a list is for people
 drains_cancelled_kept = 64  # names of a node's cancelled drains, so that a late order does not begin one again
 drain_report_ms = 1_000  # a drain whose phase lasts says this often how it stands
+
+# --- the edge
+http_limit_min = 32  # requests let in at once, however slow they are: fewer would starve a node that merely waits
+http_limit_max = 2_000  # and however quick: more would only be a queue in another place
+http_limit_first = 200  # before anything is known
+http_head_bytes_max = 32 << 10  # a request's line and headers; browsers send 2 KiB
+http_head_ms_max = 10_000  # from the connection, or a request's first byte, to the end of its headers
+http_body_ms_max = 10_000  # and to the end of its body: who sends slower holds memory for nothing
+http_connections_max = 4_096  # and never more than half of the files that the process may open

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from node.actors.cell import Phase
@@ -28,6 +29,7 @@ from node.engine.messages import (
     SiteReport,
     StopNode,
 )
+from node.engine.readiness import Check, Latches
 from node.flows.messages import MoveShard
 from node.wire.envelope import Envelope
 
@@ -41,6 +43,10 @@ class NodeService:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.actors = ActorService(engine)
+        self._ready = Latches()
+        self._started = Latches()
+        # What the edges count: the HTTP server's limit and whom it shed.
+        self.edges: list[Callable[[], dict[str, int]]] = []
         engine.services |= {
             GetNodeReport: self._report_wanted,
             GetLedger: self._ledger_wanted,
@@ -53,31 +59,35 @@ class NodeService:
 
     # ---- readiness
 
+    def checks(self) -> tuple[Check, ...]:
+        """What must hold for this node to take work."""
+        drains = "" if self._engine.drain.accepts_work else "draining"
+        return (*self._ready.look(self._needed()), Check("draining", drains))
+
+    def start_phases(self) -> tuple[Check, ...]:
+        """How far the start has come, in order; what was reached once stays reached."""
+        return self._started.look(tuple(Check(c.name, c.reason, latches=True) for c in self._needed()))
+
+    def _needed(self) -> tuple[Check, ...]:
+        engine = self._engine
+        joined = "" if engine.view.joined else engine.membership.why_not_joined or "waits for the leader"
+        synchronised = f"replica synchronising: {engine.replication.machine.synchronising:.0%}"
+        known = engine.sharding.region.complete()
+        return (
+            Check("joined", f"not joined: {joined}" if joined else ""),
+            Check("replica", "" if engine.replication.ready else synchronised, latches=True),
+            Check("placement", "" if known else "placement not known", latches=True),
+        )
+
     def why_not_ready(self) -> tuple[str, ...]:
         """What keeps this node from taking work, in words; empty when it is ready."""
-        engine = self._engine
-        found: list[str] = []
-        if not engine.view.joined:
-            found.append(f"not joined: {engine.membership.why_not_joined or 'waits for the leader'}")
-        elif not engine.replication.ready:
-            found.append(f"replica synchronising: {engine.replication.machine.synchronising:.0%}")
-        if not engine.sharding.region.complete():
-            found.append("placement not known")
-        if not engine.drain.accepts_work:
-            found.append("draining")
-        return tuple(found)
+        return tuple(check.reason for check in self.checks() if not check.ok)
 
     def phases(self) -> tuple[str, ...]:
         """How far a start, or a drain, has come."""
-        engine = self._engine
-        if engine.drain.active:
-            return engine.drain.phases()
-        steps = (
-            ("joined", engine.view.joined),
-            ("replica", engine.replication.ready),
-            ("placement", engine.sharding.region.complete()),
-        )
-        return tuple(f"{name}: {'done' if ok else 'waiting'}" for name, ok in steps)
+        if self._engine.drain.active:
+            return self._engine.drain.phases()
+        return tuple(f"{p.name}: {'done' if p.ok else 'waiting'}" for p in self.start_phases())
 
     # ---- report
 
@@ -157,6 +167,8 @@ class NodeService:
             "serveindex.undecodable": engine.index.undecodable,
             "serveindex.views_cut": engine.index.views_cut,
         }
+        for edge in self.edges:
+            found |= edge()
         return found
 
     # ---- services

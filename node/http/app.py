@@ -5,6 +5,7 @@ Starlette's routing alone costs as much as a whole decision, so serving and beac
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -16,9 +17,11 @@ from starlette.types import Receive, Scope, Send
 
 from node.core import limits
 from node.engine.nodeservice import NodeService
-from node.http import metrics, serve
+from node.http import metrics, probes, serve
 from node.http.cluster import ClusterGate
-from node.http.problem import ProblemError, Response, not_allowed, unavailable
+from node.http.guard import REFUSED
+from node.http.overload import RETRY_AFTER_S, Kind, Overload, OverloadSettings
+from node.http.problem import ProblemError, Response, not_allowed, overloaded, send_response, unavailable
 
 _log = logging.getLogger(__name__)
 
@@ -39,15 +42,19 @@ Handler = Callable[[Scope, bytes], Awaitable[Response]]
 class App:
     """See the module. `base_url` is what tracking urls begin with."""
 
-    def __init__(self, gate: ClusterGate, service: NodeService, base_url: str) -> None:
+    def __init__(
+        self, gate: ClusterGate, service: NodeService, base_url: str, overload: Overload | None = None
+    ) -> None:
         self._gate = gate
-        self._hot: dict[tuple[str, str], Handler] = {
-            ("POST", "/v1/serve/batch"): lambda scope, body: serve.serve_batch(gate, base_url, body),
-            ("POST", "/v1/classify-page"): lambda scope, body: serve.classify_page(gate, body),
-            ("GET", "/v1/imp"): lambda scope, body: serve.track(gate, "imp", scope["query_string"]),
-            ("GET", "/v1/click"): lambda scope, body: serve.track(gate, "click", scope["query_string"]),
+        self._hot: dict[tuple[str, str], tuple[Kind, Handler]] = {
+            ("POST", "/v1/serve/batch"): (Kind.SERVE, lambda scope, body: serve.serve_batch(gate, base_url, body)),
+            ("POST", "/v1/classify-page"): (Kind.CLASSIFY, lambda scope, body: serve.classify_page(gate, body)),
+            ("GET", "/v1/imp"): (Kind.EVENT, lambda scope, body: serve.track(gate, "imp", scope["query_string"])),
+            ("GET", "/v1/click"): (Kind.EVENT, lambda scope, body: serve.track(gate, "click", scope["query_string"])),
         }
+        self.overload = overload or Overload(OverloadSettings(), gate.now_ns())
         self._rest = _starlette(gate, service)
+        service.edges.append(self.counters)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,23 +62,35 @@ class App:
             return
         if scope["method"] == "OPTIONS":
             # A page on any host may ask: what it may not do is decided per site.
-            await _send(send, PREFLIGHT)
+            await send_response(send, PREFLIGHT)
             return
-        handler = self._hot.get((scope["method"], scope["path"]))
-        if handler is None:
+        hot = self._hot.get((scope["method"], scope["path"]))
+        if hot is None:
             allowed = [method for method, path in self._hot if path == scope["path"]]
             if allowed:
-                await _send(send, not_allowed(scope["method"], scope["path"], allowed))
+                await send_response(send, not_allowed(scope["method"], scope["path"], allowed))
             else:
                 await self._rest(scope, receive, send)
             return
-        await _send(send, await self._answer(handler, scope, receive))
+        await send_response(send, await self._answer(*hot, scope, receive))
 
-    async def _answer(self, handler: Handler, scope: Scope, receive: Receive) -> Response:
+    def counters(self) -> dict[str, int]:
+        """The limit, what is inside and what was refused, for the node's report."""
+        return self.overload.counters() | {f"http.refused_{reason}": count for reason, count in REFUSED.items()}
+
+    async def _answer(self, kind: Kind, handler: Handler, scope: Scope, receive: Receive) -> Response:
         if not self._gate.accepts_work:
             return unavailable("this node is draining; ask another").response()
         try:
-            return await handler(scope, await _body(receive))
+            # A body that comes slowly is its sender's slowness: it says nothing about this node, nor takes room.
+            body = await _body(receive)
+            ticket = self.overload.admit(kind, self._gate.now_ns())
+            if ticket is None:
+                return overloaded(RETRY_AFTER_S[kind]).response()
+            try:
+                return await handler(scope, body)
+            finally:
+                self.overload.done(ticket, self._gate.now_ns())
         except ProblemError as problem:
             return problem.response()
         except Exception:
@@ -80,6 +99,15 @@ class App:
 
 
 async def _body(receive: Receive) -> bytes:
+    try:
+        async with asyncio.timeout(limits.http_body_ms_max / 1_000):
+            return await _whole_body(receive)
+    except TimeoutError:
+        text = f"no whole body in {limits.http_body_ms_max / 1_000:g} s"
+        raise ProblemError(408, "Request timeout", text) from None
+
+
+async def _whole_body(receive: Receive) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
@@ -95,30 +123,15 @@ async def _body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-async def _send(send: Send, response: Response) -> None:
-    headers = [(b"content-length", str(len(response.body)).encode()), (b"access-control-allow-origin", b"*")]
-    if response.media_type:
-        headers.append((b"content-type", response.media_type.encode()))
-    headers.extend((name.encode(), value.encode()) for name, value in response.headers)
-    if response.status == 204:
-        headers = headers[1:]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body})
-
-
 def _starlette(gate: ClusterGate, service: NodeService) -> Starlette:
-    async def live(_request: Request) -> StarletteResponse:
-        return StarletteResponse("alive\n", media_type="text/plain")
+    async def alive(_request: Request) -> StarletteResponse:
+        return _starlette_response(probes.alive())
 
     async def ready(_request: Request) -> StarletteResponse:
-        why = service.why_not_ready()
-        text = "ready\n" if not why else "".join(f"{reason}\n" for reason in why)
-        return StarletteResponse(text, 503 if why else 200, media_type="text/plain")
+        return _starlette_response(probes.ready(service.checks()))
 
     async def startup(_request: Request) -> StarletteResponse:
-        phases = service.phases()
-        done = all(phase.endswith("done") for phase in phases)
-        return StarletteResponse("".join(f"{p}\n" for p in phases), 200 if done else 503, media_type="text/plain")
+        return _starlette_response(probes.startup(service.start_phases()))
 
     async def metrics_page(_request: Request) -> StarletteResponse:
         return StarletteResponse(metrics.exposition(service), media_type="text/plain; version=0.0.4")
@@ -147,9 +160,9 @@ def _starlette(gate: ClusterGate, service: NodeService) -> Starlette:
     approval = "/v1/publishers/{publisher}/sites/{site}/approval"
     return Starlette(
         routes=[
-            Route("/healthz/live", live),
-            Route("/healthz/ready", ready),
-            Route("/healthz/startup", startup),
+            *(Route(path, alive) for path in probes.ALIVE),
+            *(Route(path, ready) for path in probes.READY),
+            *(Route(path, startup) for path in probes.STARTUP),
             Route("/metrics", metrics_page),
             Route(f"{approval}/approve", approve, methods=["POST"]),
             Route(f"{approval}/pending", pending),

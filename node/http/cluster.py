@@ -35,6 +35,9 @@ class ClusterGate:
         self._sites: dict[tuple[str, str], str] = {}
         self.in_flight = 0
 
+    def now_ns(self) -> int:
+        return self._engine.world.clock.mono_ns()
+
     @property
     def accepts_work(self) -> bool:
         return self._engine.drain.accepts_work

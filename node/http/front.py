@@ -5,11 +5,11 @@ A node that waits for its database must say so to whoever probes it, long before
 
 from __future__ import annotations
 
-from typing import Final
-
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-LIVE: Final = "/healthz/live"
+from node.engine.readiness import Check
+from node.http import probes
+from node.http.problem import Response, send_response, unavailable
 
 
 class Front:
@@ -27,10 +27,14 @@ class Front:
         if self._app is not None:
             await self._app(scope, receive, send)
             return
-        alive = scope["path"] == LIVE
-        body = b"alive\n" if alive else f"starting: waits for {self.waits_for}\n".encode()
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-        if not alive:
-            headers.append((b"retry-after", b"1"))
-        await send({"type": "http.response.start", "status": 200 if alive else 503, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await send_response(send, self._waiting(scope["path"]))
+
+    def _waiting(self, path: str) -> Response:
+        waits = Check("start", f"waits for {self.waits_for}")
+        if path in probes.ALIVE:
+            return probes.alive()
+        if path in probes.READY:
+            return probes.ready((waits,))
+        if path in probes.STARTUP:
+            return probes.startup((waits,))
+        return unavailable(f"this node is starting: it {waits.reason}").response()

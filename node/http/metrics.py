@@ -9,6 +9,11 @@ from prometheus_client.exposition import generate_latest
 
 from node.engine.nodeservice import NodeService
 
+EDGE_GAUGES = {
+    "limit": "Requests that the edge lets in at once now",
+    "in_flight": "Requests that are inside now",
+}
+
 
 class NodeCollector:
     """Reads the node's report at each scrape."""
@@ -29,6 +34,9 @@ class NodeCollector:
             "resident_bytes": ("Resident memory", report.rss_bytes),
             "faults": ("Faults that hold now", len(report.faults)),
         }
+        for name, text in EDGE_GAUGES.items():
+            if f"http.{name}" in report.counters:
+                gauges[f"http_{name}"] = (text, report.counters[f"http.{name}"])
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"promovolve_{name}", text, value)
         yield CounterMetricFamily("promovolve_requests", "Serve requests of local sites", report.requests_count)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
+from starlette.types import Send
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -54,7 +55,25 @@ def unavailable(detail: str) -> ProblemError:
     return ProblemError(503, "Unavailable", detail, retry_after_s=1)
 
 
+def overloaded(retry_after_s: int) -> ProblemError:
+    """503: shed before anything was done, so that what matters more is answered in time."""
+    text = "more requests are inside than this node answers in time; nothing was done"
+    return ProblemError(503, "Overloaded", text, retry_after_s=retry_after_s)
+
+
 def not_allowed(method: str, path: str, allowed: Sequence[str]) -> Response:
     """405, with the methods that the path takes."""
     problem = ProblemError(405, "Not allowed", f"{method} is not for {path}; {', '.join(allowed)} is").response()
     return replace(problem, headers=(("allow", ", ".join(allowed)),))
+
+
+async def send_response(send: Send, response: Response) -> None:
+    """By ASGI; a page of any host may read it."""
+    headers = [(b"content-length", str(len(response.body)).encode()), (b"access-control-allow-origin", b"*")]
+    if response.media_type:
+        headers.append((b"content-type", response.media_type.encode()))
+    headers.extend((name.encode(), value.encode()) for name, value in response.headers)
+    if response.status == 204:
+        headers = headers[1:]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})

@@ -9,9 +9,10 @@ import socket
 from collections.abc import Iterator
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from node.core.errors import OperatingError
-from node.http.front import Front
+from node.http.guard import GuardedProtocol
 
 
 class _Server(uvicorn.Server):
@@ -43,9 +44,11 @@ def bind(address: str) -> socket.socket:
 class HttpServer:
     """Serves an application until it is stopped."""
 
-    def __init__(self, app: Front, listener: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
         config = uvicorn.Config(
             app,
+            http=GuardedProtocol,
+            ws="none",
             log_config=None,
             access_log=False,
             lifespan="off",

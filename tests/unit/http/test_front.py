@@ -24,7 +24,9 @@ def test_it_lives_and_is_not_ready_until_the_api_answers() -> None:
             ]
             assert live.status_code == 200
             assert (ready.status_code, serve.status_code) == (503, 503)
-            assert "connection refused" in ready.text
+            assert ready.json()["reasons"] == ["waits for the state store: connection refused"]
+            assert "connection refused" in serve.json()["detail"]
+            assert (await client.get("/startup")).json()["started"] is False
             assert serve.headers["retry-after"] == "1"
             front.become(api)
             assert (await client.get("/healthz/ready")).status_code == 204

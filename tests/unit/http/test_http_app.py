@@ -17,8 +17,10 @@ from node.core import limits
 from node.core.clock import MS, ManualClock
 from node.core.ids import EntityRef
 from node.engine.messages import MapReport, NodeReport
+from node.engine.readiness import Check
 from node.http.app import App
 from node.http.cluster import DEADLINE_MS, ClusterGate
+from node.http.overload import Kind, Ticket
 from node.http.problem import MEDIA_TYPE
 
 SITE = "news.example"
@@ -56,16 +58,19 @@ class Cluster:
 class Service:
     why: tuple[str, ...] = ()
 
-    def why_not_ready(self) -> tuple[str, ...]:
-        return self.why
+    def __init__(self) -> None:
+        self.edges: list[Callable[[], dict[str, int]]] = []
 
-    def phases(self) -> tuple[str, ...]:
-        return ("joined: done", "replica: waiting" if self.why else "replica: done")
+    def checks(self) -> tuple[Check, ...]:
+        return (Check("joined", ""), Check("replica", "".join(self.why), latches=True))
+
+    def start_phases(self) -> tuple[Check, ...]:
+        return self.checks()
 
     def report(self, *, coverage: bool) -> NodeReport:
         return NodeReport(
             "n1", 1, 1, "0", 1, not self.why, self.why, (), ((1, 1, 3),), {"site": 3}, (MapReport(2, 10, 0, "d"),) * 32,
-            True, {"n2": 5}, (), (), {"engine.dropped": 4}, {}, 1, True, 7, 9, 1_000, 1, "v", True,
+            True, {"n2": 5}, (), (), {"engine.dropped": 4, **self.edges[0]()}, {}, 1, True, 7, 9, 1_000, 1, "v", True,
         )  # fmt: skip
 
 
@@ -329,19 +334,32 @@ def test_a_browser_may_ask_from_any_host(api: Api) -> None:
 
 
 def test_health_and_metrics(api: Api) -> None:
-    assert api.call("GET", "/healthz/live").status_code == 200
-    assert api.call("GET", "/healthz/ready").status_code == 200
-    assert api.call("GET", "/healthz/startup").status_code == 200
+    for path in ("/alive", "/ready", "/startup", "/healthz/live", "/healthz/ready", "/healthz/startup"):
+        assert api.call("GET", path).status_code == 200
     api.service.why = ("replica synchronising: 3%",)
-    ready = api.call("GET", "/healthz/ready")
-    assert (ready.status_code, ready.text) == (503, "replica synchronising: 3%\n")
-    assert api.call("GET", "/healthz/startup").status_code == 503
+    ready = api.call("GET", "/ready")
+    assert ready.status_code == 503
+    assert ready.json() == {
+        "ready": False,
+        "reasons": ["replica synchronising: 3%"],
+        "checks": [
+            {"name": "joined", "ok": True, "latches": False, "reason": ""},
+            {"name": "replica", "ok": False, "latches": True, "reason": "replica synchronising: 3%"},
+        ],
+    }
+    starting = api.call("GET", "/startup")
+    assert (starting.status_code, starting.json()["started"]) == (503, False)
+    assert [phase["state"] for phase in starting.json()["phases"]] == ["done", "waiting"]
+    assert api.call("GET", "/alive").json() == {"alive": True}, "whatever the others do"
     text = api.call("GET", "/metrics").text
     for line in (
         "promovolve_replica_keys 64.0",
         "promovolve_replica_lag_ms 5.0",
         "promovolve_requests_total 9.0",
         'promovolve_events_total{name="engine.dropped"} 4.0',
+        'promovolve_events_total{name="http.shed_serve"} 0.0',
+        f"promovolve_http_limit {api.app.overload.limit}.0",
+        "promovolve_http_in_flight 0.0",
     ):
         assert line in text.splitlines()
 
@@ -359,3 +377,61 @@ def test_a_wrong_method_is_told_the_right_one(api: Api, method: str, path: str, 
     assert answer.status_code == 405
     assert allowed in answer.headers["allow"]
     assert answer.json()["status"] == 405
+
+
+def test_above_the_limit_events_go_before_classification_before_serves(api: Api) -> None:
+    api.cluster.answers |= {
+        m.BatchSelect: [m.BatchSelected("served")],
+        m.Track: [m.Tracked("counted")],
+        m.ClassifyPage: [m.ClassifyAck(True, "accepted")],
+    }
+    kinds = {
+        "event": lambda: api.call("GET", "/v1/imp", params=BEACON),
+        "classify": lambda: api.call("POST", "/v1/classify-page", json={"pub": SITE, "url": PAGE, "text": "x"}),
+        "serve": api.serve,
+    }
+    overload = api.app.overload
+    inside: list[Ticket] = []
+    first_shed: dict[str, int] = {}
+    while len(first_shed) < len(kinds):
+        for name, ask in kinds.items():
+            response = ask()
+            if response.headers.get("retry-after") and response.json()["title"] == "Overloaded":
+                assert (problem(response, 503)["status"], int(response.headers["retry-after"]) > 0) == (503, True)
+                first_shed.setdefault(name, len(inside))
+        ticket = overload.admit(Kind.SERVE, 0)
+        if ticket is not None:
+            inside.append(ticket)
+    assert list(first_shed) == ["event", "classify", "serve"]
+    assert first_shed["serve"] == overload.limit
+    asked = len(api.cluster.asked)
+    assert api.serve().status_code == 503
+    assert len(api.cluster.asked) == asked, "what is shed costs the cluster nothing"
+    assert api.call("GET", "/ready").status_code == 200, "probes are answered all the same"
+    for ticket in inside:
+        overload.done(ticket, 0)
+    assert api.serve().status_code == 200
+    assert overload.in_flight == 0
+
+
+def test_a_request_that_fails_leaves_its_place(api: Api) -> None:
+    api.cluster.answers[m.BatchSelect] = [Failed(Failure.TIMEOUT)]
+    assert api.serve().status_code == 503
+    api.call("POST", "/v1/serve/batch", content=b"{")
+    assert api.app.overload.in_flight == 0
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "http_body_ms_max", 20)
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/serve/batch", "query_string": b""}
+    asyncio.run(api.app(scope, receive, send))
+    assert sent[0]["status"] == 408
+    assert api.app.overload.in_flight == 0
