@@ -169,13 +169,37 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a node's replica held for a key at a look."""
+    """What a node's replica held for a key at a look. `damaged`: disks lost bits in this run, so a replica may
+    have set an entry aside and fetched an older one from whoever was there."""
 
     at_ns: int
     node: NodeId
     key: str
     version: KeyVersion
     value: int
+    damaged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaCame:
+    """A peer's numbered writes `first` … `last` arrived; everything up to `since` needs no delta any more."""
+
+    at_ns: int
+    node: NodeId
+    stream: int
+    since: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaAcked:
+    """A node says that it has everything of a stream up to a number."""
+
+    at_ns: int
+    node: NodeId
+    stream: int
+    upto: int
 
 
 Event = (
@@ -192,6 +216,8 @@ Event = (
     | Replied
     | Put
     | Held
+    | DeltaCame
+    | DeltaAcked
 )
 
 

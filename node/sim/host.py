@@ -56,9 +56,12 @@ class Host:
         self.held_down = 0
         self.exits: list[str] = []
         self.crashes = 0
+        self.removals = 0  # by the cluster's decision
         self.cut_short = 0  # drains that did not wait for everything
         self.pauses = 0
-        self.dead_letters: Counter[tuple[str, str]] = Counter()  # of processes that are gone, by reason and type
+        # Of processes that are gone: dead letters by reason and type, and what arrived and was dropped, by type.
+        self.dead_letters: Counter[tuple[str, str]] = Counter()
+        self.dropped: Counter[str] = Counter()
         self.starts = 0
 
     def start(self) -> None:
@@ -114,6 +117,7 @@ class Host:
 
     def _exited(self, process: Process, reason: Exit) -> None:
         self.exits.append(reason.reason)
+        self.removals += reason.removed
         self.cut_short += process.engine is not None and process.engine.drain.overran
         self.trace.add(f"{process.me} exits: {reason.reason[:120]}")
         process.kill()

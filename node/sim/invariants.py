@@ -172,14 +172,42 @@ class ReplicaTruth:
                 words = f"{event.node} holds {event.key} as nobody wrote it, under version {event.version}"
                 return Violation("X1", event.at_ns, words)
             newest = self.newest.get((event.node, event.key), event.version)
-            if event.version < newest:
+            if event.version < newest and not event.damaged:
                 words = f"{event.key} on {event.node} went back from version {newest} to {event.version}"
                 return Violation("I3", event.at_ns, words)
             self.newest[(event.node, event.key)] = event.version
         return None
 
 
-Checker = SingleWriter | OneCoordinator | BudgetsHold | ApprovalGate | UniqueStarts | InTime | ReplicaTruth
+@dataclass(slots=True)
+class AcknowledgedCame:
+    """I4 between two replicas: a node acknowledges writes of a peer's stream only when all of them have arrived."""
+
+    whole: dict[tuple[NodeId, int], int] = field(default_factory=dict)
+    early: dict[tuple[NodeId, int], dict[int, int]] = field(default_factory=dict)
+
+    def see(self, event: h.Event) -> Violation | None:
+        if isinstance(event, h.DeltaCame):
+            key = (event.node, event.stream)
+            early = self.early.setdefault(key, {})
+            early[event.first] = max(event.last, early.get(event.first, 0))
+            whole = max(event.since, self.whole.get(key, 0))
+            for first, last in sorted(early.items()):
+                if first <= whole + 1:
+                    whole = max(whole, last)
+                    del early[first]
+            self.whole[key] = whole
+        elif isinstance(event, h.DeltaAcked):
+            whole = self.whole.get((event.node, event.stream), 0)
+            if event.upto > whole:
+                words = f"{event.node} acknowledged writes up to {event.upto} and has them up to {whole}"
+                return Violation("I4", event.at_ns, words)
+        return None
+
+
+Checker = (
+    SingleWriter | OneCoordinator | BudgetsHold | ApprovalGate | UniqueStarts | InTime | ReplicaTruth | AcknowledgedCame
+)
 
 
 class EveryInstant:
@@ -188,6 +216,7 @@ class EveryInstant:
     def __init__(self) -> None:
         writer, coordinator, budgets = SingleWriter(), OneCoordinator(), BudgetsHold()
         approvals, starts, asks, replicas = ApprovalGate(), UniqueStarts(), InTime(), ReplicaTruth()
+        deltas = AcknowledgedCame()
         self._checkers: dict[type[h.Event], Checker] = {
             h.Placed: writer,
             h.Wrote: writer,
@@ -202,6 +231,8 @@ class EveryInstant:
             h.Replied: asks,
             h.Put: replicas,
             h.Held: replicas,
+            h.DeltaCame: deltas,
+            h.DeltaAcked: deltas,
         }
 
     def see(self, event: h.Event) -> Violation | None:

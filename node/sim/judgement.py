@@ -21,7 +21,7 @@ from node.gossip.agreement import Replica, replica_faults
 from node.sharding.ownership import Owning, ownership_faults
 from node.sim import verdict
 from node.sim.probe import ProbeState
-from node.sim.rules_messages import Losses, all_came, fencing_visible, nothing_silent, poison_ends
+from node.sim.rules_messages import Losses, all_came, dropped, fencing_visible, nothing_silent, poison_ends
 from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
 from node.sim.scheduler import START_WALL_MS
 from node.sim.verdict import Verdict, Violation
@@ -67,29 +67,34 @@ def rough(world: World) -> str:
     happened |= {"crashes": sum(host.crashes for host in hosts), "pauses": sum(host.pauses for host in hosts)}
     happened |= {"drains cut short": sum(host.cut_short for host in hosts)}
     happened |= {"store failures": world.store.failures}
-    happened |= {"removals": sum(reason != "left" for host in hosts for reason in host.exits)}
+    happened |= {"removals": sum(host.removals for host in hosts)}
     return ", ".join(f"{count} {word}" for word, count in happened.items() if count)
 
 
 def _died(world: World) -> str:
-    crashes = sum(host.crashes for host in world.hosts.values())
-    return f"{crashes} processes died" if crashes else ""
+    """Processes that took with them what they had not handled yet."""
+    count = sum(host.crashes + host.cut_short + host.removals for host in world.hosts.values())
+    return f"{count} processes ended with messages in them" if count else ""
 
 
 def _forgetful(world: World) -> str:
     """Why disks may have lost a removal that was written to them."""
-    return "disks forget or fail" if world.knobs.disk_failure_ratio else ""
+    knobs = world.knobs
+    return "disks forget or fail" if knobs.disk_failure_ratio or knobs.unsynced_ms or world.disturbed["flip"] else ""
 
 
 def _losses(world: World) -> Losses:
     name = "sim.note"
     buried: Counter[tuple[str, str]] = Counter()
+    gone: Counter[str] = Counter()
     for host in world.hosts.values():
         buried.update(host.dead_letters)
+        gone.update(host.dropped)
     for engine in world.engines():
         buried.update(engine.system.dead_letters.counters)
+        gone.update(dropped(engine.world.transport.ledger.rows()))
     network = world.network
-    dead = sum(count for (_, kind), count in buried.items() if kind == name)
+    dead = gone[name] + sum(count for (_, kind), count in buried.items() if kind == name)
     return Losses(dead, network.lost_types[name], network.lost_types["sharding.relayed"], network.counters["repeated"])
 
 

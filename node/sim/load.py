@@ -1,9 +1,13 @@
-"""Background clients of a story: unique keys and numbered notes to probes, each outcome written into the history."""
+"""Background clients that talk to probes: everything they send is unique, and each outcome goes into the history."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from node.core.clock import MS, SECOND
 from node.core.ids import EntityRef
@@ -14,6 +18,11 @@ from node.sim.outcomes import judge
 from node.sim.world import World
 
 TIMEOUT_MS = 5_000
+RETRY_MS = 600
+REPEATED_RATIO = 0.1  # of acknowledged keys that are asked for once more
+WORK_MS_MAX = 1_500
+SLOTS = 3
+POISONED = "bad"
 
 
 class Pending:
@@ -33,24 +42,48 @@ class Pending:
         return (self.ended_ns - self.asked_ns) / SECOND
 
 
-class Load:
-    """`ops` are the asks; `sent` counts the notes of all by (sender, entity): a sender is one process of a host."""
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Messages a second of each kind. `asks`: idempotent adds; `tries`: how often one is asked at most until it is
+    acknowledged. `notes`: numbered tells. `works`: asks that are answered after a while. `puts`: writes and removals in
+    the ServeIndex. `poison`: tells that no handler survives."""
 
-    def __init__(
-        self, world: World, asks_per_s: float, notes_per_s: float, entities: int, only_at: tuple[str, ...]
-    ) -> None:
+    asks: float = 0.0
+    tries: int = 1
+    notes: float = 0.0
+    works: float = 0.0
+    puts: float = 0.0
+    poison: float = 0.0
+
+
+class Load:
+    """`ops` are the asks, `sent` counts the notes of all by (sender, entity): a sender is one process of a host. The
+    entities are `name`0, `name`1, …; the first are used most, the last hardly ever, so that they are passivated."""
+
+    def __init__(self, world: World, rates: Rates, name: str, entities: int, only_at: tuple[str, ...] = ()) -> None:
         self._world = world
-        self._rng = world.scheduler.derive(f"load/{world.scheduler.now_ns}")
-        self._entities = tuple(f"e{number}" for number in range(entities))
+        self._rates = rates
+        self._rng = world.scheduler.derive(f"load/{name}/{world.scheduler.now_ns}")
+        self._entities = tuple(f"{name}{number}" for number in range(entities))
         self._only_at = only_at
         self._stopped = False
+        self._poisons = 0
         self.ops: list[h.Op] = []
         self.sent = world.history.notes
-        for per_s, what in ((asks_per_s, self._ask), (notes_per_s, self._note)):
-            if per_s:
-                world.scheduler.after(0, self._each, round(SECOND / per_s), what)
+        kinds: dict[str, Callable[[Host], object]] = {
+            "asks": self._add,
+            "notes": self._note,
+            "works": self._work,
+            "puts": self._put,
+            "poison": self._poison,
+        }
+        for field in fields(rates):
+            per_s = getattr(rates, field.name)
+            if field.name in kinds and per_s:
+                world.scheduler.after(0, self._each, round(SECOND / per_s), kinds[field.name])
 
     def stop(self) -> None:
+        """Nothing new; what was asked still has its outcome."""
         self._stopped = True
 
     def why_open(self) -> str:
@@ -65,12 +98,14 @@ class Load:
         """Of those that were acknowledged."""
         return max(((op.ended_ns - op.invoked_ns) // MS for op in self.outcomes(h.Outcome.OK)), default=0)
 
-    def _each(self, period_ns: int, what: Any) -> None:
+    # ---- one message after the other
+
+    def _each(self, period_ns: int, what: Callable[[Host], object]) -> None:
         if self._stopped:
             return
         host = self._any_host()
         if host is not None:
-            what(host, self._rng.choice(self._entities))
+            what(host)
         self._world.scheduler.after(self._rng.randrange(2 * period_ns) or 1, self._each, period_ns, what)
 
     def _any_host(self) -> Host | None:
@@ -82,30 +117,71 @@ class Load:
         ]
         return ready[self._rng.randrange(len(ready))] if ready else None
 
-    def _ask(self, host: Host, entity: str) -> None:
-        world = self._world
-        op = world.history.begin(
-            "add", (entity, f"{entity}-{len(world.history.ops)}"), host.name, world.scheduler.now_ns
-        )
-        self.ops.append(op)
-        to = EntityRef(probe.KIND, entity)
-        world.ask(host, to, probe.Add(op.key[1]), TIMEOUT_MS, partial(self._ended, op))
+    def _entity(self) -> str:
+        return self._entities[int(len(self._entities) * self._rng.random() ** 1.5)]
 
-    def _ended(self, op: h.Op, outcome: Any) -> None:
+    def _ask(self, host: Host, verb: str, entity: str, key: str, message: msgspec.Struct, then: Any = None) -> None:
+        world = self._world
+        op = world.history.begin(verb, (entity, key), host.name, world.scheduler.now_ns)
+        self.ops.append(op)
+        world.ask(host, EntityRef(probe.KIND, entity), message, TIMEOUT_MS, partial(self._ended, op, then))
+
+    def _ended(self, op: h.Op, then: Any, outcome: Any) -> None:
         op.ended_ns = self._world.scheduler.now_ns
         op.outcome, op.detail, op.answer = judge(outcome)
         fate = f"{op.outcome.value} {op.detail}"
-        self._world.trace.message(f"load at {op.node}", op.key[1], fate, routine=op.outcome is h.Outcome.OK)
+        words = f"load {op.verb} at {op.node}"
+        self._world.trace.message(words, op.key[1], fate, routine=op.outcome is h.Outcome.OK)
+        if then is not None:
+            then(op)
 
-    def _note(self, host: Host, entity: str) -> None:
-        process = host.process
-        if process is None or process.engine is None:
+    def _add(self, host: Host) -> None:
+        self._try(self._rates.tries, self._entity(), f"k{len(self._world.history.ops)}", host)
+
+    def _try(self, left: int, entity: str, key: str, host: Host | None) -> None:
+        if self._stopped or not left:
+            return
+        if host is None:
+            self._again(left, entity, key)
+            return
+
+        def ended(op: h.Op) -> None:
+            if op.outcome is not h.Outcome.OK or self._rng.random() < REPEATED_RATIO:
+                self._again(left - 1, entity, key)
+
+        self._ask(host, "add", entity, key, probe.Add(key), ended if self._rates.tries > 1 else None)
+
+    def _again(self, left: int, entity: str, key: str) -> None:
+        """Another host may be asked: the key is what makes it the same."""
+        self._world.scheduler.after(RETRY_MS * MS, lambda: self._try(left, entity, key, self._any_host()))
+
+    def _work(self, host: Host) -> None:
+        key = f"w{len(self._world.history.ops)}"
+        self._ask(host, "work", self._entity(), key, probe.Work(key, self._rng.randrange(1, WORK_MS_MAX)))
+
+    def _put(self, host: Host) -> None:
+        key = f"v{len(self._world.history.ops)}"
+        slot = f"s{self._rng.randrange(SLOTS)}"
+        self._ask(host, "put", self._entity(), key, probe.Put(slot, key, remove=self._rng.random() < 0.4))
+
+    def _note(self, host: Host) -> None:
+        entity, process = self._entity(), host.process
+        if process is None:
             return
         sender = str(process.me)
         number = self.sent.get((sender, entity), 0) + 1
         self.sent[(sender, entity)] = number
-        process.run(process.engine.system.tell, EntityRef(probe.KIND, entity), probe.Note(sender, number))
-        process.run(process.wake)
+        self._tell(host, entity, probe.Note(sender, number))
+
+    def _poison(self, host: Host) -> None:
+        self._poisons += 1
+        self._tell(host, POISONED, probe.Poison(self._poisons))
+
+    def _tell(self, host: Host, entity: str, message: msgspec.Struct) -> None:
+        process = host.process
+        if process is not None and process.engine is not None:
+            process.run(process.engine.system.tell, EntityRef(probe.KIND, entity), message)
+            process.run(process.wake)
 
 
 def _takes_work(host: Host) -> bool:

@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from node.core.clock import MS, SECOND, US
 from node.core.ids import NodeId
+from node.gossip.replica_messages import Delta, DeltaAck
 from node.sim import history as h
 from node.sim.faults import Knobs
 from node.sim.scheduler import Scheduler
@@ -132,6 +135,16 @@ class Network:
         return found
 
     # ---- sending
+
+    def arrived(self, target: Process, message: msgspec.Struct) -> None:
+        """A process takes a message."""
+        if type(message) is Delta:
+            last = message.first + len(message.entries) - 1
+            now_ns = self._scheduler.now_ns
+            self._record(h.DeltaCame(now_ns, target.me, message.stream, message.since, message.first, last))
+
+    def acknowledges(self, source: Process, message: DeltaAck) -> None:
+        self._record(h.DeltaAcked(self._scheduler.now_ns, source.me, message.stream, message.upto))
 
     def replies(self, source: Process, target: str, envelope: Envelope) -> None:
         """A node answers another's ask."""
@@ -252,7 +265,9 @@ class Link:
             ledger.unsent(wire_type.name, SendOutcome.NO_ROUTE.value)
             return SendOutcome.NO_ROUTE
         ledger.sent((wire_type.name,))
-        if envelope.kind is Kind.REPLY or envelope.kind is Kind.REJECT:
+        if type(envelope.message) is DeltaAck:
+            self._network.acknowledges(self._process, envelope.message)
+        elif envelope.kind is Kind.REPLY or envelope.kind is Kind.REJECT:
             self._network.replies(self._process, node, envelope)
         process = self._process
         if self._network.full(process.me.name, node, wire_type.lane):

@@ -19,6 +19,7 @@ from node.gossip.member import Member
 from node.gossip.settings import identity
 from node.sim.network import Link
 from node.sim.points import NodeDiedError
+from node.sim.rules_messages import dropped
 from node.store.port import Answer, Identity, Incarnation, Initialise, NextIncarnation, Request
 from node.wire.envelope import Envelope
 from node.wire.registry import REGISTRY
@@ -149,6 +150,7 @@ class Process:
         self.alive = False
         if self.engine is not None:
             self.host.dead_letters.update(self.engine.system.dead_letters.counters)
+            self.host.dropped.update(dropped(self.engine.world.transport.ledger.rows()))
         self._backlog.clear()
         self.host.network.detach(self)
         handed_out, self._handed_out = self._handed_out, []
@@ -197,6 +199,7 @@ class Process:
     def receive(self, envelope: Envelope) -> None:
         """An envelope that arrived."""
         if self.engine is not None:
+            self.host.network.arrived(self, envelope.message)
             self.engine.world.transport.ledger.of(envelope.sender).received(REGISTRY.of(envelope.message).name)
             self.engine.on_envelope(envelope)
 

@@ -13,6 +13,7 @@ from node.sim import history as h
 from node.sim import verdict
 from node.sim.probe import ProbeState
 from node.sim.verdict import Verdict
+from node.wire.ledger import LedgerRow
 
 LOAD_MIN = 200  # messages; below it "nothing was lost" says little
 
@@ -67,13 +68,22 @@ def _summary(numbers: list[int], count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What the world and the nodes counted of one type. `dead`: dead letters at all nodes; `on_wires`: lost between
+    """What the world and the nodes counted of one type. `dead`: dead letters, and what
+    was dropped when it arrived, at all nodes; `on_wires`: lost between
     them; `wrapped`: lost messages that may have carried one; `repeated`: messages that the network doubled."""
 
     dead: int
     on_wires: int
     wrapped: int
     repeated: int
+
+
+def dropped(rows: Iterable[LedgerRow]) -> Counter[str]:
+    """By type, what arrived at a node and was given to nobody."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        found[row.type] += sum(row.dropped.values()) + sum(row.refused.values())
+    return found
 
 
 def nothing_silent(

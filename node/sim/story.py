@@ -50,7 +50,7 @@ from node.flows.messages import MoveShard
 from node.sim import faults, judgement, probe, settle, setup, verdict
 from node.sim import history as h
 from node.sim.host import Host
-from node.sim.load import Load, Pending
+from node.sim.load import Load, Pending, Rates
 from node.sim.outcomes import judge
 from node.sim.points import Fate, Trap
 from node.sim.scheduler import Scheduler
@@ -347,11 +347,11 @@ class Story:
             raise StoryFailed(f"{entity} answers {pending.outcome}")
         return pending.outcome
 
-    def load(
-        self, *, asks_per_s: float = 0, notes_per_s: float = 0, entities: int = 10, at: Sequence[str] = ()
-    ) -> Load:
-        """In the background until `end`: unique keys and numbered notes to probes e0 … eN, from hosts that run."""
-        load = Load(self.world, asks_per_s, notes_per_s, entities, tuple(at))
+    def load(self, *, entities: int = 10, at: Sequence[str] = (), tries: int = 1, **per_s: float) -> Load:
+        """In the background until `end`, from hosts that run, to probes e0 … eN: `asks_per_s`, `notes_per_s` and so on,
+        see `node.sim.load.Rates`."""
+        rates = Rates(tries=tries, **{name.removesuffix("_per_s"): rate for name, rate in per_s.items()})
+        load = Load(self.world, rates, "e", entities, tuple(at))
         self._loads.append(load)
         return load
 

@@ -18,6 +18,7 @@ from node.core.hashing import shard_of
 from node.core.ids import EntityRef, Ref
 from node.sim import history as h
 from node.sim.host import Host
+from node.sim.load import Load, Rates
 from node.sim.outcomes import judge
 from node.sim.world import World
 
@@ -31,6 +32,9 @@ SLOT = m.SlotSpec("top", 728, 90)
 TIMEOUT_MS = 5_000
 RETRY_MS = 600
 SERVE_TIMEOUT_MS = 2_000
+# Few and small, so that a run is no slower for it; a story that wants load makes its own.
+PROBED = Rates(asks=2, tries=6, notes=6, works=0.5, puts=1.5, poison=0.04)
+PROBES = 8
 BEACON_FIELDS = ("url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")
 
 
@@ -41,9 +45,11 @@ class Workload:
         self._world = world
         self._rng = world.scheduler.derive("workload")
         self._stopped = False
+        self._probing: Load | None = None
         self.sites = tuple(f"site{n}.example" for n in range(SITES))
         campaigns = (f"camp{n}" for n in range(CAMPAIGNS))
-        world.shards_in_use = tuple(shard_of(entity) for entity in (*self.sites, *campaigns, *ADVERTISERS))
+        probes = (f"p{n}" for n in range(PROBES))
+        world.shards_in_use = tuple(shard_of(each) for each in (*self.sites, *campaigns, *ADVERTISERS, *probes))
 
     def begin(self) -> None:
         for number, site in enumerate(self.sites):
@@ -56,9 +62,12 @@ class Workload:
         for number in range(CAMPAIGNS):
             self._after(2_000 + 4_000 * number, self._create_campaign, number)
         self._after(5_000, self._visit)
+        self._after(4_000, self._probe)
 
     def stop(self) -> None:
         self._stopped = True
+        if self._probing is not None:
+            self._probing.stop()
 
     # ---- asking
 
@@ -107,6 +116,9 @@ class Workload:
                 self._after(RETRY_MS, self._until_ok, verb, key, to, message, then)
 
         self._op(verb, key, to, message, ended)
+
+    def _probe(self) -> None:
+        self._probing = Load(self._world, PROBED, "p", PROBES)
 
     # ---- operators
 

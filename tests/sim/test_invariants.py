@@ -40,6 +40,9 @@ GOOD: list[h.Event] = [
     h.Put(9, A1, "p|s", (1, 11, "a"), 0, removed=True),
     h.Held(9, B1, "p|s", (1, 10, "a"), 111),
     h.Held(9, B1, "p|s", (1, 11, "a"), 0),
+    h.DeltaCame(9, B1, 77, 4, 5, 6),
+    h.DeltaCame(9, B1, 77, 4, 9, 9),  # behind a gap
+    h.DeltaAcked(9, B1, 77, 6),
 ]
 
 
@@ -76,6 +79,8 @@ def test_a_good_history_passes() -> None:
         ("X1", "as nobody wrote it", h.Held(10, A1, "p|s", (1, 10, "a"), 112)),  # damaged bytes
         ("X1", "as nobody wrote it", h.Held(10, A1, "p|s", (1, 12, "a"), 111)),  # a version of nobody's
         ("X1", "two values", h.Put(10, B1, "p|s", (1, 10, "a"), 5, removed=False)),
+        ("I4", "up to 9 and has them up to 6", h.DeltaAcked(10, B1, 77, 9)),  # the gap is not filled
+        ("I4", "up to 1", h.DeltaAcked(10, B1, 78, 1)),  # a stream of which nothing came
         ("I3", "went back", h.Held(10, B1, "p|s", (1, 10, "a"), 111)),  # what was removed is there again
     ],
 )
@@ -93,6 +98,9 @@ def test_what_excuses_lateness_and_age() -> None:
         h.Held(10, NodeId("b", 2), "p|s", (1, 10, "a"), 111),
         h.Decided(4 * SECOND + 100 * MS, A1, 1),
         h.Started(11, NodeId("b", 2)),
+        h.Held(11, B1, "p|s", (1, 10, "a"), 111, damaged=True),
+        h.DeltaCame(11, B1, 77, 6, 7, 8),
+        h.DeltaAcked(11, B1, 77, 9),
     ]
     assert first_violation([*GOOD, *more]) is None
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from node.core import limits
 from node.core.ids import NodeId
-from node.gossip.agreement import Replica, acknowledged_and_absent, replica_faults
-from node.gossip.version import Version
+from node.gossip.agreement import Replica, replica_faults
 from node.sharding.ownership import Owning, ownership_faults
 from node.sim import history as h
 from node.sim import verdict
 from node.sim.probe import ProbeState
-from node.sim.rules_messages import LOAD_MIN, Losses, all_came, fencing_visible, nothing_silent, poison_ends
+from node.sim.rules_messages import LOAD_MIN, Losses, all_came, dropped, fencing_visible, nothing_silent, poison_ends
 from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
 from node.sim.verdict import Verdict
 from node.store.replica_port import ReplicaEntry
+from node.wire.ledger import LedgerRow
 
 A1, A2, B1 = NodeId("a", 1), NodeId("a", 2), NodeId("b", 1)
 
@@ -98,12 +98,6 @@ def test_replicas_must_have_equal_digests_and_equal_contents() -> None:
         assert words in found[0]
 
 
-def test_what_a_peer_acknowledged_it_has() -> None:
-    written = {"k": Version(1, 5, "a"), "l": Version(1, 6, "a")}
-    assert not list(acknowledged_and_absent("a@1", written, "b@1", {"k": Version(1, 5, "a"), "l": Version(2, 1, "b")}))
-    assert len(list(acknowledged_and_absent("a@1", written, "b@1", {"k": Version(1, 4, "a")}))) == 2
-
-
 # ---- I5
 
 
@@ -171,6 +165,11 @@ def test_every_tell_is_handled_or_counted() -> None:
     refused(judged(came(*EVERY[10:]), 7, 2), "I9", "1 vanished")
     refused(judged(came(*EVERY), 1), "I9", "1 too many")
     assert nothing_silent(SENT, [], Losses(0, 0, 0, 0), 9, died="1 process died").unknown
+
+
+def test_what_a_node_dropped_is_counted_by_type() -> None:
+    rows = [LedgerRow(A1, "sim.note", dropped={"not_a_member": 2}), LedgerRow(B1, "sim.note", refused={"invalid": 1})]
+    assert dropped([*rows, LedgerRow(B1, "a.b", received=9, handled=9)]) == {"sim.note": 3, "a.b": 0}
 
 
 def test_poison_is_tried_a_few_times_only() -> None:
