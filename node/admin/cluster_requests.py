@@ -1,31 +1,24 @@
-"""Requests about the cluster itself: status, nodes, shards, ServeIndex, plans, operations, replays."""
+"""Requests about the cluster itself: status, nodes, ServeIndex, replays, stopping."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.operation_requests import drain_name, operation
-from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
+from node.admin.outcomes import ask, not_found
 from node.ads.keys import entity_id, split_serve_key
 from node.ads.money import format_money
 from node.ads.view import ServeView
 from node.core.clock import rfc3339
 from node.core.errors import RemoteProtocolError
-from node.core.hashing import SHARD_COUNT, map_of, shard_of
+from node.core.hashing import map_of, shard_of
 from node.core.ids import EntityRef, ServiceRef
-from node.core.limits import plans_kept_max
 from node.engine import topology
 from node.engine.messages import Freeze, ReplicaEntryReport, StopNode
 from node.flows import messages as f
-from node.gossip.member import Status
-from node.sharding.allocation import drained
 from node.wire.codec import CODEC
 
 if TYPE_CHECKING:
@@ -33,22 +26,16 @@ if TYPE_CHECKING:
 
 
 class ClusterRequests:
-    """Handlers by request type. Plans are kept here, bounded, from stage to commit."""
+    """Handlers by request type."""
 
     def __init__(self, server: AdminServer) -> None:
         self._server = server
         self._engine = server.engine
-        self._plans: OrderedDict[str, tuple[p.Plan, f.StartOperation | None]] = OrderedDict()
         server.handlers |= {
             p.GetClusterStatus: self.status,
             p.GetClusterHealth: self.health,
             p.GetNodes: self.nodes,
             p.GetNode: self.node,
-            p.GetShards: self.shards,
-            p.GetShardOf: self.shard_of,
-            p.StageMove: self.stage_move,
-            p.StageDrain: self.stage_drain,
-            p.CommitPlan: self.commit,
             p.GetMaps: self.maps,
             p.GetEntry: self.entry,
             p.StartReplay: self.start_replay,
@@ -91,19 +78,6 @@ class ClusterRequests:
         )
         return show, self._server.with_missing(call, missing)
 
-    async def shards(self, request: p.GetShards, call: p.Meta) -> tuple[p.ShardList, p.Meta]:
-        reports, missing = await self._server.gatherer.reports(coverage=False)
-        items = views.shard_items(self._engine.view, self._engine.sharding.region.homes(), reports)
-        if request.node is not None:
-            if self._engine.view.member(request.node) is None:
-                raise not_found("node", request.node, sorted(self._engine.view.members))
-            items = tuple(item for item in items if item.node == request.node)
-        return p.ShardList(items=items), self._server.with_missing(call, missing)
-
-    async def shard_of(self, request: p.GetShardOf, call: p.Meta) -> tuple[p.ShardPlace, p.Meta]:
-        row = self._engine.sharding.region.homes()[shard_of(request.id)]
-        return p.ShardPlace(shard=row.shard, node=row.node or None, epoch=row.epoch), call
-
     async def maps(self, _request: p.GetMaps, call: p.Meta) -> tuple[p.ServeIndexMaps, p.Meta]:
         reports, missing = await self._server.gatherer.reports(coverage=False)
         return p.ServeIndexMaps(items=views.maps(reports)), self._server.with_missing(call, missing)
@@ -130,108 +104,6 @@ class ClusterRequests:
             if site not in known:
                 raise not_found("site", site, known)
         return views.coverage(reports, request.sites), self._server.with_missing(call, missing)
-
-    # ---- plans and operations
-
-    async def stage_move(self, request: p.StageMove, call: p.Meta) -> tuple[p.Plan, p.Meta]:
-        engine = self._engine
-        if not 0 <= request.shard < SHARD_COUNT:
-            text = f"{request.shard} is not a shard: they are 0 to {SHARD_COUNT - 1}"
-            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, about="shard")
-        targets = sorted(m.node for m in engine.view.up("entity") if engine.view.reachable(m.node))
-        if request.to not in targets:
-            raise not_found("entity node that is up", request.to, targets)
-        row = engine.sharding.region.homes()[request.shard]
-        reports, _ = await self._server.gatherer.reports(coverage=False)
-        entities = next((n for s, _, n in reports[row.node].running if s == row.shard), 0) if row.node in reports else 0
-        changed = row.node != request.to
-        moves = (
-            (p.PlanMove(shard=row.shard, from_node=row.node, to=request.to, entities=entities, why="asked for"),)
-            if changed
-            else ()
-        )
-        start = f.StartOperation("move", request.to, shard=request.shard)
-        return self._stage("move", f"shard/{request.shard}", moves, start if changed else None), call
-
-    async def stage_drain(self, request: p.StageDrain, call: p.Meta) -> tuple[p.Plan, p.Meta]:
-        engine = self._engine
-        member = engine.view.member(request.node)
-        if member is None:
-            raise not_found("node", request.node, sorted(engine.view.members))
-        others = [
-            m.node
-            for m in engine.view.up("entity")
-            if m.node != request.node and engine.view.reachable(m.node) and m.id not in engine.going_nodes()
-        ]
-        overridden: tuple[str, ...] = ()
-        if "entity" in member.roles and not others:
-            text = f"{request.node} is the last entity node: nobody could take its shards"
-            if not request.force:
-                hint = "start another entity node first, or say --force last-entity-node"
-                raise p.AdminRefusal(REFUSED, "E-LAST-ENTITY-NODE", text, hint=hint, about=request.node)
-            overridden = (text,)
-        reports, _ = await self._server.gatherer.reports(coverage=False)
-        entities = {s: n for s, _, n in reports[request.node].running} if request.node in reports else {}
-        nodes = topology.entity_nodes(engine.view, engine.going_nodes()).nodes
-        targets = [n for n in nodes if n.takes_shards and n.node.name != request.node]
-        moves = tuple(
-            p.PlanMove(shard=shard, from_node=request.node, to=to.name, entities=entities.get(shard, 0), why="drain")
-            for shard, to in drained(engine.sharding.region.homes(), request.node, targets).items()
-        )
-        leaving = member.status is not Status.UP or member.id in engine.going_nodes()
-        start = f.StartOperation("drain", request.node, member.incarnation)
-        plan = self._stage("drain", f"node/{request.node}", moves, None if leaving else start)
-        under_way = await drain_name(self._server, request.node) if leaving else ""
-        return msgspec.structs.replace(plan, overridden=overridden, operation=under_way), call
-
-    def _stage(
-        self,
-        verb: str,
-        target: str,
-        moves: tuple[p.PlanMove, ...],
-        start: f.StartOperation | None,
-        violations: tuple[str, ...] = (),
-    ) -> p.Plan:
-        rows = self._engine.sharding.region.homes()
-        owners = sorted({row.node for row in rows if row.node} | {move.to for move in moves})
-        moved = {move.shard: move.to for move in moves}
-        plan = p.Plan(
-            id=f"p-{self._random_name()}",
-            verb=verb,
-            target=target,
-            base_version=self._engine.sharding.region.version,
-            moves=moves,
-            violations=violations,
-            before=tuple(p.Counter(name=n, count=sum(row.node == n for row in rows)) for n in owners),
-            after=tuple(
-                p.Counter(name=n, count=sum(moved.get(row.shard, row.node) == n for row in rows)) for n in owners
-            ),
-            changed=start is not None,
-        )
-        self._plans[plan.id] = (plan, start)
-        while len(self._plans) > plans_kept_max:
-            self._plans.popitem(last=False)
-        return plan
-
-    async def commit(self, request: p.CommitPlan, call: p.Meta) -> tuple[p.Operation, p.Meta]:
-        plan, start = self._plans.get(request.id, (None, None))
-        if plan is None:
-            hint = "stage it again"
-            raise p.AdminRefusal(3, "E-NOT-FOUND", f"there is no plan {request.id!r} at this node", hint=hint)
-        if start is None:
-            raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", "the plan changes nothing", about=plan.target)
-        now = self._engine.sharding.region.version
-        if now != plan.base_version:
-            text = f"plan {plan.id} was made against placement {plan.base_version}, now {now}"
-            raise p.AdminRefusal(CONFLICT, "E-STALE-PLAN", text, hint="make the plan again", about=plan.id)
-        # Named after the plan, so that a commit whose answer was lost can be repeated and starts nothing twice.
-        name = entity_id(f"op-{request.request_id or plan.id}", "request_id")
-        if start.verb == "drain":
-            name = await drain_name(self._server, start.node) or name
-        start = msgspec.structs.replace(start, reason=request.reason)
-        status = await ask(self._engine, EntityRef("operation", name), start)
-        self._plans.pop(plan.id, None)
-        return operation(status, self._engine.world.clock.wall_ms()), call
 
     # ---- replays
 

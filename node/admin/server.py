@@ -20,6 +20,8 @@ from node.admin.gather import Gatherer
 from node.admin.live import Live
 from node.admin.operation_requests import OperationRequests
 from node.admin.outcomes import bad_input
+from node.admin.plan_requests import PlanRequests
+from node.admin.shard_requests import ShardRequests
 from node.admin.states import States
 from node.ads.classifier import Classifier
 from node.core.clock import rfc3339
@@ -58,6 +60,8 @@ class AdminServer:
         self._requests_before = (0, 0)
         ClusterRequests(self)
         DecisionRequests(self)
+        PlanRequests(self)
+        self._shards = ShardRequests(self)
         DomainRequests(self)
         OperationRequests(self)
         ActorChanges(self, ActorRequests(self))
@@ -108,6 +112,13 @@ class AdminServer:
             observed_at=rfc3339(self.engine.world.clock.wall_ms()),
             observed_by=self.engine.me.name,
         )
+
+    async def shard_check(self, call: p.Meta) -> tuple[p.ShardCheck, p.Meta]:
+        """The four views compared now: what repairs are made of."""
+        return await self._shards.check(p.GetShardCheck(), call)
+
+    def warned(self, meta: p.Meta, code: str, text: str) -> p.Meta:
+        return msgspec.structs.replace(meta, warnings=(*meta.warnings, p.Warned(code=code, text=text)))
 
     def with_missing(self, meta: p.Meta, missing: tuple[p.Missing, ...]) -> p.Meta:
         return msgspec.structs.replace(meta, missing=missing)

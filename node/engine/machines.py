@@ -14,7 +14,6 @@ from node.core import faultpoints
 from node.core.ids import NodeId
 from node.engine import topology
 from node.engine.events import of_sharding
-from node.flows.messages import MoveOutcome
 from node.gossip import replica_io
 from node.gossip.lag import PeerLag
 from node.gossip.replica_messages import ReplicaMessage
@@ -42,7 +41,6 @@ class Sharding:
         settings = engine.config.sharding
         self.region = Region(engine.me, settings)
         self.coordinator = Coordinator(engine.me, settings, engine.world.rng)
-        self._moves: dict[int, Callable[[MoveOutcome], None]] = {}
         self._requests: dict[int, Callable[[OperatorAnswer], None]] = {}
         self._tag = 0
         self.lost = 0
@@ -82,12 +80,6 @@ class Sharding:
         self._carry_out(self.region.step(event, self._now_ns()))
 
     # ---- what operators and drains ask
-
-    def move(self, shard: int, to: str, done: Callable[[MoveOutcome], None]) -> None:
-        """Ask this node's coordinator for a move; `done` once, when it is durable or refused."""
-        self._tag += 1
-        self._moves[self._tag] = done
-        self._carry_out(self.coordinator.step(sharding.MoveRequested(shard, to, self._tag), self._now_ns()))
 
     def request(self, request: OperatorRequest, done: Callable[[OperatorAnswer], None]) -> None:
         """Ask this node's coordinator on behalf of an operator; `done` once."""
@@ -165,8 +157,8 @@ class Sharding:
                     engine.emit(*words, cluster=True)
             case sharding.Reached(point):
                 faultpoints.reach(point)
-            case sharding.Reply(tag, outcome):
-                self._move_answered(tag, outcome)
+            case sharding.Reply():
+                pass  # this driver asks for moves by plans only
             case sharding.Answered(tag, answer):
                 self._requests.pop(tag)(answer)
             case _:
@@ -195,18 +187,6 @@ class Sharding:
         self.lost += tally.dropped
         event = sharding.LocalStopped(shard, tally.handled, tally.entities)
         self._carry_out(self.region.step(event, self._now_ns()))
-
-    def _move_answered(self, tag: int, outcome: sharding.Outcome) -> None:
-        done = self._moves.pop(tag, None)
-        if done is None:
-            return
-        match outcome:
-            case sharding.MoveDone(_, _, epoch, _):
-                done(MoveOutcome(True, epoch))
-            case sharding.Refused(reason, detail):
-                done(MoveOutcome(False, 0, reason if not detail else f"{reason}: {detail}"))
-            case sharding.DrainAccepted():
-                done(MoveOutcome(False, 0, "not a move"))
 
 
 class Replication:

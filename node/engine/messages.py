@@ -141,6 +141,7 @@ class NodeReport(msgspec.Struct, frozen=True):
 
     `running`: `(shard, epoch, entities)` of the shards whose entities run here. `lag_ms`: how long peers have had
     something of this node's unacknowledged, by peer. `counters`: whatever was not handled, by reason, and totals.
+    `living`: `(shard, epoch)` as the actors have them; `buffered`: `(shard, messages, oldest ms)` that wait for a home.
     """
 
     node: str
@@ -171,3 +172,5 @@ class NodeReport(msgspec.Struct, frozen=True):
     observers_against: tuple[str, ...] = ()
     peers: tuple[PeerReport, ...] = ()
     why_not_joined: str = ""
+    living: tuple[tuple[int, int], ...] = ()
+    buffered: tuple[tuple[int, int, int], ...] = ()

@@ -11,6 +11,7 @@ from node.actors.cell import Phase
 from node.ads.entities.adserver import AdServer
 from node.ads.entities.site import Site
 from node.core.clock import MS
+from node.core.ids import SINGLETON_SHARD
 from node.core.limits import decisions_reported_max
 from node.engine import topology
 from node.engine.actorservice import ActorService
@@ -30,7 +31,7 @@ from node.engine.messages import (
     StopNode,
 )
 from node.engine.readiness import Check, Latches
-from node.flows.messages import MoveShard
+from node.sharding.requests import REQUESTS
 from node.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -52,10 +53,11 @@ class NodeService:
             GetLedger: self._ledger_wanted,
             GetReplicaEntry: self._entry_wanted,
             GetDecisions: self._decisions_wanted,
-            MoveShard: self._move_wanted,
             Freeze: self._freeze_wanted,
             StopNode: self._stop_wanted,
         }
+        for request in REQUESTS:
+            engine.services[request] = self._sharding_wanted
 
     # ---- readiness
 
@@ -144,6 +146,8 @@ class NodeService:
             observers_against=tuple(str(o) for o in mine.observers) if mine else (),
             peers=engine.world.transport.peers(),
             why_not_joined=engine.membership.why_not_joined,
+            living=tuple((s, epoch) for s, epoch in sorted(engine.system.owned().items()) if s != SINGLETON_SHARD),
+            buffered=engine.sharding.region.buffers(now_ns),
         )
 
     def counters(self) -> dict[str, int]:
@@ -216,11 +220,12 @@ class NodeService:
             entry.value,
         )
 
-    def _move_wanted(self, envelope: Envelope) -> None:
+    def _sharding_wanted(self, envelope: Envelope) -> None:
+        """Of this node's coordinator, on behalf of an operator."""
         message = envelope.message
-        if isinstance(message, MoveShard):
+        if isinstance(message, REQUESTS):
             engine = self._engine
-            engine.sharding.move(message.shard, message.to, lambda outcome: engine.reply(envelope, outcome))
+            engine.sharding.request(message, lambda answer: engine.reply(envelope, answer))
 
     def _freeze_wanted(self, envelope: Envelope) -> None:
         engine = self._engine

@@ -88,13 +88,15 @@ class Phase(msgspec.Struct, frozen=True):
 
 @wire_type("flow.start_operation")
 class StartOperation(msgspec.Struct, frozen=True):
-    """`verb` drain (target: node, incarnation) or move (target: shard, node). The same id again changes nothing."""
+    """`verb` drain (`node`, `incarnation`), or that of the committed plan `plan`, whose `target` says in words what it
+    is about. The same id again changes nothing."""
 
     verb: str
-    node: str
+    node: str = ""
     incarnation: int = 0
-    shard: int = -1
     reason: str = ""
+    plan: str = ""
+    target: str = ""
 
 
 @wire_type("flow.get_operation")
@@ -174,18 +176,3 @@ class BeginDrain(msgspec.Struct, frozen=True):
 
     operation: str
     incarnation: int
-
-
-@wire_type("flow.move_shard", lane=Lane.CONTROL)
-class MoveShard(msgspec.Struct, frozen=True):
-    """To the coordinator's node; answered by MoveOutcome when the move is durable or refused."""
-
-    shard: int
-    to: str
-
-
-@wire_type("flow.move_outcome", lane=Lane.CONTROL)
-class MoveOutcome(msgspec.Struct, frozen=True):
-    ok: bool
-    epoch: int = 0
-    reason: str = ""

@@ -5,8 +5,8 @@ drain: running ──the node left, every phase ended by itself──▶ done
           ├──────the node left, a phase overran or was skipped──▶ failed
           ├──────the node is no member any more before it left──▶ failed (interrupted at a named phase)
           └──────somebody cancels, and the node has not begun to flush──▶ cancelled
-move:  running ──the coordinator says the move is durable, or that the shard is there──▶ done
-          └──────it refuses, or nobody coordinates within LIMIT_MS──▶ failed
+plan:  running ──the coordinator says how the plan ended──▶ done, failed or cancelled
+          └──────it has forgotten the plan──▶ failed
 ```
 
 Its entity moves with its shard, also away from the node that it drains.
@@ -20,7 +20,7 @@ import msgspec
 
 from node.actors.actor import Context, ReplyTo
 from node.core.ids import ServiceRef
-from node.flows import drain_outcome
+from node.flows import drain_outcome, plan_outcome
 from node.flows.messages import (
     BeginDrain,
     CancelDrain,
@@ -28,21 +28,17 @@ from node.flows.messages import (
     DrainCancelled,
     DrainProgress,
     GetOperation,
-    MoveOutcome,
-    MoveShard,
     OperationStatus,
     Phase,
     Recorded,
     StartOperation,
 )
+from node.sharding.requests import Cancel, Declined, GetPlans, PlanView, PlanViews
 from node.wire.registry import wire_type
 
 POLL_MS = 300
-MOVE_TIMEOUT_MS = 30_000
-LIMIT_MS = 60_000
 CANCEL_TIMEOUT_MS = 2_000
-# Refusals that the next moment may take back: another node coordinates, or the shard is under way.
-ASK_AGAIN = ("not_coordinator", "coordinator_lost", "already_moving")
+PLAN_TIMEOUT_MS = 2_000
 
 
 class Cluster(Protocol):
@@ -71,8 +67,13 @@ class _Poll(msgspec.Struct, frozen=True):
     pass
 
 
-class _Moved(msgspec.Struct, frozen=True):
+class _PlanSeen(msgspec.Struct, frozen=True):
     outcome: Any
+
+
+class _PlanCancelled(msgspec.Struct, frozen=True):
+    outcome: Any
+    asker: Any
 
 
 class _CancelAnswered(msgspec.Struct, frozen=True):
@@ -117,9 +118,11 @@ class Operation:
                 self._cancel(ctx, state)
             case _CancelAnswered(outcome, asker):
                 self._cancel_answered(ctx, state, outcome, asker)
-            case _Moved(outcome) if state.status.state == "running":
-                self._moved(ctx, state, outcome)
-            case _Poll() | _Moved():
+            case _PlanCancelled(outcome, asker):
+                self._plan_cancelled(ctx, state, outcome, asker)
+            case _PlanSeen(outcome) if state.status.state == "running":
+                self._plan_seen(ctx, state, outcome)
+            case _Poll() | _PlanSeen():
                 pass  # it has ended
             case _:
                 ctx.reject(f"an operation does not understand {type(message).__name__}")
@@ -128,7 +131,7 @@ class Operation:
         if self._state is not None:
             ctx.reply_durable(self._state.status)
             return
-        target = message.node if message.verb == "drain" else f"{message.shard}"
+        target = message.node if message.verb == "drain" else message.target
         status = OperationStatus(self._id, message.verb, target, "running", (), ctx.wall_ms(), 0, {}, message.reason)
         self._state = OperationState(message, status)
         ctx.persist(self._state, reply=status)
@@ -138,7 +141,7 @@ class Operation:
         if state.start.verb == "drain":
             self._poll_drain(ctx, state)
         elif not self._asked:
-            self._ask_move(ctx, state)
+            self._ask_plan(ctx, state)
 
     def _poll_drain(self, ctx: Context, state: OperationState) -> None:
         start, status = state.start, state.status
@@ -171,7 +174,7 @@ class Operation:
         if state.status.state != "running":
             ctx.reply_durable(state.status)
         elif state.start.verb != "drain":
-            ctx.reject(f"conflict: a {state.start.verb} is over in moments and can't be cancelled")
+            self._cancel_plan(ctx, state)
         else:
             asker = ctx.reply_later()
             order = CancelDrain(state.start.incarnation)
@@ -193,29 +196,46 @@ class Operation:
             self._end(ctx, state, "cancelled", phases, drain_outcome.counted(last) if last else {})
         return (self._state or state).status
 
-    def _ask_move(self, ctx: Context, state: OperationState) -> None:
+    def _ask_plan(self, ctx: Context, state: OperationState) -> None:
+        coordinator = self._cluster.coordinator_node()
+        if coordinator is not None:
+            self._asked = True
+            ctx.ask(ServiceRef(coordinator, "/node"), GetPlans(state.start.plan), PLAN_TIMEOUT_MS, _PlanSeen)
+
+    def _plan_seen(self, ctx: Context, state: OperationState, outcome: Any) -> None:
+        """Anything but an answer means that somebody else coordinates, or soon will: the next poll asks them."""
+        self._asked = False
+        if isinstance(outcome, Declined) and outcome.reason == "no_such_plan":
+            self._end(ctx, state, "failed", state.status.phases, {"reason": "the coordinator has forgotten the plan"})
+        if not isinstance(outcome, PlanViews) or not outcome.items:
+            return
+        view = outcome.items[0]
+        phases = (plan_outcome.phase(view, ctx.wall_ms() - state.status.started_ms),)
+        over = plan_outcome.ended(view)
+        if over:
+            self._end(ctx, state, over, phases, plan_outcome.result(view))
+            return
+        # How far it is stands in the placement table: nothing is lost when this is not written down.
+        status = msgspec.structs.replace(state.status, phases=phases, result=plan_outcome.result(view))
+        self._state = msgspec.structs.replace(state, status=status)
+
+    def _cancel_plan(self, ctx: Context, state: OperationState) -> None:
         coordinator = self._cluster.coordinator_node()
         if coordinator is None:
-            if ctx.wall_ms() - state.status.started_ms > LIMIT_MS:
-                self._end(ctx, state, "failed", (), {"reason": "no coordinator"})
+            ctx.reject("conflict: nobody coordinates the shards now, so nothing moves; try again")
             return
-        self._asked = True
+        asker = ctx.reply_later()
+        order = Cancel(state.start.plan)
         ctx.ask(
-            ServiceRef(coordinator, "/node"), MoveShard(state.start.shard, state.start.node), MOVE_TIMEOUT_MS, _Moved
+            ServiceRef(coordinator, "/node"), order, CANCEL_TIMEOUT_MS, lambda outcome: _PlanCancelled(outcome, asker)
         )
 
-    def _moved(self, ctx: Context, state: OperationState, outcome: Any) -> None:
-        self._asked = False
-        word = outcome.reason.partition(":")[0] if isinstance(outcome, MoveOutcome) else ""
-        if isinstance(outcome, MoveOutcome) and outcome.ok:
-            self._end(ctx, state, "done", (), {"shards_moved": 1, "epoch": outcome.epoch})
-        elif word == "already_there":
-            # The goal is reached, by an earlier ask whose answer was lost.
-            self._end(ctx, state, "done", (), {"shards_moved": 0})
-        elif isinstance(outcome, MoveOutcome) and word not in ASK_AGAIN:
-            self._end(ctx, state, "failed", (), {"reason": outcome.reason})
-        elif ctx.wall_ms() - state.status.started_ms > LIMIT_MS:
-            self._end(ctx, state, "failed", (), {"reason": "no answer"})
+    def _plan_cancelled(self, ctx: Context, state: OperationState, outcome: Any, asker: ReplyTo) -> None:
+        if isinstance(outcome, PlanView):
+            ctx.answer(asker, state.status)
+        else:
+            why = outcome.detail or outcome.reason if isinstance(outcome, Declined) else "no answer"
+            ctx.answer_reject(asker, f"conflict: the coordinator did not cancel it ({why}); try again")
 
     def _end(
         self, ctx: Context, state: OperationState, outcome: str, phases: tuple[Phase, ...], result: dict[str, int | str]

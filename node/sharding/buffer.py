@@ -12,11 +12,12 @@ from node.wire.envelope import Envelope
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One message: relayed `hops` times so far, refused at `until_ns`."""
+    """One message: relayed `hops` times so far, here since `since_ns`, refused at `until_ns`."""
 
     envelope: Envelope
     hops: int
     until_ns: int
+    since_ns: int
 
 
 @dataclass(slots=True)

@@ -98,7 +98,7 @@ def _about(request: Request, plan: Plan, at: Situation, moves: Mapping[int, Move
         case Cancel():
             return Ruling(replace(view, changed=False))
         case _:
-            return Ruling(view)
+            return Ruling(PlanViews((view,)))
 
 
 def _commit(request: Commit, plan: Plan, at: Situation, moves: Mapping[int, Move]) -> Ruling:

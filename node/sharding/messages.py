@@ -15,13 +15,18 @@ from node.wire.registry import Lane, wire_type
 class Receipt(msgspec.Struct, frozen=True):
     """What became of a shard's messages under one owner and epoch: arrived = handled + bounced when all is well.
 
-    `arrived` were given to the actors, `handled` they ran, `bounced` came back unrun, `entities` were stopped.
+    `arrived` were given to the actors, `handled` they ran, `bounced` came back unrun, `entities` were stopped; `digest`
+    is over their names and revisions. Of what then waited for the next owner, `forwarded` went on to it and `refused`
+    waited too long.
     """
 
     arrived: int = 0
     handled: int = 0
     bounced: int = 0
     entities: int = 0
+    digest: str = ""
+    forwarded: int = 0
+    refused: int = 0
 
 
 @wire_type("sharding.homes", lane=Lane.CONTROL)

@@ -125,7 +125,7 @@ class Moves:
         return out
 
     def views(self, now_ns: int) -> tuple[UnderWay, ...]:
-        """All of them, with how long they have been in their step and how long that may take."""
+        """All of them, with how long they have been under way and how long one ask may take."""
         limit_ms = self._settings.handoff_ms
         return tuple(
             UnderWay(
@@ -134,7 +134,7 @@ class Moves:
                 str(move.target or ""),
                 move.state.value,
                 move.cause,
-                (now_ns - move.entered_ns) // MS,
+                (now_ns - (move.began_ns or move.entered_ns)) // MS,
                 limit_ms if move.state is not MoveState.PLANNED else 0,
             )
             for move in self

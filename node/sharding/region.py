@@ -115,7 +115,7 @@ class Region:
         until_ns = now_ns + self._settings.buffer_ms * MS
         if envelope.deadline_ns:
             until_ns = min(until_ns, envelope.deadline_ns)
-        waiting = Waiting(envelope, hops, until_ns)
+        waiting = Waiting(envelope, hops, until_ns, now_ns)
         if first:
             buffer.add_bounced(waiting)
         else:
@@ -180,6 +180,14 @@ class Region:
     def waiting(self) -> int:
         """Messages in the buffers."""
         return sum(len(buffer) for buffer in self._buffers.values())
+
+    def buffers(self, now_ns: int) -> tuple[tuple[int, int, int], ...]:
+        """Per shard that messages wait for: how many, and for how many ms the oldest has."""
+        return tuple(
+            (shard, len(buffer), (now_ns - min(w.since_ns for w in buffer.in_order())) // MS)
+            for shard, buffer in sorted(self._buffers.items())
+            if len(buffer)
+        )
 
     def complete(self) -> bool:
         """Whether the table is known, and no newer one has been heard of."""

@@ -102,7 +102,8 @@ class PlanViews(msgspec.Struct, frozen=True):
 
 @wire_type("sharding.under_way")
 class UnderWay(msgspec.Struct, frozen=True):
-    """One move in progress. `age_ms` in its present step, which may take `limit_ms` (0: it has no limit)."""
+    """One move in progress. `age_ms` since its owner was first asked, or since it was planned; `limit_ms` is what one
+    ask may take (0: it waits for its turn, which has no limit)."""
 
     shard: int
     source: str
@@ -115,14 +116,16 @@ class UnderWay(msgspec.Struct, frozen=True):
 
 @wire_type("sharding.placing")
 class Placing(msgspec.Struct, frozen=True):
-    """The coordinator's own view. `pending` are pins whose node can't take the shard now; `why_not_placing` and
-    `why_not_rebalancing` say in words what stands in the way, empty when nothing does. `epochs`: by shard."""
+    """The coordinator's own view. `epochs` and `owners` by shard; `uneven` moves would even the load out; `pending` are
+    pins whose node can't take the shard now; `why_not_placing` and `why_not_rebalancing` say in words what stands in
+    the way, empty when nothing does."""
 
     node: str
     term: int
     version: int
     owners: tuple[str, ...]
     epochs: tuple[int, ...]
+    uneven: int = 0
     moves: tuple[UnderWay, ...] = ()
     pins: tuple[Pin, ...] = ()
     pending: tuple[int, ...] = ()

@@ -11,6 +11,7 @@ from collections import deque
 
 from node.core.clock import MS
 from node.core.ids import NodeId
+from node.sharding.allocation import rebalance
 from node.sharding.book import Book, History
 from node.sharding.deciding import Decider
 from node.sharding.desk import rule
@@ -169,6 +170,7 @@ class Tenure:
             self.table.version,
             tuple(str(owner(row)) if row.node else "" for row in self.table.rows),
             tuple(row.epoch for row in self.table.rows),
+            len(rebalance(self.table.rows, self.targets, len(self.table.rows), self.pins)),
             self.moves.views(now_ns),
             tuple(self.book.pins[s] for s in sorted(self.book.pins)),
             pending,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from node.core.clock import MS
-from node.core.ids import ServiceRef
-from node.flows.messages import MoveShard
+from node.sharding.requests import Commit, PlanView, Stage
 from node.sim.faults import Disturbance
 from node.sim.network import BOTH_LANES
 from node.sim.points import Fate, Trap
 from node.wire.registry import Lane
 
 if TYPE_CHECKING:
+    from node.engine.engine import Engine
     from node.sim.host import Host
+    from node.sim.process import Process
     from node.sim.world import World
 
 HICCUP_MS: Final = (200, 900)  # P11: short of what a failure detector must take for a failure
@@ -267,12 +269,20 @@ def _rolling(world: World, d: Disturbance) -> None:
 
 
 def _move(world: World, d: Disturbance) -> None:
-    """The shard of an entity in use, by whoever coordinates."""
+    """The shard of an entity in use, by a plan, at whoever thinks that they coordinate; refusals are theirs to make."""
     shard = world.shards_in_use[d.at_ms % len(world.shards_in_use)]
-    for host in list(world.hosts.values()):
-        engine = host.process.engine if host.process else None
-        if engine is not None and engine.sharding.coordinator.status().active:
-            world.ask(host, ServiceRef(host.name, "/node"), MoveShard(shard, d.hosts[0]), 10_000, lambda _: None)
+    stage = Stage(f"p-{world.scheduler.now_ns}", "move", (shard,), d.hosts[0])
+    commit = Commit(stage.id, f"op-{stage.id}")
+    for host in world.hosts.values():
+        process = host.process
+        engine = process.engine if process else None
+        if process is not None and engine is not None and engine.sharding.coordinator.status().active:
+            process.run(engine.sharding.request, stage, partial(_staged, process, engine, commit))
+
+
+def _staged(process: Process, engine: Engine, commit: Commit, answer: object) -> None:
+    if isinstance(answer, PlanView):
+        process.run(engine.sharding.request, commit, lambda _: None)
 
 
 VERBS: Final[dict[str, Callable[[World, Disturbance], None]]] = {

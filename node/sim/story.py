@@ -17,8 +17,8 @@ def test_failover(seed: int) -> None:
 
 Verbs: start, kill, wipe (kill and lose the replica), stop and thaw (SIGSTOP, SIGCONT); a process that ends by itself
 stays down (unless `supervised=True`); dies_at and stops_at a crash point; cut (a group from the rest, or `away_from`
-others), one_way, heal; drain, move; store_slow, store_down, store_up; step_clock; setup (other settings of a host from
-its next start), add (a host more);
+others), one_way, heal; drain, move, commit (a plan), operator (any request to the coordinator); store_slow, store_down,
+store_up; step_clock; setup (other settings of a host from its next start), add (a host more);
 add_to and read (an effect on, and the state of, a probe: `node.sim.probe`), ask and tell (anything to any reference),
 call (a node's own `/node` service). `run` lets time pass, `until` waits for conditions and fails with what they lack.
 `engine(name)` is the engine itself, for what no condition says.
@@ -46,7 +46,7 @@ from node.core.clock import MS, SECOND
 from node.core.hashing import shard_of
 from node.core.ids import EntityRef, Ref, ServiceRef
 from node.engine.engine import Engine
-from node.flows.messages import MoveShard
+from node.sharding.requests import Answer, Commit, Declined, GetPlans, PlanView, PlanViews, Request, Stage
 from node.sim import faults, judgement, probe, settle, setup, verdict
 from node.sim import history as h
 from node.sim.host import Host
@@ -59,6 +59,7 @@ from node.sim.world import World
 LOOK_MS = 20  # how often conditions are looked at
 LOOK_DEEP_MS = 500  # and the machines' own invariants
 PATIENCE_S = 60
+NOT_COORDINATING = ("not_coordinator", "coordinator_lost")
 TAIL_LINES = 60
 STAYS_DOWN_MS = 3_600_000  # until `start`, as far as a story is concerned
 
@@ -326,10 +327,47 @@ class Story:
         """Ask a node's own service, as operators do through the admin server."""
         return self.ask(ServiceRef(name, "/node"), message, at=at or name, timeout_ms=timeout_ms)
 
-    def move(self, what: int | str, to: str) -> Pending:
-        """A shard, or that of an entity, by the coordinator; the outcome is a `MoveOutcome`."""
+    def operator(self, request: Request, *, within_s: float = 10) -> Answer:
+        """An operator's request to whoever coordinates, asked again of the next one; fails where nobody answers."""
+        answers: list[Answer] = []
+        asked: list[Pending] = []
+
+        def answered(_: Story) -> str:
+            last = asked[-1] if asked else None
+            if last is None or last.ended:
+                outcome = last.outcome if last else None
+                if isinstance(outcome, Answer) and not (
+                    isinstance(outcome, Declined) and outcome.reason in NOT_COORDINATING
+                ):
+                    answers.append(outcome)
+                    return ""
+                active = [e.me.name for e in self.running() if e.sharding.coordinator.status().active]
+                asked.extend([self.call(active[0], request, timeout_ms=2_000)] if active else [])
+            return f"no coordinator answers {type(request).__name__}"
+
+        self.until(answered, within_s=within_s)
+        return answers[0]
+
+    def commit(self, stage: Stage) -> PlanView:
+        """A plan staged and committed; fails with why where it is declined."""
+        for request in (stage, Commit(stage.id, f"op-{stage.id}")):
+            answer = self.operator(request)
+            if not isinstance(answer, PlanView):
+                raise StoryFailed(f"{type(request).__name__} {stage.id}: {answer}")
+        return self.plan(stage.id)
+
+    def plan(self, id_: str) -> PlanView:
+        """A plan as the coordinator sees it now."""
+        found = self.operator(GetPlans(id_))
+        if not isinstance(found, PlanViews):
+            raise StoryFailed(f"plan {id_}: {found}")
+        return found.items[0]
+
+    def move(self, what: int | str, to: str) -> str:
+        """A shard, or that of an entity, by a plan whose id is returned; it moves from now on."""
+        self._keys += 1
         shard = what if isinstance(what, int) else shard_of(what)
-        return self.call(self.coordinator(), MoveShard(shard, to), timeout_ms=20_000)
+        return self.commit(Stage(f"p-{self._keys}", "move", (shard,), to)).plan.id
 
     def add_to(self, entity: str, *, at: str = "", key: str = "", timeout_ms: int = 5_000) -> Pending:
         """One effect on a probe, under a key of its own unless it is named."""

@@ -62,6 +62,19 @@ _ALL: Final = (
         "--dry-run shows which rule. Add another node first; --force where the command has it.",
     ),
     _code(
+        "E-NOT-NOW",
+        ExitStatus.REFUSED,
+        "What the cluster looks like is about to change: a member is unreachable, a node is joining, or versions are "
+        "mixed. A rebalance now would move shards twice.",
+        "Wait until 'promovolvectl cluster health' is content; --force preconditions does it all the same.",
+    ),
+    _code(
+        "E-NO-COORDINATOR",
+        ExitStatus.FAILED,
+        "No node coordinates the shards now, so nothing can be planned or moved. What runs goes on running.",
+        "'promovolvectl cluster health' tells why; a new coordinator is found within seconds of a failure.",
+    ),
+    _code(
         "E-NOT-CONFIRMED",
         ExitStatus.NOT_CONFIRMED,
         "A change needs a yes, and it was not given, or nobody was there to be asked. Nothing changed.",

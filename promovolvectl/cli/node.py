@@ -1,4 +1,4 @@
-"""`node list|show|mailboxes|drain|undrain|stop|start`."""
+"""`node list|show|mailboxes|cordon|uncordon|drain|undrain|stop|start`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from node.admin.protocol import (
     NodeMailboxes,
     NodeShow,
     Plan,
+    StageCordon,
     StageDrain,
     StopNode,
     Undrain,
@@ -25,6 +26,7 @@ from promovolvectl.cli.confirm import confirm, plan_then_commit, refuse_violatio
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plan_text
+from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import Ending
@@ -32,7 +34,7 @@ from promovolvectl.client import paths
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import NodeUndrain
 
-app = group("Nodes: list, show, drain, undrain, stop, start.")
+app = group("Nodes: list, show, cordon, drain, stop, start.")
 LAST_ENTITY_NODE = "last-entity-node"
 Name = Annotated[str, typer.Argument(metavar="NODE", show_default=False, help="The node's name.")]
 
@@ -73,6 +75,53 @@ async def show(run: Run, name: Name) -> Answer:
 )
 async def mailboxes(run: Run, name: Name) -> Answer:
     return answer_of("NodeMailboxes", *await run.ask(GetMailboxes(node=name), NodeMailboxes))
+
+
+@leaf(
+    app,
+    "cordon",
+    does="Give a node no more shards; it keeps those that it has.",
+    changes="Changes where shards may go, not where they are. It outlives a restart of the node.",
+    examples=("promovolvectl node cordon entity-2 --reason 'disk'", "promovolvectl node cordon entity-2 --dry-run"),
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.REFUSED,
+        ExitStatus.NOT_CONFIRMED,
+        ExitStatus.NOT_ALLOWED,
+    ),
+    flags=CHANGE + LONG,
+    shows="Operation",
+)
+async def cordon(
+    run: Run,
+    name: Name,
+    force: Annotated[
+        list[str] | None,
+        typer.Option("--force", metavar="RULE", show_default=False, help="Override a rule: minimum-owners."),
+    ] = None,
+    **given: Any,
+) -> Answer:
+    words = overridden(force, "minimum-owners")
+    stage = StageCordon(node=name, force=bool(words), reason=given["reason"])
+    again = spelled("node", "cordon", name, *words)
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+
+
+@leaf(
+    app,
+    "uncordon",
+    does="Let a node have shards again.",
+    changes="Takes the cordon away. Shards come by the next rebalance.",
+    examples=("promovolvectl node uncordon entity-2", "promovolvectl node uncordon entity-2 --yes"),
+    exits=(ExitStatus.CONFLICT, ExitStatus.NOT_CONFIRMED, ExitStatus.NOT_ALLOWED),
+    flags=CHANGE + LONG,
+    shows="Operation",
+)
+async def uncordon(run: Run, name: Name, **given: Any) -> Answer:
+    stage = StageCordon(node=name, on=False, reason=given["reason"])
+    again = spelled("node", "uncordon", name)
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
 
 
 @leaf(

@@ -74,6 +74,7 @@ _NODE_COLUMNS: Final = _columns(
     "name! roles status:state! reachable ready shards entities max_lag_ms:ms? rss_bytes:bytes? uptime_s:seconds? "
     "incarnation? http? address+ admin+ pid+ version+ cpu_ratio:ratio+ why_not_ready+"
 )
+_OWNERS: Final = _columns("epoch! node! incarnation? cause! at receipt?")
 _FAULTS: Final = Detail("FAULTS", Under("faults"), _columns("code! object! message! since"))
 _CANDIDATES: Final = _columns("creative! campaign cpm score ctr_mean fold_mean? hops? outcome:state! reason!")
 
@@ -96,12 +97,34 @@ def _plan_head(payload: Payload) -> Sequence[str]:
     lines = [f"PLAN {payload['id']}  {payload['verb']} {cell(payload['target'])} (placement {payload['base_version']})"]
     lines += [f"  violates: {cell(text)}" for text in payload["violations"]]
     lines += [f"  overrides: {cell(text)}" for text in payload["overridden"]]
+    lines += [f"  {cell(text)}" for text in payload["notes"]]
+    if payload["state"] != "staged":
+        lines.append(f"  {payload['state']}" + (f", by {payload['operation']}" if payload["operation"] else ""))
+    elif payload["moves"]:
+        lines.append(f"  {len(payload['moves'])} shards, expected in {payload['expected_ms'] / 1_000:.1f} s")
+    lines += [f"  waits for {cell(text)}" for text in payload["blockers"]]
     counts = {row["name"]: row["count"] for row in payload["before"]}
     for row in payload["after"]:
         lines.append(f"  {cell(row['name'])}: {counts.get(row['name'], 0)} → {row['count']}")
     if not payload["changed"]:
         under_way = payload["operation"]
         lines.append(f"  it already is so; {f'{cell(under_way)} is under way' if under_way else 'nothing to change'}")
+    return lines
+
+
+def _map_head(payload: Payload) -> Sequence[str]:
+    lines = [f"PLACEMENT  version {payload['version']}, term {payload['term']}, epoch max {payload['epoch_max']}"]
+    if payload["unallocated"]:
+        lines.append(f"UNALLOCATED {len(payload['unallocated'])}: {cell(payload['unallocated'])}")
+    if payload["why_not_placing"]:
+        lines.append(f"NOT PLACED NOW  {cell(payload['why_not_placing'])}")
+    lines += [f"NOT REBALANCED NOW  {cell(why)}" for why in payload["why_not_rebalancing"]]
+    return lines
+
+
+def _check_head(payload: Payload) -> Sequence[str]:
+    lines = ["all four views agree" if payload["ok"] else f"{len(payload['faults'])} faults"]
+    lines += [f"not checked: {cell(what)}" for what in payload["unchecked"]]
     return lines
 
 
@@ -264,7 +287,32 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     "ShardList": Shape(_columns("shard! node! epoch state:state! entities pinned? why?"), _each("shard", "shard")),
     "ShardPlace": Shape(_columns("shard! node! epoch!"), _itself("shard", "shard"), _whole, one=True),
-    "Plan": Shape(_columns("shard! from! to! entities why"), _itself("plan", "id"), Under("moves"), head=_plan_head),
+    "PlanList": Shape(
+        _columns("id! verb! target! state:state! moves:count base_version? staged_at reason?"), _each("plan", "id")
+    ),
+    "ShardShow": Shape(
+        _columns("shard node epoch state:state entities pin move why buffered oldest_ms:ms"),
+        _itself("shard", "shard"),
+        _whole,
+        one=True,
+        details=(Detail("OWNERS", Under("history"), _OWNERS),),
+    ),
+    "ShardHistory": Shape(_OWNERS, lambda payload: [f"epoch/{row['epoch']}" for row in payload["items"]]),
+    "ShardMap": Shape(
+        _columns("node! shards! share! moving pinned cordoned draining numbers+"),
+        _each("node", "node"),
+        head=_map_head,
+        details=(Detail("PINS", Under("pins"), _columns("shard! node! pending! reason at")),),
+    ),
+    "ShardCheck": Shape(
+        _columns("kind! shard! detail! repair?"),
+        lambda payload: [f"{row['kind']}/{row['shard']}" for row in payload["faults"]],
+        Under("faults"),
+        head=_check_head,
+    ),
+    "Plan": Shape(
+        _columns("shard! from! to! entities state:state why"), _itself("plan", "id"), Under("moves"), head=_plan_head
+    ),
     "Operation": Shape(
         _columns("name! state:state! elapsed_s:seconds! detail blockers?"),
         _itself("op", "id"),

@@ -1,20 +1,57 @@
-"""`shard list|where|move`."""
+"""`shard list|show|where|map|history|move|pin|unpin|rebalance|check|repair|wait`."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from node.admin.protocol import GetShardOf, GetShards, ShardList, ShardPlace, StageMove
+from node.admin.protocol import (
+    GetShard,
+    GetShardCheck,
+    GetShardHistory,
+    GetShardMap,
+    GetShardOf,
+    GetShards,
+    Meta,
+    ShardCheck,
+    ShardHistory,
+    ShardList,
+    ShardMap,
+    ShardPlace,
+    ShardShow,
+    StageMove,
+    StagePin,
+    StageRebalance,
+    StageRepair,
+)
 from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.follow import ASK_MS, POLL_S
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import CHANGE, LONG
+from promovolvectl.cli.options import CHANGE, LONG, WAIT_DEFAULT_MS
 from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
+from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.kinds import Condition, Wait
 
 app = group("Where entities live, and moving them.")
+KINDS = ("orphan", "duplicate", "stale-epoch", "stuck-handoff", "wrong-role", "unallocated", "imbalance")
+CHANGES = (
+    ExitStatus.NOT_FOUND,
+    ExitStatus.CONFLICT,
+    ExitStatus.REFUSED,
+    ExitStatus.NOT_CONFIRMED,
+    ExitStatus.NOT_ALLOWED,
+    ExitStatus.FAILED,
+)
+Number = Annotated[int, typer.Argument(metavar="SHARD", min=0, show_default=False, help="The shard's number.")]
+Numbers = Annotated[list[int], typer.Argument(metavar="SHARD…", min=0, show_default=False, help="Shards' numbers.")]
 
 
 @leaf(
@@ -29,6 +66,17 @@ async def list_(
     node: Annotated[str, typer.Option("--node", metavar="NODE", show_default=False, help="Only this node's.")] = "",
 ) -> Answer:
     return answer_of("ShardList", *await run.ask(GetShards(node=node or None), ShardList))
+
+
+@leaf(
+    app,
+    "show",
+    does="One shard in depth: owner, pin, how far a hand-off is, what waits for it, and its owners so far.",
+    changes="Reads only.",
+    examples=("promovolvectl shard show 17", "promovolvectl shard show 17 -o json --query history"),
+)
+async def show(run: Run, shard: Number) -> Answer:
+    return answer_of("ShardShow", *await run.ask(GetShard(shard=shard), ShardShow))
 
 
 @leaf(
@@ -48,6 +96,28 @@ async def where(
 
 @leaf(
     app,
+    "map",
+    does="All shards by node, against each node's share; pins, and what keeps the load from being evened out.",
+    changes="Reads only.",
+    examples=("promovolvectl shard map", "promovolvectl shard map -o json --query pins"),
+)
+async def map_(run: Run) -> Answer:
+    return answer_of("ShardMap", *await run.ask(GetShardMap(), ShardMap))
+
+
+@leaf(
+    app,
+    "history",
+    does="Who owned a shard, under which epoch, since when and why; each move with its receipt.",
+    changes="Reads only. The newest sixteen owners are kept.",
+    examples=("promovolvectl shard history 17", "promovolvectl shard history 17 -o json --query items[].cause"),
+)
+async def history(run: Run, shard: Number) -> Answer:
+    return answer_of("ShardHistory", *await run.ask(GetShardHistory(shard=shard), ShardHistory))
+
+
+@leaf(
+    app,
     "move",
     does="Move one shard to another node.",
     changes="Changes where the shard's entities live. Their state and the messages for them move with it.",
@@ -55,22 +125,174 @@ async def where(
         "promovolvectl shard move 17 --to entity-2",
         "promovolvectl shard move 17 --to entity-2 --dry-run -o json",
     ),
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.REFUSED,
-        ExitStatus.NOT_CONFIRMED,
-        ExitStatus.NOT_ALLOWED,
-        ExitStatus.FAILED,
-    ),
+    exits=CHANGES,
     flags=CHANGE + LONG,
     shows="Operation",
 )
 async def move(
     run: Run,
-    shard: Annotated[int, typer.Argument(metavar="SHARD", min=0, show_default=False, help="The shard's number.")],
+    shard: Number,
     to: Annotated[str, typer.Option("--to", metavar="NODE", show_default=False, help="Where it goes.")],
+    force: Annotated[
+        list[str] | None,
+        typer.Option("--force", metavar="RULE", show_default=False, help="Override a rule: capacity."),
+    ] = None,
     **given: Any,
 ) -> Answer:
-    again = spelled("shard", "move", str(shard), "--to", to)
-    return await plan_then_commit(run, StageMove(shard=shard, to=to), again=again, given=given, wait=given["wait"])
+    words = overridden(force, "capacity")
+    again = spelled("shard", "move", str(shard), "--to", to, *words)
+    stage = StageMove(shard=shard, to=to, force=bool(words), reason=given["reason"])
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+
+
+@leaf(
+    app,
+    "pin",
+    does="Keep shards on one node, also through rebalances and restarts.",
+    changes="Moves them there. A node that is not there yet is waited for; the pin is kept and shown as pending.",
+    examples=("promovolvectl shard pin 17 18 --to entity-3", "promovolvectl shard pin 17 --to entity-9 --dry-run"),
+    exits=CHANGES,
+    flags=CHANGE + LONG,
+    shows="Operation",
+)
+async def pin(
+    run: Run,
+    shards: Numbers,
+    to: Annotated[str, typer.Option("--to", metavar="NODE", show_default=False, help="Where they belong.")],
+    **given: Any,
+) -> Answer:
+    if not to:
+        raise usage("--to", "name the node", "--to entity-1")
+    again = spelled("shard", "pin", *map(str, shards), "--to", to)
+    stage = StagePin(shards=tuple(shards), to=to, reason=given["reason"])
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+
+
+@leaf(
+    app,
+    "unpin",
+    does="Let shards live anywhere again.",
+    changes="Takes the pins away. The shards stay where they are until a rebalance moves them.",
+    examples=("promovolvectl shard unpin 17 18", "promovolvectl shard unpin 17 --yes"),
+    exits=CHANGES,
+    flags=CHANGE + LONG,
+    shows="Operation",
+)
+async def unpin(run: Run, shards: Numbers, **given: Any) -> Answer:
+    again = spelled("shard", "unpin", *map(str, shards))
+    stage = StagePin(shards=tuple(shards), reason=given["reason"])
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+
+
+@leaf(
+    app,
+    "rebalance",
+    does="Even the load out now, instead of waiting until the cluster does.",
+    changes="Moves as few shards as that takes, a few at a time; pinned ones stay and cordoned nodes get none. Refused "
+    "while a member is unreachable, a node is joining or versions are mixed.",
+    examples=("promovolvectl shard rebalance --dry-run", "promovolvectl shard rebalance --force preconditions --yes"),
+    exits=CHANGES,
+    flags=CHANGE + LONG,
+    shows="Operation",
+)
+async def rebalance(
+    run: Run,
+    force: Annotated[
+        list[str] | None,
+        typer.Option("--force", metavar="RULE", show_default=False, help="Override a rule: preconditions."),
+    ] = None,
+    **given: Any,
+) -> Answer:
+    words = overridden(force, "preconditions")
+    stage = StageRebalance(force=bool(words), reason=given["reason"])
+    again = spelled("shard", "rebalance", *words)
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+
+
+@leaf(
+    app,
+    "check",
+    does="Compare placement table, coordinator, regions and live entities, and name each disagreement.",
+    changes="Reads only. 'shard repair' plans what can be mended.",
+    examples=("promovolvectl shard check", "promovolvectl shard check -q || page-someone"),
+    exits=(ExitStatus.UNHEALTHY,),
+)
+async def check(run: Run) -> Answer:
+    reply, meta = await run.ask(GetShardCheck(), ShardCheck)
+    return answer_of("ShardCheck", reply, meta, ExitStatus.OK if reply.ok else ExitStatus.UNHEALTHY)
+
+
+@leaf(
+    app,
+    "repair",
+    does="Plan what mends the faults that 'shard check' finds.",
+    changes="Issues new epochs, which fences whatever runs twice or under an old one, and moves shards. What the "
+    "coordinator mends by itself is only named.",
+    examples=("promovolvectl shard repair --dry-run", "promovolvectl shard repair --kind duplicate --yes"),
+    exits=CHANGES,
+    flags=CHANGE + LONG,
+    shows="Operation",
+)
+async def repair(
+    run: Run,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", show_default=False, help=f"Only these: {', '.join(KINDS)}."),
+    ] = None,
+    **given: Any,
+) -> Answer:
+    kinds = tuple(kind or ())
+    for each in kinds:
+        if each not in KINDS:
+            raise usage("--kind", f"there is no kind {each!r}; there are {', '.join(KINDS)}", f"--kind {KINDS[0]}")
+    again = spelled("shard", "repair", *(word for each in kinds for word in ("--kind", each)))
+    stage = StageRepair(kinds=kinds, reason=given["reason"])
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+
+
+@leaf(
+    app,
+    "wait",
+    does="Wait until a shard runs, or runs on one node.",
+    changes="Reads only. A cluster that does not answer yet is waited for, too.",
+    examples=("promovolvectl shard wait 17 --timeout 30s", "promovolvectl shard wait 17 --on entity-2"),
+)
+async def wait(
+    run: Run,
+    shard: Number,
+    on: Annotated[str, typer.Option("--on", metavar="NODE", show_default=False, help="The node it must be on.")] = "",
+) -> Answer:
+    started = time.monotonic()
+    until = started + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
+    text = f"shard {shard} runs" + (f" on {on}" if on else "")
+    while True:
+        found, holds, meta = await _looked(run, shard, on)
+        elapsed = time.monotonic() - started
+        if holds:
+            reply = Wait(conditions=(Condition(condition=text, holds=True, found=found),), elapsed_s=round(elapsed, 3))
+            return answer_of("Wait", reply, msgspec.structs.replace(meta, missing=()))
+        if time.monotonic() >= until:
+            raise CommandFailed(
+                ExitStatus.TIMED_OUT,
+                "E-TIMEOUT",
+                f"after {elapsed:.1f} s it does not hold that {text}: {found}",
+                hint=f"promovolvectl shard show {shard}",
+            )
+        await asyncio.sleep(min(POLL_S, max(0.0, until - time.monotonic())))
+
+
+async def _looked(run: Run, shard: int, on: str) -> tuple[str, bool, Meta]:
+    """Where the shard is, in words, and whether that is what is waited for."""
+    try:
+        reply, meta = await run.ask(GetShards(), ShardList, ASK_MS)
+    except CommandFailed as failed:
+        if failed.status not in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
+            raise
+        return failed.message.split("\n")[0], False, run.local_meta()
+    item = next((item for item in reply.items if item.shard == shard), None)
+    if item is None:
+        raise usage(
+            "SHARD", f"{shard} is not a shard: they are 0 to {len(reply.items) - 1}", "promovolvectl shard list"
+        )
+    words = f"{item.state} on {item.node or 'no node'}" + (f", {item.why}" if item.why else "")
+    return words, item.state == "running" and on in ("", item.node), meta

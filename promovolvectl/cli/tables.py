@@ -43,7 +43,7 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
 class Column:
     """`key` is the field and, in capitals, the heading. `rank` 0 stays longest when room is short; `wide` columns
     appear with `-o wide` only. `form`: how a person is shown it (`bytes`, `seconds`, `ms`, `state`, `ratio`,
-    `slots`, `names`)."""
+    `slots`, `names`, `count`)."""
 
     key: str
     rank: int = 1
@@ -66,6 +66,8 @@ def shown(value: Any, form: str, terminal: Terminal) -> str:
         return f"{sign if terminal.unicode else plain} {word}"
     if form == "slots" and value:
         return cell([f"{item['slot']}:{item['width']}x{item['height']}" for item in value])
+    if form == "count":
+        return str(len(value or ()))
     if form == "names" and value:
         return cell([item["name"] for item in value])
     if isinstance(value, bool) or not isinstance(value, (int, float)):

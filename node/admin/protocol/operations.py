@@ -12,6 +12,41 @@ from node.wire.registry import wire_type
 class StageMove(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     to: str
+    force: bool = False
+    reason: str = ""
+
+
+@wire_type("admin.stage_pin")
+class StagePin(msgspec.Struct, frozen=True, kw_only=True):
+    """Pin shards to the node `to`, which may not be there yet; an empty `to` unpins them."""
+
+    shards: tuple[int, ...]
+    to: str = ""
+    reason: str = ""
+
+
+@wire_type("admin.stage_cordon")
+class StageCordon(msgspec.Struct, frozen=True, kw_only=True):
+    """The node gets no more shards (`on`), or may again."""
+
+    node: str
+    on: bool = True
+    force: bool = False
+    reason: str = ""
+
+
+@wire_type("admin.stage_rebalance")
+class StageRebalance(msgspec.Struct, frozen=True, kw_only=True):
+    force: bool = False
+    reason: str = ""
+
+
+@wire_type("admin.stage_repair")
+class StageRepair(msgspec.Struct, frozen=True, kw_only=True):
+    """Mend what a check finds now; `kinds` empty means all that can be mended."""
+
+    kinds: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @wire_type("admin.stage_drain")
@@ -22,17 +57,21 @@ class StageDrain(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.plan_move")
 class PlanMove(msgspec.Struct, frozen=True, kw_only=True):
+    """`state`: waiting, moving, moved or dropped; until the plan is committed all of them wait."""
+
     shard: int
     from_node: str = msgspec.field(name="from", default="")
     to: str = ""
     entities: int = 0
     why: str = ""
+    state: str = "waiting"
 
 
 @wire_type("admin.plan")
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change would do. `changed` false: it already holds, and there is nothing to commit; `operation` is then
-    the one that is under way, if one is. `overridden`: rules that `--force` named and that do not stand in its way."""
+    """What a change would do, and how far it is. `changed` false: it already holds, and there is nothing to commit;
+    `operation` is then the one that is under way, if one is. `overridden`: rules that `--force` named and that do not
+    stand in its way. `state`: staged, running, cancelling, done, failed or cancelled."""
 
     id: str
     verb: str
@@ -45,6 +84,44 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool = True
     overridden: tuple[str, ...] = ()
     operation: str = ""
+    notes: tuple[str, ...] = ()
+    expected_ms: int = 0
+    state: str = "staged"
+    reason: str = ""
+    staged_at: str = ""
+    blockers: tuple[str, ...] = ()
+
+
+@wire_type("admin.plan_list_get")
+class GetPlans(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.plan_list")
+class PlanList(msgspec.Struct, frozen=True, kw_only=True):
+    """Oldest first."""
+
+    items: tuple[Plan, ...]
+
+
+@wire_type("admin.plan_get")
+class GetPlan(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+
+
+@wire_type("admin.plan_cancel")
+class CancelPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What has moved stays, the rest does not start; answered by the plan as it is then."""
+
+    id: str
+    reason: str = ""
+
+
+@wire_type("admin.plan_discard")
+class DiscardPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Forget a plan that isn't being carried out; answered by the plan as it was."""
+
+    id: str
 
 
 @wire_type("admin.commit_plan")

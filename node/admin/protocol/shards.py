@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from node.admin.protocol.cluster import Counter
 from node.wire.registry import wire_type
 
 
@@ -39,3 +40,134 @@ class ShardPlace(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     node: str | None
     epoch: int
+
+
+@wire_type("admin.shard_show_get")
+class GetShard(msgspec.Struct, frozen=True, kw_only=True):
+    shard: int
+
+
+@wire_type("admin.shard_receipt")
+class ShardReceipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a shard's messages at the owner that it left: arrived = handled + returned when all is well.
+    `digest` is over the states of the entities that were stopped."""
+
+    arrived: int
+    handled: int
+    returned: int
+    forwarded: int
+    refused: int
+    entities_stopped: int
+    digest: str
+
+
+@wire_type("admin.shard_ownership")
+class ShardOwnership(msgspec.Struct, frozen=True, kw_only=True):
+    """`receipt` accounts for the move that brought the shard to this owner; null when nobody was there to give one."""
+
+    node: str
+    incarnation: int
+    epoch: int
+    cause: str
+    at: str
+    receipt: ShardReceipt | None = None
+
+
+@wire_type("admin.shard_history")
+class ShardHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """Oldest first, the newest sixteen."""
+
+    shard: int
+    items: tuple[ShardOwnership, ...]
+
+
+@wire_type("admin.shard_history_get")
+class GetShardHistory(msgspec.Struct, frozen=True, kw_only=True):
+    shard: int
+
+
+@wire_type("admin.shard_show")
+class ShardShow(msgspec.Struct, frozen=True, kw_only=True):
+    """One shard in depth. `move` says in words how far a hand-off is, `pin` where it belongs, empty when it may be
+    anywhere; `buffered` messages wait for it, the oldest for `oldest_ms`."""
+
+    shard: int
+    node: str | None
+    epoch: int
+    state: str
+    entities: int
+    pin: str = ""
+    move: str = ""
+    why: str = ""
+    buffered: int = 0
+    oldest_ms: int = 0
+    kinds: tuple[Counter, ...] = ()
+    history: tuple[ShardOwnership, ...] = ()
+
+
+@wire_type("admin.shard_map_get")
+class GetShardMap(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.shard_map_row")
+class ShardMapRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node's part. `share` is what its capacity would give it."""
+
+    node: str
+    shards: int
+    share: int
+    moving: int
+    pinned: int
+    cordoned: bool
+    draining: bool
+    numbers: tuple[int, ...]
+
+
+@wire_type("admin.shard_pin")
+class ShardPin(msgspec.Struct, frozen=True, kw_only=True):
+    shard: int
+    node: str
+    pending: bool
+    reason: str
+    at: str
+
+
+@wire_type("admin.shard_map")
+class ShardMap(msgspec.Struct, frozen=True, kw_only=True):
+    """Where everything is. `why_not_rebalancing` says what keeps the load from being evened out by itself."""
+
+    version: int
+    term: int
+    epoch_max: int
+    items: tuple[ShardMapRow, ...]
+    pins: tuple[ShardPin, ...]
+    unallocated: tuple[int, ...]
+    why_not_placing: str
+    why_not_rebalancing: tuple[str, ...]
+
+
+@wire_type("admin.shard_check_get")
+class GetShardCheck(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.shard_fault")
+class ShardFault(msgspec.Struct, frozen=True, kw_only=True):
+    """`kind`: orphan, duplicate, stale-epoch, stuck-handoff, wrong-role, unallocated or imbalance. `shard` is -1 where
+    the fault is no single shard's; `repair` says what mends it."""
+
+    kind: str
+    shard: int
+    detail: str
+    repair: str
+
+
+@wire_type("admin.shard_check")
+class ShardCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Four views compared: placement table, coordinator, regions, live entities. `unchecked` names what could not be
+    looked at, so that `ok` is never said of it."""
+
+    ok: bool
+    faults: tuple[ShardFault, ...]
+    unchecked: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from node.actors.actor import Failed, Failure
 from node.actors.bus import Bus, Topic
@@ -23,7 +25,20 @@ from node.engine.events import EVENTS, EventLog, NodeEvent
 from node.flows import messages as f
 from node.gossip.member import Member, Status
 from node.gossip.view import ClusterView
-from node.store.port import ShardRow, ShardState, StatePage
+from node.sharding import effects as fx
+from node.sharding.coordinator import Coordinator
+from node.sharding.nodes import EntityNode, EntityNodes, ShardingSettings
+from node.sharding.requests import REQUESTS
+from node.store.port import (
+    AcquireLease,
+    LeaseGranted,
+    Placement,
+    PlacementWritten,
+    ShardRow,
+    ShardState,
+    StatePage,
+    WritePlacement,
+)
 from node.wire.codec import CODEC, dumps, loads
 
 ME = NodeId("n1", 1)
@@ -38,15 +53,16 @@ class Engine:
         self.me = ME
         self.counters: Counter[str] = Counter()
         self.config = SimpleNamespace(cluster=SimpleNamespace(name="demo", id="c-1"))
-        rng = SimpleNamespace(getrandbits=lambda bits: 7)
+        rng = random.Random(1)
         empty = StatePage((), False)
         self.world = SimpleNamespace(clock=clock, rng=rng, submit=lambda _request, done: done(empty))
         members = {n: Member(n, 1, f"{n}:1", roles=("entity",), status=Status.UP) for n in ("n1", "n2")}
         self.view = ClusterView(ME, members=members)
         self.version = 1
         self.rows = tuple(ShardRow(n, "n1", 1, 1, ShardState.RUNNING) for n in range(SHARD_COUNT))
-        region = SimpleNamespace(homes=lambda: self.rows)
-        self.sharding = SimpleNamespace(region=region)
+        region = SimpleNamespace(homes=lambda: self.rows, version=1)
+        self.sharding = SimpleNamespace(region=region, coordinator_node=lambda: "n1")
+        self.coordinator = Coordinating(self.rows)
         self.system = SimpleNamespace(bus=Bus())
         self.system.bus.declare(Topic(EVENTS, NodeEvent, EventLog()))
         self.asked: list[tuple[Any, Any]] = []
@@ -57,7 +73,50 @@ class Engine:
 
     def ask(self, to: Any, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
         self.asked.append((to, message))
+        if isinstance(message, REQUESTS):
+            done(self.coordinator.answer(message))
+            return
         done(self.answers.pop(0) if self.answers else Failed(Failure.UNREACHABLE, "away"))
+
+
+class Coordinating:
+    """A coordinator over two nodes, whose store answers at once."""
+
+    def __init__(self, rows: tuple[ShardRow, ...]) -> None:
+        self.machine = Coordinator(ME, ShardingSettings(), random.Random(1))
+        self.version = 1
+        self._rows = rows
+        self._tag = 0
+        self.answers: dict[int, Any] = {}
+        nodes = tuple(EntityNode(NodeId(n, 1)) for n in ("n1", "n2"))
+        self._carry_out(self.machine.step(fx.NodesChanged(EntityNodes(nodes, ME)), 0))
+
+    def answer(self, request: Any) -> Any:
+        self._tag += 1
+        self._carry_out(self.machine.step(fx.Requested(request, self._tag), 0))
+        return self.answers[self._tag]
+
+    def moved_on(self) -> None:
+        """The placement changes: another version."""
+        row = replace(self._rows[9], state=ShardState.MOVING)
+        assert self.machine._tenure is not None
+        self.machine._tenure.written((row,), (), 2, 0)
+
+    def _carry_out(self, effects: list[fx.Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, fx.Answered):
+                self.answers[effect.tag] = effect.answer
+            elif isinstance(effect, fx.StoreCall):
+                self._carry_out(self.machine.step(fx.StoreAnswered(effect.tag, self._stored(effect.request)), 0))
+
+    def _stored(self, request: Any) -> Any:
+        match request:
+            case WritePlacement(version=version, rows=rows):
+                return PlacementWritten(version + bool(rows))
+            case AcquireLease():
+                return LeaseGranted(1, 60_000)
+            case _:
+                return Placement(1, self._rows)
 
 
 class Console:
@@ -164,6 +223,12 @@ def test_a_request_is_answered_under_its_id_with_who_observed_it() -> None:
         (p.StageMove(shard=256, to="n2"), "E-BAD-INPUT", 2),
         (p.StageMove(shard=1, to="n9"), "E-NOT-FOUND", 3),
         (p.CommitPlan(id="p-none"), "E-NOT-FOUND", 3),
+        (p.CancelPlan(id="p-none"), "E-NOT-FOUND", 3),
+        (p.DiscardPlan(id="p/../x"), "E-BAD-INPUT", 2),
+        (p.StagePin(shards=(), to="n1"), "E-BAD-INPUT", 2),
+        (p.StagePin(shards=(-1,)), "E-BAD-INPUT", 2),
+        (p.StageCordon(node="n9"), "E-NOT-FOUND", 3),
+        (p.GetShard(shard=-1), "E-BAD-INPUT", 2),
         (p.GetOperation(id="op/../x"), "E-BAD-INPUT", 2),
         (p.GetReplay(id="x" * 500), "E-BAD-INPUT", 2),
         (p.GetEntry(key="nothing"), "E-BAD-INPUT", 2),
@@ -209,30 +274,67 @@ def test_a_request_that_takes_too_long_says_so() -> None:
 def test_a_commit_whose_answer_was_lost_can_be_repeated() -> None:
     async def scene(console: Console) -> None:
         engine = console.engine
-        engine.sharding.region.version = 1
         engine.answers = [Failed(Failure.UNREACHABLE)]  # n2's report
         plan = await console.ask(p.StageMove(shard=1, to="n2"))
-        assert [(move.from_node, move.to) for move in plan.moves] == [("n1", "n2")]
+        assert [(move.from_node, move.to, move.state) for move in plan.moves] == [("n1", "n2", "waiting")]
         engine.answers = [Failed(Failure.TIMEOUT), DONE]
         assert (await console.ask(p.CommitPlan(id=plan.id))).exit == 9
         assert (await console.ask(p.CommitPlan(id=plan.id))).id == "op-1"
         operations = {to for to, message in engine.asked if isinstance(message, f.StartOperation)}
         assert operations == {EntityRef("operation", f"op-{plan.id}")}, "both under one name"
-        assert (await console.ask(p.CommitPlan(id=plan.id))).code == "E-NOT-FOUND"
+        again = await console.ask(p.CommitPlan(id=plan.id, request_id="other"))
+        assert (again.code, again.exit) == ("E-CONFLICT", 4)
+        assert (await console.ask(p.GetPlan(id=plan.id))).operation == f"op-{plan.id}"
 
     played(scene)
 
 
 def test_a_plan_against_an_older_placement_is_not_carried_out() -> None:
     async def scene(console: Console) -> None:
-        console.engine.sharding.region.version = 1
         plan = await console.ask(p.StageMove(shard=1, to="n2"))
-        console.engine.sharding.region.version = 2
+        console.engine.coordinator.moved_on()
         answer = await console.ask(p.CommitPlan(id=plan.id))
         assert (answer.code, answer.exit) == ("E-STALE-PLAN", 4)
+        assert "placement 1, now 2" in answer.message
         same = await console.ask(p.StageMove(shard=1, to="n1"))
         assert same.changed is False
-        assert (await console.ask(p.CommitPlan(id=same.id))).code == "E-NOTHING-TO-DO"
+        assert (await console.ask(p.CommitPlan(id=same.id))).code == "E-NOT-FOUND", "there is nothing to keep"
+
+    played(scene)
+
+
+def test_plans_are_listed_cancelled_and_discarded_with_what_they_say() -> None:
+    async def scene(console: Console) -> None:
+        console.engine.answers = [Failed(Failure.UNREACHABLE)] * 9
+        pin = await console.ask(p.StagePin(shards=(3, 4), to="n9", reason="near"))
+        assert pin.notes[:2] == ("pins shard 3 to n9", "pins shard 4 to n9")
+        assert "pending: n9 is no entity node" in pin.notes[2]
+        cordon = await console.ask(p.StageCordon(node="n2"))
+        assert cordon.notes[0].startswith("cordons n2")
+        shown = await console.ask(p.GetPlans())
+        assert {plan.id for plan in shown.items} == {pin.id, cordon.id} or pin.id == cordon.id
+        assert (await console.ask(p.CancelPlan(id=pin.id))).code == "E-CONFLICT", "it does not run"
+        assert (await console.ask(p.DiscardPlan(id=pin.id))).id == pin.id
+        assert (await console.ask(p.GetPlan(id=pin.id))).exit == 3
+        refused = await console.ask(p.StageRebalance())
+        assert refused.changed, "all shards are on n1"
+        assert len(refused.moves) == 128
+
+    played(scene)
+
+
+def test_the_map_and_a_shards_history_come_from_the_coordinator() -> None:
+    async def scene(console: Console) -> None:
+        found = await console.ask(p.GetShardMap())
+        assert [(row.node, row.shards, row.share) for row in found.items] == [("n1", 256, 128), ("n2", 0, 128)]
+        assert (found.version, found.term, found.unallocated) == (1, 1, ())
+        assert (await console.ask(p.GetShardHistory(shard=3))).items == ()
+        assert (await console.ask(p.GetShardHistory(shard=256))).exit == 2
+        shown = await console.ask(p.GetShard(shard=3))
+        assert (shown.node, shown.state) == ("n1", "running")
+        console.engine.sharding.coordinator_node = lambda: None
+        silent = await console.ask(p.GetShardMap())
+        assert (silent.code, silent.exit) == ("E-NO-COORDINATOR", 15)
 
     played(scene)
 

@@ -169,6 +169,16 @@ _LETTER = p.DeadLetterShow(
     replayable=True,
     payload=None,
 )
+_OWNERSHIP = p.ShardOwnership(
+    node="node-1",
+    incarnation=2,
+    epoch=4,
+    cause="move",
+    at="2026-11-29T14:00:00.000Z",
+    receipt=p.ShardReceipt(
+        arrived=9, handled=7, returned=2, forwarded=2, refused=0, entities_stopped=3, digest="9c1e0a44b2d70f13"
+    ),
+)
 SAMPLES: dict[str, msgspec.Struct] = {
     "AdvertiserList": p.AdvertiserList(items=(_ADVERTISER,)),
     "AdvertiserShow": _ADVERTISER,
@@ -261,6 +271,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
         )
     ),
     "Plan": plan(),
+    "PlanList": p.PlanList(items=(plan(), plan(id="p-2", state="done", operation="op-p-2", reason=NASTY))),
     "Rehearsal": p.Rehearsal(
         strategy="keep-majority",
         cases_total=2,
@@ -334,6 +345,29 @@ SAMPLES: dict[str, msgspec.Struct] = {
                 replicas=(p.MapReplica(node="node-1", digest="9c1e", keys=3, lag_ms=2),),
             ),
         )
+    ),
+    "ShardCheck": p.ShardCheck(
+        ok=False,
+        faults=(p.ShardFault(kind="duplicate", shard=113, detail=NASTY, repair="a new epoch"),),
+        unchecked=("node-3@1 did not answer",),
+    ),
+    "ShardHistory": p.ShardHistory(shard=17, items=(_OWNERSHIP,)),
+    "ShardMap": p.ShardMap(
+        version=8812,
+        term=4,
+        epoch_max=47,
+        items=(
+            p.ShardMapRow(
+                node="node-1", shards=2, share=3, moving=1, pinned=1, cordoned=False, draining=True, numbers=(3, 17)
+            ),
+        ),
+        pins=(p.ShardPin(shard=3, node="node-9", pending=True, reason=NASTY, at="2026-11-29T14:00:00.000Z"),),
+        unallocated=(4,),
+        why_not_placing="no entity node can take shards",
+        why_not_rebalancing=("node-4 is joining",),
+    ),
+    "ShardShow": p.ShardShow(
+        shard=17, node="node-1", epoch=4, state="moving", entities=2, pin="node-2", move=NASTY, history=(_OWNERSHIP,)
     ),
     "ShardList": p.ShardList(
         items=(

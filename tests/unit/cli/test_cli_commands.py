@@ -47,6 +47,19 @@ READS: list[tuple[str, type, str]] = [
     ("entity quarantine list", p.GetQuarantine, "QuarantineList"),
     ("deadletter list", p.GetDeadLetters, "DeadLetterList"),
     ("deadletter show node-1.7.17 --payload", p.GetDeadLetter, "DeadLetterShow"),
+    ("shard show 17", p.GetShard, "ShardShow"),
+    ("shard map", p.GetShardMap, "ShardMap"),
+    ("shard history 17", p.GetShardHistory, "ShardHistory"),
+    ("plan list", p.GetPlans, "PlanList"),
+    ("plan show p-1", p.GetPlan, "Plan"),
+    ("plan cancel p-1 --reason why", p.CancelPlan, "Plan"),
+    ("plan discard p-1", p.DiscardPlan, "Plan"),
+    ("shard pin 3 17 --to node-9 --dry-run", p.StagePin, "Plan"),
+    ("shard unpin 3 --dry-run", p.StagePin, "Plan"),
+    ("shard rebalance --dry-run", p.StageRebalance, "Plan"),
+    ("shard repair --dry-run --kind orphan", p.StageRepair, "Plan"),
+    ("node cordon node-1 --dry-run", p.StageCordon, "Plan"),
+    ("node uncordon node-1 --dry-run", p.StageCordon, "Plan"),
     ("serveindex maps", p.GetMaps, "ServeIndexMaps"),
     ("serveindex get example.com|top", p.GetEntry, "ServeIndexEntry"),
     ("replay show r-1", p.GetReplay, "Replay"),
@@ -126,6 +139,16 @@ def test_a_command_asks_its_question_and_prints_the_answer_in_every_format(
             ),
         ),
         ("shard list --node node-2", p.GetShards(node="node-2")),
+        (
+            "shard pin 3 17 --to node-9 --reason why --dry-run",
+            p.StagePin(shards=(3, 17), to="node-9", reason="why"),
+        ),
+        ("shard unpin 3 --dry-run", p.StagePin(shards=(3,))),
+        ("shard move 3 --to b --force capacity --dry-run", p.StageMove(shard=3, to="b", force=True)),
+        ("shard rebalance --force preconditions --dry-run", p.StageRebalance(force=True)),
+        ("shard repair --kind orphan --kind duplicate --dry-run", p.StageRepair(kinds=("orphan", "duplicate"))),
+        ("node cordon b --force minimum-owners --dry-run", p.StageCordon(node="b", force=True)),
+        ("node uncordon b --dry-run", p.StageCordon(node="b", on=False)),
         ("serve explain x|top --page u", p.GetExplanation(site="x", slot="top", page="u")),
         ("replay coverage --site a --site b", p.GetCoverage(sites=("a", "b"))),
         (
@@ -138,6 +161,11 @@ def test_what_is_typed_is_what_is_sent(line: str, sent: msgspec.Struct, tmp_path
     replies = {
         p.CreateSite: "SiteShow",
         p.GetShards: "ShardList",
+        p.StagePin: "Plan",
+        p.StageMove: "Plan",
+        p.StageRebalance: "Plan",
+        p.StageRepair: "Plan",
+        p.StageCordon: "Plan",
         p.GetExplanation: "ServeExplanation",
         p.GetCoverage: "Coverage",
         p.StartReplay: "Replay",
@@ -155,6 +183,55 @@ def test_health_ends_with_ten_unless_it_is_healthy(tmp_path: Path, invoke: Invok
             node.write(tmp_path)
             code, out, _ = invoke("cluster", "health", "-o", "json")
         assert (code, json.loads(out)["state"]) == (expected, state)
+
+
+def test_shard_check_ends_with_ten_when_it_finds_a_fault(tmp_path: Path, invoke: Invoke) -> None:
+    for found, expected in ((SAMPLES["ShardCheck"], 10), (p.ShardCheck(ok=True, faults=()), 0)):
+        with FakeNode({p.GetShardCheck: lambda _, found=found: found}) as node:
+            node.write(tmp_path)
+            code, out, _ = invoke("shard", "check")
+            assert code == expected
+            assert ("not checked: node-3@1 did not answer" in out) == (expected == 10)
+
+
+def test_a_staged_plan_is_committed_by_its_id_and_a_stale_one_is_refused(tmp_path: Path, invoke: Invoke) -> None:
+    stale = p.AdminRefusal(4, "E-STALE-PLAN", "made against placement 1, now 2", hint="make the plan again")
+    handlers: Handlers = {p.GetPlan: lambda _: SAMPLES["Plan"], p.CommitPlan: lambda _: SAMPLES["Operation"]}
+    with FakeNode(handlers) as node:
+        node.write(tmp_path)
+        assert invoke("plan", "commit", "p-1")[0] == 6, "nobody is here to be asked"
+        code, out, _ = invoke("plan", "commit", "p-1", "--yes", "--reason", "why", "-o", "json")
+        assert (code, json.loads(out)["kind"]) == (0, "Operation")
+        assert p.CommitPlan(id="p-1", reason="why", request_id="p-1") in node.seen
+
+        def refused(_: Any) -> Any:
+            raise stale
+
+        node.handlers[p.CommitPlan] = refused
+        code, _, err = invoke("plan", "commit", "p-1", "--yes")
+        assert (code, "make the plan again" in err) == (4, True)
+        assert invoke("plan", "show", "p-1", "--exit-code")[0] == 13
+
+
+def test_shard_wait_returns_when_the_shard_is_where_it_should_be(tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({p.GetShards: lambda _: SAMPLES["ShardList"]}) as node:
+        node.write(tmp_path)
+        assert invoke("shard", "wait", "10", "--on", "node-1")[0] == 0
+        code, _, err = invoke("shard", "wait", "10", "--on", "node-2", "-t", "300ms")
+        assert (code, "running on node-1" in err) == (9, True)
+        assert invoke("shard", "wait", "9", "-t", "300ms")[0] == 9, "it has no owner"
+        assert invoke("shard", "wait", "99")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["shard rebalance --force capacity", "shard repair --kind odd", "node cordon a --force last-entity-node"]
+)
+def test_rules_and_kinds_that_do_not_exist_are_usage_errors(line: str, tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({}) as node:
+        node.write(tmp_path)
+        code, _, err = invoke(*line.split())
+        assert (code, node.seen) == (2, [])
+        assert "there is no" in err
 
 
 def test_a_partial_answer_ends_with_twelve_and_names_who_is_missing(tmp_path: Path, invoke: Invoke) -> None:
@@ -235,7 +312,8 @@ def test_every_field_of_an_answer_can_be_named_before_it_is_there() -> None:
 def test_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path, invoke: Invoke) -> None:
     code, out, _, seen = drain(invoke, tmp_path, drain_node(), "--dry-run", "--yes", "-o", "json")
     assert (code, seen) == (0, ["StageDrain"])
-    assert json.loads(out)["moves"] == [{"shard": 3, "from": "node-2", "to": "node-1", "entities": 4, "why": "drain"}]
+    move = {"shard": 3, "from": "node-2", "to": "node-1", "entities": 4, "why": "drain", "state": "waiting"}
+    assert json.loads(out)["moves"] == [move]
 
 
 def test_without_a_terminal_and_without_yes_nothing_happens(tmp_path: Path, invoke: Invoke) -> None:

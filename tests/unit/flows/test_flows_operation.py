@@ -1,6 +1,8 @@
-"""Operations: drains that end when their node has left, moves that end when they are durable or refused."""
+"""Operations: drains that end when their node has left, plans that end when the coordinator says how."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from flows_world import World
@@ -15,17 +17,17 @@ from node.flows.messages import (
     DrainCancelled,
     DrainProgress,
     GetOperation,
-    MoveOutcome,
-    MoveShard,
     OperationStatus,
     Phase,
     Recorded,
     StartOperation,
 )
-from node.flows.operation import LIMIT_MS, MOVE_TIMEOUT_MS, POLL_MS
+from node.flows.operation import PLAN_TIMEOUT_MS, POLL_MS
+from node.sharding.book import Plan, PlannedMove
+from node.sharding.requests import Cancel, Declined, GetPlans, PlanView, PlanViews
 
 DRAIN = StartOperation("drain", "n2", 1)
-MOVE = StartOperation("move", "n2", shard=17)
+MOVE = StartOperation("move", plan="p-1", target="shard/17")
 STEPS = [step.value for step in ALL]
 
 
@@ -206,59 +208,93 @@ def test_a_drain_goes_on_under_another_owner_and_ends_once(world: World) -> None
     assert not world.to_nodes(BeginDrain)
 
 
-# ---- move
+# ---- plans
 
 
-def test_a_move_is_done_when_the_coordinator_says_so(world: World) -> None:
-    start(world, MOVE)
+def seen(state: str, moved: tuple[int, ...] = (), moving: tuple[int, ...] = (), **more: Any) -> PlanViews:
+    """The coordinator's view of a plan of three moves."""
+    moves = tuple(PlannedMove(shard, "n1", "n2", 4) for shard in (17, 18, 19))
+    plan = Plan("p-1", "move", "shard/17", 7, moves, state=state, dropped=more.pop("dropped", ()))
+    waiting = tuple(s for s in (17, 18, 19) if s not in (*moved, *moving))
+    return PlanViews((PlanView(plan, moved, moving, waiting, **more),))
+
+
+def test_a_plan_is_over_when_the_coordinator_says_so(world: World) -> None:
+    begun = start(world, MOVE)
+    assert (begun.verb, begun.target) == ("move", "shard/17")
     world.advance(POLL_MS)
-    assert world.to_nodes(MoveShard) == [("n1", MoveShard(17, "n2"))]
+    assert world.to_nodes(GetPlans) == [("n1", GetPlans("p-1"))]
     world.advance(5 * POLL_MS)
-    assert len(world.to_nodes(MoveShard)) == 1, "asked once while the answer is awaited"
-    world.answer(MoveOutcome(True, epoch=9))
-    assert (status(world).state, status(world).result) == ("done", {"shards_moved": 1, "epoch": 9})
+    assert len(world.to_nodes(GetPlans)) == 1, "asked once while the answer is awaited"
+    world.answer(seen("running", (17,), (18,), blockers=("shard 18: n1@1 has not acknowledged the hand-off",)))
+    (phase,) = status(world).phases
+    assert (phase.state, phase.detail) == ("running", "1/3 moved, 1 moving, 1 waiting")
+    assert "n1@1" in phase.blockers[0]
+    world.advance(POLL_MS)
+    world.answer(seen("done", (17, 18, 19)))
+    assert (status(world).state, status(world).result) == ("done", {"shards_moved": 3})
 
 
-def test_a_refused_move_fails_with_the_reason(world: World) -> None:
+def test_a_plan_that_left_something_behind_fails_and_says_why(world: World) -> None:
     start(world, MOVE)
     world.advance(POLL_MS)
-    world.answer(MoveOutcome(False, reason="not_a_target: n2"))
-    assert (status(world).state, status(world).result) == ("failed", {"reason": "not_a_target: n2"})
+    world.answer(seen("failed", (17,), dropped=((18, "n2 is cordoned"), (19, "n2 is cordoned"))))
+    result = {"shards_moved": 1, "shards_dropped": 2, "dropped_because": "n2 is cordoned"}
+    assert (status(world).state, status(world).result) == ("failed", result)
 
 
-@pytest.mark.parametrize("reason", ["not_coordinator", "coordinator_lost: its lease ended", "already_moving: stopping"])
-def test_a_coordinator_that_is_none_any_more_is_followed_by_the_next(world: World, reason: str) -> None:
+@pytest.mark.parametrize("answer", [Declined("not_coordinator"), Declined("coordinator_lost"), None])
+def test_p50_a_plan_is_asked_of_the_next_coordinator(world: World, answer: Declined | None) -> None:
+    """P50: who coordinates now knows how far it is; a lost answer is asked for again."""
     start(world, MOVE)
     world.advance(POLL_MS)
-    world.cluster.coordinator = "n2"
-    world.answer(MoveOutcome(False, reason=reason))
-    world.advance(POLL_MS)
-    assert [node for node, _ in world.to_nodes(MoveShard)] == ["n1", "n2"]
-    world.answer(MoveOutcome(True, epoch=4))
-    assert status(world).state == "done"
-
-
-def test_a_move_whose_answer_was_lost_is_done_when_the_shard_is_there(world: World) -> None:
-    start(world, MOVE)
-    world.advance(POLL_MS + MOVE_TIMEOUT_MS + POLL_MS)
-    assert len(world.to_nodes(MoveShard)) == 2
-    world.answer(MoveOutcome(False, reason="already_there: n2@1"))
-    assert status(world).state == "done"
-
-
-def test_without_a_coordinator_a_move_waits_and_then_fails(world: World) -> None:
     world.cluster.coordinator = None
-    start(world, MOVE)
-    world.advance(LIMIT_MS - 2_000)
+    if answer is None:
+        world.advance(PLAN_TIMEOUT_MS)
+    else:
+        world.answer(answer)
+    world.advance(10 * POLL_MS)
     assert status(world).state == "running"
-    world.advance(4_000)
-    assert (status(world).state, status(world).result) == ("failed", {"reason": "no coordinator"})
+    world.cluster.coordinator = "n2"
+    world.advance(POLL_MS)
+    assert [node for node, _ in world.to_nodes(GetPlans)] == ["n1", "n2"]
+    world.answer(seen("done", (17, 18, 19)))
+    assert status(world).state == "done"
 
 
-def test_without_an_answer_a_move_fails(world: World) -> None:
+def test_a_forgotten_plan_fails(world: World) -> None:
     start(world, MOVE)
-    world.advance(LIMIT_MS + 2 * MOVE_TIMEOUT_MS)
-    assert (status(world).state, status(world).result) == ("failed", {"reason": "no answer"})
+    world.advance(POLL_MS)
+    world.answer(Declined("no_such_plan", "p-1"))
+    assert status(world).state == "failed"
+
+
+def test_a_plan_is_cancelled_by_the_coordinator_and_ends_when_it_has(world: World) -> None:
+    start(world, MOVE)
+    world.advance(POLL_MS)
+    world.answer(seen("running", (17,), (18,)))
+    outcomes: list[object] = []
+    world.system.ask(EntityRef("operation", "op-1"), CancelOperation(), 5_000, outcomes.append)
+    world.run()
+    assert world.to_nodes(Cancel) == [("n1", Cancel("p-1"))]
+    world.answer(seen("cancelling", (17,), (18,)).items[0])
+    assert isinstance(outcomes[0], OperationStatus)
+    assert status(world).state == "running", "what moves ends first"
+    world.advance(POLL_MS)
+    world.answer(seen("cancelled", (17, 18), dropped=((19, "cancelled"),)))
+    assert (status(world).state, status(world).result["shards_moved"]) == ("cancelled", 2)
+
+
+def test_a_plan_that_can_not_be_cancelled_says_so(world: World) -> None:
+    start(world, MOVE)
+    outcomes: list[object] = []
+    for coordinator, answer in ((None, None), ("n1", Declined("store_failed"))):
+        world.cluster.coordinator = coordinator
+        world.system.ask(EntityRef("operation", "op-1"), CancelOperation(), 5_000, outcomes.append)
+        world.run()
+        if answer is not None:
+            world.answer(answer)
+    assert [type(outcome) for outcome in outcomes] == [Failed, Failed]
 
 
 def test_the_same_id_again_changes_nothing_and_an_unknown_one_does_not_exist(world: World) -> None:

@@ -1,0 +1,227 @@
+"""Requests about plans: each verb that moves shards stages one at the coordinator; only a commit changes anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from node.admin import protocol as p
+from node.admin.coordinator import ask_coordinator
+from node.admin.operation_requests import drain_name, operation
+from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
+from node.ads.keys import entity_id
+from node.core.clock import rfc3339
+from node.core.hashing import SHARD_COUNT
+from node.core.ids import EntityRef
+from node.flows import messages as f
+from node.gossip.member import Member, Status
+from node.sharding import requests as r
+from node.sharding.book import STAGED, Plan
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+_OVERRIDDEN = "overridden: "
+
+
+class PlanRequests:
+    """Handlers by request type. Nothing is kept here: a plan is the coordinator's, and durable."""
+
+    def __init__(self, server: AdminServer) -> None:
+        self._server = server
+        self._engine = server.engine
+        server.handlers |= {
+            p.StageMove: self.stage_move,
+            p.StagePin: self.stage_pin,
+            p.StageCordon: self.stage_cordon,
+            p.StageRebalance: self.stage_rebalance,
+            p.StageRepair: self.stage_repair,
+            p.StageDrain: self.stage_drain,
+            p.GetPlans: self.plans,
+            p.GetPlan: self.plan,
+            p.CommitPlan: self.commit,
+            p.CancelPlan: self.cancel,
+            p.DiscardPlan: self.discard,
+        }
+
+    # ---- staging
+
+    async def stage_move(self, request: p.StageMove, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        _shards_exist((request.shard,))
+        self._member(request.to)
+        return await self._stage(
+            call,
+            verb="move",
+            shards=(request.shard,),
+            node=request.to,
+            force=request.force,
+            reason=request.reason,
+        )
+
+    async def stage_pin(self, request: p.StagePin, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        if not request.shards:
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", "name at least one shard", about="shards")
+        _shards_exist(request.shards)
+        if request.to:
+            entity_id(request.to, "to")  # a node of that name may come later: only its shape can be checked
+        verb = "pin" if request.to else "unpin"
+        return await self._stage(call, verb=verb, shards=request.shards, node=request.to, reason=request.reason)
+
+    async def stage_cordon(self, request: p.StageCordon, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        if request.on:
+            self._member(request.node)  # one that is gone can be uncordoned, not cordoned
+        verb = "cordon" if request.on else "uncordon"
+        return await self._stage(call, verb=verb, node=request.node, force=request.force, reason=request.reason)
+
+    async def stage_rebalance(self, request: p.StageRebalance, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        return await self._stage(call, verb="rebalance", force=request.force, reason=request.reason)
+
+    async def stage_repair(self, request: p.StageRepair, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        found, meta = await self._server.shard_check(call)
+        repairs = tuple(
+            (fault.shard, fault.kind) for fault in found.faults if not request.kinds or fault.kind in request.kinds
+        )
+        return await self._stage(meta, verb="repair", repairs=repairs, reason=request.reason)
+
+    async def stage_drain(self, request: p.StageDrain, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        engine = self._engine
+        member = self._member(request.node)
+        others = [
+            m.node
+            for m in engine.view.up("entity")
+            if m.node != request.node and engine.view.reachable(m.node) and m.id not in engine.going_nodes()
+        ]
+        if "entity" in member.roles and not others and not request.force:
+            text = f"{request.node} is the last entity node: nobody could take its shards"
+            hint = "start another entity node first, or say --force last-entity-node"
+            raise p.AdminRefusal(REFUSED, "E-LAST-ENTITY-NODE", text, hint=hint, about=request.node)
+        if member.status is not Status.UP or member.id in engine.going_nodes():
+            under_way = await drain_name(self._server, request.node)
+            version = engine.sharding.region.version
+            target = f"node/{request.node}"
+            held = p.Plan(
+                id="", verb="drain", target=target, base_version=version, moves=(), changed=False, operation=under_way
+            )
+            return held, call
+        return await self._stage(call, verb="drain", node=request.node, force=request.force)
+
+    async def _stage(
+        self,
+        call: p.Meta,
+        *,
+        verb: str,
+        shards: tuple[int, ...] = (),
+        node: str = "",
+        repairs: tuple[tuple[int, str], ...] = (),
+        force: bool = False,
+        reason: str = "",
+    ) -> tuple[p.Plan, p.Meta]:
+        reports, missing = await self._server.gatherer.reports(coverage=False)
+        entities = tuple((shard, n) for report in reports.values() for shard, _epoch, n in report.running if n)
+        name = f"p-{self._engine.world.rng.getrandbits(40):010x}"
+        request = r.Stage(name, verb, shards, node, repairs, entities, force, reason)
+        answer = await ask_coordinator(self._engine, request)
+        return plan_of(answer), self._server.with_missing(call, missing)
+
+    def _member(self, name: str) -> Member:
+        member = self._engine.view.member(name)
+        if member is None:
+            raise not_found("node", name, sorted(self._engine.view.members))
+        return member
+
+    # ---- plans
+
+    async def plans(self, _request: p.GetPlans, call: p.Meta) -> tuple[p.PlanList, p.Meta]:
+        answer = await ask_coordinator(self._engine, r.GetPlans())
+        items = answer.items if isinstance(answer, r.PlanViews) else ()
+        return p.PlanList(items=tuple(plan_of(view) for view in items)), call
+
+    async def plan(self, request: p.GetPlan, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        return plan_of(await self._view(request.id)), call
+
+    async def _view(self, name: str) -> r.PlanView:
+        answer = await ask_coordinator(self._engine, r.GetPlans(entity_id(name, "id")), name)
+        assert isinstance(answer, r.PlanViews)
+        return answer.items[0]
+
+    async def commit(self, request: p.CommitPlan, call: p.Meta) -> tuple[p.Operation, p.Meta]:
+        view = await self._view(request.id)
+        plan = view.plan
+        # Named after the plan, so that a commit whose answer was lost can be repeated and starts nothing twice.
+        name = entity_id(f"op-{request.request_id or plan.id}", "request_id")
+        start = f.StartOperation(plan.verb, reason=request.reason, plan=plan.id, target=plan.target)
+        if plan.verb == "drain":
+            node = plan.target.partition("/")[2]
+            member = self._member(node)
+            name = await drain_name(self._server, node) or name
+            start = replace(start, node=node, incarnation=member.incarnation)
+        elif not plan.changes:
+            raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", "the plan changes nothing", about=plan.target)
+        await ask_coordinator(self._engine, r.Commit(plan.id, name, request.reason), plan.id)
+        status = await ask(self._engine, EntityRef("operation", name), start)
+        return operation(status, self._engine.world.clock.wall_ms()), call
+
+    async def cancel(self, request: p.CancelPlan, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        name = entity_id(request.id, "id")
+        return plan_of(await ask_coordinator(self._engine, r.Cancel(name), name)), call
+
+    async def discard(self, request: p.DiscardPlan, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        name = entity_id(request.id, "id")
+        return plan_of(await ask_coordinator(self._engine, r.Discard(name), name)), call
+
+
+def plan_of(answer: r.Answer) -> p.Plan:
+    """A plan as operators read it."""
+    assert isinstance(answer, r.PlanView)
+    plan = answer.plan
+    states = {
+        **dict.fromkeys(answer.moved, "moved"),
+        **dict.fromkeys(answer.moving, "moving"),
+        **dict.fromkeys(answer.dropped, "dropped"),
+    }
+    return p.Plan(
+        id=plan.id,
+        verb=plan.verb,
+        target=plan.target,
+        base_version=plan.base_version,
+        moves=tuple(
+            p.PlanMove(
+                shard=move.shard,
+                from_node=move.source,
+                to=move.to,
+                entities=move.entities,
+                why=dict(plan.dropped).get(move.shard, move.why),
+                state="waiting" if plan.state == STAGED else states.get(move.shard, "waiting"),
+            )
+            for move in plan.moves
+        ),
+        violations=plan.violations,
+        before=tuple(p.Counter(name=name, count=count) for name, count in answer.before),
+        after=tuple(p.Counter(name=name, count=count) for name, count in answer.after),
+        changed=answer.changed,
+        overridden=tuple(n.removeprefix(_OVERRIDDEN) for n in plan.notes if n.startswith(_OVERRIDDEN)),
+        operation=plan.operation,
+        notes=_notes(plan),
+        expected_ms=plan.expected_ms,
+        state=plan.state,
+        reason=plan.reason,
+        staged_at=rfc3339(plan.staged_ms),
+        blockers=answer.blockers,
+    )
+
+
+def _notes(plan: Plan) -> tuple[str, ...]:
+    """What else is to be known of it, pins and cordons among it."""
+    found = [f"pins shard {pin.shard} to {pin.node}" for pin in plan.pins]
+    found += [f"unpins shard {shard}" for shard in plan.unpins]
+    found += [f"cordons {cordon.node}: it keeps its shards and gets no more" for cordon in plan.cordons]
+    found += [f"uncordons {node}" for node in plan.uncordons]
+    return (*found, *(note for note in plan.notes if not note.startswith(_OVERRIDDEN)))
+
+
+def _shards_exist(shards: tuple[int, ...]) -> None:
+    for shard in shards:
+        if not 0 <= shard < SHARD_COUNT:
+            text = f"{shard} is not a shard: they are 0 to {SHARD_COUNT - 1}"
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, about="shard")

@@ -1,0 +1,17 @@
+"""`--force RULE`: what it overrides is named, so that nobody overrides more than they know of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from promovolvectl.cli.select import usage
+
+
+def overridden(force: Sequence[str] | None, *rules: str) -> list[str]:
+    """The words of `--force` as they can be repeated, none when nothing is overridden; raises CommandFailed (2)."""
+    words: list[str] = []
+    for rule in force or ():
+        if rule not in rules:
+            raise usage("--force", f"there is no rule {rule!r}; there is {', '.join(rules)}", f"--force {rules[0]}")
+        words += ["--force", rule]
+    return words
