@@ -104,14 +104,15 @@ class Watch:
         self._owed[sender] = max(sequence, self._owed.get(sender, 0))
         return True
 
-    def answered(self, subject: NodeId, sequence: int, now_ns: int) -> bool:
+    def answered(self, subject: NodeId, sequence: int, now_ns: int, *, late: bool = False) -> bool:
         """An answer came; False, and nothing changes, if the subject isn't watched, was never sent this one, or has
-        answered it or a later one: repeats would make the rhythm look faster than it is."""
+        answered it or a later one: repeats would make the rhythm look faster than it is. `late`: the subject says that
+        it has run late, so the gap is no part of its rhythm, and would dull the next detection."""
         arrivals = self._arrivals.get(subject)
         if arrivals is None or not self._answered[subject] < sequence <= self._sequence:
             return False
         self._answered[subject] = sequence
-        arrivals.arrived(now_ns, sample=arrivals.available(now_ns))
+        arrivals.arrived(now_ns, sample=not late and arrivals.available(now_ns))
         return True
 
     def available(self, now_ns: int) -> dict[NodeId, bool]:

@@ -17,18 +17,17 @@ class Duty:
 
     def __init__(self, settings: MembershipSettings) -> None:
         self._settings = settings
-        self._unreachable_ns = -1
+        self._apart_ns = -1
         self._blocked_ns = -1
         self.blocked = ""
 
     def admits(self, view: ClusterView, now_ns: int) -> list[Member]:
-        """Once an interval: whom to let in without a vote, since nothing but unreachable members has kept the cluster
-        from agreeing for `weakly_up_after`."""
-        if not leader.blocked_by_unreachable_only(view):
-            self._unreachable_ns = -1
-        elif self._unreachable_ns < 0:
-            self._unreachable_ns = now_ns
-        elif now_ns - self._unreachable_ns >= self._settings.weakly_up_after_ns:
+        """Once an interval: whom to let in without a vote, since the cluster has not agreed for `weakly_up_after`."""
+        if view.converged:
+            self._apart_ns = -1
+        elif self._apart_ns < 0:
+            self._apart_ns = now_ns
+        elif now_ns - self._apart_ns >= self._settings.weakly_up_after_ns:
             return leader.weakly_up(view)
         return []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from node.gossip.member import UNDECIDED, Member, Status, address_order, moved
+from node.gossip.member import Member, Status, address_order, moved
 from node.gossip.view import ClusterView
 
 
@@ -28,16 +28,10 @@ def actions(view: ClusterView, up_mark: int) -> list[Member]:
     return changed
 
 
-def blocked_by_unreachable_only(view: ClusterView) -> bool:
-    """Whether nothing but unreachable members keeps the cluster from agreeing, so that waiting alone won't help."""
-    return not view.converged and all(
-        name in view.unreachable and view.members[name].status in UNDECIDED for name in view.blocked_by
-    )
-
-
 def weakly_up(view: ClusterView) -> list[Member]:
-    """The reachable joining members, let in without a vote while somebody is unreachable."""
-    if view.leader != view.me.name or not blocked_by_unreachable_only(view):
+    """The reachable joining members, let in without a vote while the cluster can't agree. They take part, yet host
+    nothing and count for no majority."""
+    if view.leader != view.me.name or view.converged:
         return []
     return [
         moved(m, Status.WEAKLY_UP)

@@ -179,15 +179,20 @@ class Participant:
         if self._late.heard(sender, beat.late_ms):
             self._out.append(Late(sender, beat.late_ms))
         if beat.acknowledges:
-            self._on_ack(sender, beat.acknowledges)
+            self._on_ack(sender, beat.acknowledges, late=beat.late_ms > 0)
         if not self._watch.heard(sender, beat.sequence):
             self._send(sender.name, HeartbeatAck(self._gossip.formation, beat.sequence))
 
-    def _on_ack(self, sender: NodeId, sequence: int) -> None:
-        if not self._watch.answered(sender, sequence, self._now):
+    def _on_ack(self, sender: NodeId, sequence: int, *, late: bool = False) -> None:
+        if not self._watch.answered(sender, sequence, self._now, late=late):
             self._counters["ack_unexpected"] += 1
-        elif not self.state.sees(self._me.id, sender):
+        elif self._to_vouch_for(sender):
             self._report(sender, reachable=True)
+
+    def _to_vouch_for(self, subject: NodeId) -> bool:
+        """Whether others don't know that this node sees it: it said the contrary, or began to watch it only now."""
+        row = self.state.rows.get((self._me.id, subject))
+        return subject.name in self.view.unreachable if row is None else not row.reachable
 
     def _on_state(self, sender: NodeId, message: StateMessage) -> None:
         theirs = build(message.members, message.rows, message.up_mark)

@@ -48,7 +48,7 @@ class Resolver:
             return None
         if self._first_ns < 0:
             self._first_ns = now_ns
-        if self._worst is None or len(lost) >= len(_trouble(self._worst)):
+        if self._worst is None or _severity(view) >= _severity(self._worst):
             self._worst = view
         if self._asked_ns >= 0:
             late = now_ns - self._asked_ns >= limits.split_lease_answer_ms_max * MS
@@ -80,8 +80,7 @@ class Resolver:
             self._first_ns += late_ns
 
     def _due(self, view: ClusterView, now_ns: int, *, bound: bool) -> Decision | None:
-        cut = any(view.members[name].status in UNDECIDED for name in view.unreachable)
-        if self.settings.strategy != "lease-majority" or not cut:
+        if self.settings.strategy != "lease-majority" or not _lost(view):
             return self._decide(view, now_ns, bound=bound)
         if self._ask_ns < 0 and view.leader == view.me.name:
             first = decide(view, self.settings, now_ns).outcome == "down_unreachable"
@@ -97,5 +96,12 @@ class Resolver:
 
 
 def _trouble(view: ClusterView) -> tuple[object, ...]:
-    lost = [name for name in sorted(view.unreachable) if view.members[name].status in UNDECIDED]
-    return (*lost, *bad_pairs(view))
+    return (*_lost(view), *bad_pairs(view))
+
+
+def _severity(view: ClusterView) -> tuple[int, int]:
+    return (len(_lost(view)), len(bad_pairs(view)))
+
+
+def _lost(view: ClusterView) -> list[str]:
+    return [name for name in sorted(view.unreachable) if view.members[name].status in UNDECIDED]

@@ -40,14 +40,25 @@ def reachable_from(state: GossipState, me: NodeId, neighbours: int) -> set[NodeI
     """The nodes that `me` is connected with: itself, and whoever is watched and not reported unreachable by one of
     them. A subject whose watchers among these all report it is unreachable; where one of them vouches for it, it is
     one bad link, not a dead node. Vouching starts at `me`, so two nodes on the far side of a cut can't vouch for each
-    other."""
+    other. Silence vouches only for the next `neighbours`, who have been watched all along: whom a node began to watch
+    because others failed, it vouches for once it has said so."""
     ring = ring_of(state)
     found = {me}
     queue = [me]
     while queue:
         observer = queue.pop()
+        all_along = next_on(ring, observer, neighbours)
         for subject in watched_by(state, ring, observer, neighbours):
-            if subject not in found and state.sees(observer, subject):
+            row = state.rows.get((observer, subject))
+            if subject not in found and (row.reachable if row else subject in all_along):
                 found.add(subject)
                 queue.append(subject)
     return found
+
+
+def next_on(ring: list[NodeId], observer: NodeId, neighbours: int) -> list[NodeId]:
+    """Whom `observer` watches while all are well; empty if it is not on the ring."""
+    if observer not in ring:
+        return []
+    at = ring.index(observer)
+    return (ring[at + 1 :] + ring[:at])[:neighbours]

@@ -15,7 +15,7 @@ from node.gossip.detector import Arrivals, Watch
 from node.gossip.member import Member, Status
 from node.gossip.ring import reachable_from, ring_of, watched_by
 from node.gossip.settings import DEFAULT, FAST, MembershipSettings
-from node.gossip.state import GossipState, Row, build
+from node.gossip.state import GossipState, Row, build, merge
 
 
 def silence_s(settings: MembershipSettings, gaps_ms: list[int]) -> float:
@@ -130,11 +130,35 @@ def test_each_is_watched_by_as_many_as_there_can_be(count: int, neighbours: int)
 
 @given(st.integers(3, 20), st.data())
 def test_a_run_of_dead_neighbours_hides_nobody(count: int, data: st.DataObject) -> None:
+    """Once those that began to watch whoever is behind the dead have said that they see them."""
     dead = data.draw(st.sets(st.integers(0, count - 1), max_size=count - 1))
     alive = set(range(count)) - dead
-    state = cluster(count, [(a, d) for a in alive for d in dead])
-    for a in alive:
-        assert reachable_from(state, NodeId(f"n{a}", 1), 5) == {NodeId(f"n{x}", 1) for x in alive}
+    lost = cluster(count, [(a, d) for a in alive for d in dead])
+    ring = ring_of(lost)
+    nodes = {NodeId(f"n{a}", 1) for a in alive}
+    vouched = [Row(a, s, True, 1) for a in nodes for s in watched_by(lost, ring, a, 5) if lost.sees(a, s)]
+    state = merge(lost, build((), vouched, 0))
+    for a in nodes:
+        assert reachable_from(state, a, 5) == nodes
+
+
+@given(st.integers(7, 20), st.data())
+def test_who_began_to_watch_only_now_vouches_for_nobody(count: int, data: st.DataObject) -> None:
+    """A cut of a cluster that is larger than a ring's reach: those on the far side that all who have watched them call
+    unreachable are so, although others have just begun to watch them and don't know yet."""
+    far = data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=count // 2))
+    near = set(range(count)) - far
+    whole = cluster(count)
+    ring = ring_of(whole)
+    rows = [
+        Row(NodeId(f"n{a}", 1), s, False, 1)
+        for a in near
+        for s in watched_by(whole, ring, NodeId(f"n{a}", 1), 5)
+        if s in {NodeId(f"n{f}", 1) for f in far}
+    ]
+    state = merge(whole, build((), rows, 0))
+    for a in near:
+        assert reachable_from(state, NodeId(f"n{a}", 1), 5) <= {NodeId(f"n{x}", 1) for x in near}
 
 
 def test_two_on_the_far_side_of_a_cut_do_not_vouch_for_each_other() -> None:
