@@ -71,8 +71,9 @@ def _living(view: ClusterView) -> Mapping[str, Member]:
 
 
 def _side(view: ClusterView, settings: MembershipSettings, side: frozenset[str]) -> Decision:
-    """The decision of a side's leader, as if the view had stood still for long enough. Under `lease-majority` the side
-    that asks first gets the lease, and all of them reach the store."""
+    """The decision of a side's leader, as if the view had stood still for long enough. Under `lease-majority` all
+    sides reach the store and a majority asks first; where there is none, whoever does goes on, and nobody can foretell
+    who."""
     beyond: dict[str, Unreachability] = {
         name: view.unreachable.get(name, Unreachability(_ids(view, side), 0))
         for name, member in view.members.items()
@@ -89,7 +90,7 @@ def _side(view: ClusterView, settings: MembershipSettings, side: frozenset[str])
     first = decide(seen, settings, 0)
     if settings.strategy != "lease-majority":
         return first
-    return decide(seen, settings, 0, lease=Lease(first.outcome == "down_unreachable", "the other side"))
+    return decide(seen, settings, 0, lease=Lease(first.outcome == "down_unreachable", "the side that asks first"))
 
 
 def _ids(view: ClusterView, names: frozenset[str]) -> tuple[NodeId, ...]:
