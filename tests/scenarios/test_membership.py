@@ -164,7 +164,6 @@ MUST_AGREE = [
     ("map_count", "64"),
     ("tombstone_min_age_ms", "1"),
     ("protocol", "0"),
-    ("registry", "other"),
 ]
 
 
