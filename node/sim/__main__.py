@@ -1,67 +1,129 @@
-"""`python -m node.sim run --seeds N --nodes N --seconds S [--from SEED] [--plant NAME] [--json]`, `… replay SEED`.
+"""`python -m node.sim run --seeds N [--first SEED] [--nodes N] [--seconds S] [--faults CLASS,…] [--topology FILE]`,
+`… replay SEED|TOKEN`. Runs seeds on all cores; results come in the order of the seeds.
 
-Exit status: 0 all invariants held, 1 one did not, 2 usage.
+Exit status: 0 all invariants held, 1 one did not (or, with `--coverage`, something was never tried), 2 usage.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
-import logging
 import sys
+from pathlib import Path
 
 from node.core.clock import SystemClock
-from node.sim import report
+from node.core.errors import BadInput
+from node.sim import pool, recipe, report, topology
+from node.sim.faults import CLASSES, parse_classes
 from node.sim.plants import PLANTS
-from node.sim.run import run_seed
+from node.sim.recipe import NODES, NODES_MAX, SECONDS, SECONDS_MAX, Recipe
+from node.sim.run import Result, run
+from node.sim.shrink import RUNS_MAX, Shrinker
+from node.sim.topology import Topology
 
 
 def main(argv: list[str]) -> int:
-    arguments = _parser().parse_args(argv)
-    logging.getLogger("node").setLevel(logging.CRITICAL)
-    again = f" --nodes {arguments.nodes} --seconds {arguments.seconds}"
-    again += f" --plant {arguments.plant}" if arguments.plant else ""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    pool.be_quiet()
+    try:
+        hosts = _topology(arguments.topology)
+        recipes = _recipes(arguments)
+    except BadInput as error:
+        parser.error(str(error))
+    again = f" --topology {arguments.topology}" if arguments.topology else ""
     clock = SystemClock()
     began_ns = clock.mono_ns()
-    seeds = range(arguments.first, arguments.first + arguments.seeds) if arguments.verb == "run" else [arguments.seed]
-    results = []
-    for seed in seeds:
-        result = run_seed(seed, nodes=arguments.nodes, seconds=arguments.seconds, plant=arguments.plant)
+    results: list[Result] = []
+    shrunk: list[Result] = []
+    for result in pool.results(recipes, hosts, arguments.jobs):
         results.append(result)
-        if arguments.json:
-            continue
-        if arguments.verb == "replay" or arguments.verbose:
+        if not arguments.json and (arguments.verb == "replay" or arguments.verbose):
             _say(report.one_line(result))
-        if not result.ok:
+        if arguments.progress:
+            sys.stderr.write(f"{len(results)} {result.virtual_ms} {int(result.ok)}\n")
+            sys.stderr.flush()
+        if result.ok:
+            continue
+        if not arguments.json:
             _say(report.failure(result, again))
-        if not result.ok and not arguments.keep_going:
+        if arguments.shrink:
+            shrinker = Shrinker(result, functools.partial(run, topology=hosts), arguments.shrink_runs)
+            shrunk.append(shrinker.shrink())
+            if not arguments.json:
+                _say("\n" + report.smaller(shrunk[-1], shrinker.runs, again))
+        if not arguments.keep_going:
             break
-    took_ns = clock.mono_ns() - began_ns
+    sums = report.summary(results, clock.mono_ns() - began_ns)
     if arguments.json:
         runs = [report.document(result) for result in results if arguments.verb == "replay" or not result.ok]
-        _say(json.dumps({"summary": report.summary(results, took_ns), "runs": runs}, indent=2))
+        document = {"summary": sums, "runs": runs, "shrunk": [report.document(result) for result in shrunk]}
+        _say(json.dumps(document, indent=2))
     elif arguments.verb == "run":
-        _say(json.dumps(report.summary(results, took_ns), indent=2))
-    return 0 if all(result.ok for result in results) else 1
+        _say(json.dumps(sums, indent=2))
+    untried = arguments.coverage and any(report.never_tried(results).values())
+    return 1 if untried or not all(result.ok for result in results) else 0
+
+
+def _recipes(arguments: argparse.Namespace) -> list[Recipe]:
+    nodes, seconds = arguments.nodes, arguments.seconds
+    if arguments.verb == "replay":
+        return [recipe.parse(arguments.token, nodes=nodes, seconds=seconds)]
+    classes = parse_classes(arguments.faults)
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    return [Recipe(seed, nodes, seconds, classes, plant=arguments.plant) for seed in seeds]
+
+
+def _topology(path: str) -> Topology | None:
+    if not path:
+        return None
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput("topology", f"{path}: {error}") from None
+    return topology.read(text, path)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m node.sim", description="Whole clusters under seeded faults.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    run = verbs.add_parser("run", help="run many seeds")
-    run.add_argument("--seeds", type=int, default=200, help="how many")
-    run.add_argument("--from", dest="first", type=int, default=1, metavar="SEED", help="the first of them")
-    run.add_argument("--keep-going", action="store_true", help="go on after a seed that failed")
-    run.add_argument("--verbose", action="store_true", help="a line for each seed")
-    replay = verbs.add_parser("replay", help="run one seed again")
-    replay.add_argument("seed", type=int)
-    replay.set_defaults(keep_going=False, verbose=True)
-    for verb in (run, replay):
-        verb.add_argument("--nodes", type=int, default=4, choices=range(1, 17), metavar="N")
-        verb.add_argument("--seconds", type=int, default=60, help="virtual seconds of the fault phase")
-        verb.add_argument("--plant", default="", choices=["", *PLANTS], metavar="NAME", help=", ".join(PLANTS))
+    many = verbs.add_parser("run", help="run many seeds")
+    many.add_argument("--seeds", type=_count, default=200, help="how many")
+    many.add_argument("--first", type=int, default=1, metavar="SEED", help="the first of them")
+    many.add_argument("--faults", default="all", metavar="CLASS,…", help=f"of {', '.join(CLASSES)}; all, none")
+    many.add_argument("--plant", default="", choices=["", *PLANTS], metavar="NAME", help=", ".join(PLANTS))
+    many.add_argument("--keep-going", action="store_true", help="go on after a seed that failed")
+    many.add_argument("--verbose", action="store_true", help="a line for each seed")
+    many.add_argument("--coverage", action="store_true", help="fail too when something was never tried")
+    many.add_argument("--shrink", action="store_true", help="make what failed smaller")
+    many.set_defaults(token="")
+    again = verbs.add_parser("replay", help="run one seed, or what a token says, again")
+    again.add_argument("token", metavar="SEED|TOKEN")
+    again.add_argument("--shrink", action="store_true", help="make what failed smaller")
+    again.set_defaults(keep_going=False, verbose=True, coverage=False)
+    for verb in (many, again):
+        verb.add_argument("--nodes", type=int, default=NODES, choices=range(1, NODES_MAX + 1), metavar="N")
+        verb.add_argument("--seconds", type=_seconds, default=SECONDS, help="virtual seconds of the fault phase")
+        verb.add_argument("--topology", default="", metavar="FILE", help="hosts, as `cluster status -o json` has them")
+        verb.add_argument("--jobs", type=int, default=0, help="processes; as many as there are cores when absent")
+        verb.add_argument("--shrink-runs", type=int, default=RUNS_MAX, help="how many runs shrinking may take")
         verb.add_argument("--json", action="store_true")
+        verb.add_argument("--progress", action="store_true", help="a line on stderr for each run: count, ms, 1 if ok")
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> int:
+    seconds = _count(text)
+    if seconds > SECONDS_MAX:
+        raise argparse.ArgumentTypeError(f"at most {SECONDS_MAX}")
+    return seconds
 
 
 def _say(text: str) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from node.core.clock import MS, SECOND
+from node.core.clock import SECOND
+from node.core.faultpoints import POINTS
+from node.sim.disturb import VERBS
 from node.sim.run import Result
 
 
 def replay_command(result: Result, arguments: str) -> str:
-    return f"python -m node.sim replay {result.seed}{arguments}"
+    return f"python -m node.sim replay {result.recipe.token()}{arguments}"
 
 
-def failure(result: Result, arguments: str) -> str:
+def failure(result: Result, arguments: str = "") -> str:
     """Seed, knobs, the violation, what came before it, and the command."""
     lines = [
         f"seed {result.seed} failed: {result.violation}",
@@ -29,11 +31,24 @@ def failure(result: Result, arguments: str) -> str:
     return "\n".join(lines)
 
 
+def smaller(result: Result, runs: int, arguments: str = "") -> str:
+    """What is left of a failure once it was shrunk."""
+    hosts = result.recipe.nodes - len(result.recipe.without_hosts)
+    lines = [
+        f"shrunk in {runs} runs to {hosts} nodes, {sum(result.ops.values())} operations, "
+        f"{result.recipe.healed_ms / 1_000:.1f} s of faults: {result.violation}",
+        *(f"  {disturbance}" for disturbance in result.knobs.disturbances),
+        f"again: {replay_command(result, arguments)}",
+    ]
+    return "\n".join(lines)
+
+
 def one_line(result: Result) -> str:
     verdict = "ok" if result.ok else str(result.violation)
+    rounds = ", ".join(f"{name} {count}" for name, count in result.rounds.items())
     return (
         f"seed {result.seed}: {verdict}; {result.virtual_ms / 1_000:.1f} virtual s, {result.steps} steps, "
-        f"converged {result.converged_ms / 1_000:.1f} s after the heal, trace {result.trace_hash}"
+        f"converged {result.converged_ms / 1_000:.1f} s after the heal (rounds: {rounds}), trace {result.trace_hash}"
     )
 
 
@@ -42,15 +57,18 @@ def document(result: Result) -> dict[str, object]:
     found = result.violation
     return {
         "seed": result.seed,
+        "token": result.recipe.token(),
         "ok": result.ok,
         "violation": None
         if found is None
         else {"invariant": found.invariant, "at_s": found.at_ns / SECOND, "text": found.text},
         "knobs": list(result.knobs.lines()),
         "converged_ms": result.converged_ms,
+        "rounds": result.rounds,
         "virtual_ms": result.virtual_ms,
         "steps": result.steps,
         "trace": result.trace_hash,
+        "tail": list(result.tail),
         "ops": result.ops,
         "counters": result.counters,
     }
@@ -58,23 +76,45 @@ def document(result: Result) -> dict[str, object]:
 
 def summary(results: Sequence[Result], took_ns: int) -> dict[str, object]:
     """Many runs: how many held, how much virtual time, what was done and what went wrong in them."""
-    ops: Counter[str] = Counter()
-    counters: Counter[str] = Counter()
-    disturbances: Counter[str] = Counter()
-    for result in results:
-        ops.update(result.ops)
-        counters.update(result.counters)
-        disturbances.update(d.verb for d in result.knobs.disturbances)
     converged = sorted(r.converged_ms for r in results if r.converged_ms >= 0)
+    virtual_ms = sum(r.virtual_ms for r in results)
+    rounds: dict[str, int] = {}
+    for result in results:
+        for name, count in result.rounds.items():
+            rounds[name] = max(rounds.get(name, 0), count)
     return {
         "seeds": len(results),
         "failed": [r.seed for r in results if not r.ok],
-        "virtual_hours": round(sum(r.virtual_ms for r in results) / 3_600_000, 3),
-        "wall_s": round(took_ns / (1_000 * MS), 1),
+        "virtual_hours": round(virtual_ms / 3_600_000, 3),
+        "wall_s": round(took_ns / SECOND, 1),
+        "virtual_s_per_s": round(virtual_ms * 1_000_000 / max(took_ns, 1), 1),
         "steps": sum(r.steps for r in results),
+        "shapes": len(frozenset().union(*(r.shapes for r in results))),
         "converged_ms_max": converged[-1] if converged else None,
         "converged_ms_median": converged[len(converged) // 2] if converged else None,
-        "disturbances": dict(sorted(disturbances.items())),
-        "ops": dict(sorted(ops.items())),
-        "counters": dict(sorted(counters.items())),
+        "rounds_max": rounds,
+        "disturbances": _sum(r.disturbed for r in results),
+        "points_reached": _sum(r.points_reached for r in results),
+        "points_fired": _sum(r.points_fired for r in results),
+        "never": never_tried(results),
+        "ops": _sum(r.ops for r in results),
+        "counters": _sum(r.counters for r in results),
     }
+
+
+def never_tried(results: Sequence[Result]) -> dict[str, list[str]]:
+    """What no run has hit: crash points that were not reached, or at which nothing ended; verbs of disturbances."""
+    reached, fired = _sum(r.points_reached for r in results), _sum(r.points_fired for r in results)
+    disturbed = _sum(r.disturbed for r in results)
+    return {
+        "reached": [point for point in POINTS if point not in reached],
+        "fired": [point for point in POINTS if point not in fired],
+        "disturbances": [verb for verb in VERBS if verb not in disturbed],
+    }
+
+
+def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(sorted(total.items()))

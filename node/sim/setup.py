@@ -38,25 +38,31 @@ class Setup:
     supervised: bool = True
 
 
-def drawn(names: tuple[str, ...], *, api_only_node: bool) -> dict[str, Setup]:
+def drawn(names: tuple[str, ...], api_only_node: bool, profile: str) -> dict[str, Setup]:
     """The hosts of a run of random faults: the first two may host singletons, the last perhaps nothing but the edge."""
-    entity_nodes = len(names) - api_only_node
-    sharding = ShardingSettings(min_entity_nodes=entity_nodes, lease_ms=FAST_LEASE_MS)
-    found: dict[str, Setup] = {}
+    roles: dict[str, tuple[str, ...]] = {}
     for place, name in enumerate(names):
         if api_only_node and place == len(names) - 1:
-            roles: tuple[str, ...] = ("api",)
+            roles[name] = ("api",)
         else:
-            roles = EVERY_ROLE if place < SEEDS else ("api", "entity")
-        found[name] = Setup(roles, names[:SEEDS], sharding=sharding)
-    return found
+            roles[name] = EVERY_ROLE if place < SEEDS else ("api", "entity")
+    return of_roles(roles, profile)
+
+
+def of_roles(roles: Mapping[str, tuple[str, ...]], profile: str) -> dict[str, Setup]:
+    """Hosts with these roles; the first two that may host singletons are the seeds. What ends is started again."""
+    seeds = tuple(name for name, each in roles.items() if "singleton" in each)[:SEEDS]
+    sharding = _sharding(profile, sum("entity" in each for each in roles.values()))
+    return {name: Setup(each, seeds, PROFILES[profile], sharding) for name, each in roles.items()}
+
+
+def _sharding(profile: str, min_entity_nodes: int) -> ShardingSettings:
+    lease_ms = FAST_LEASE_MS if profile == "fast" else limits.coordinator_lease_ms
+    return ShardingSettings(min_entity_nodes=min_entity_nodes, lease_ms=lease_ms)
 
 
 def of_profile(names: tuple[str, ...], profile: str, *, min_entity_nodes: int = 0) -> dict[str, Setup]:
     """Hosts that are all alike, as `promovolvectl up` makes them; one that ends stays down."""
-    sharding = ShardingSettings(
-        min_entity_nodes=min_entity_nodes or len(names),
-        lease_ms=FAST_LEASE_MS if profile == "fast" else limits.coordinator_lease_ms,
-    )
+    sharding = _sharding(profile, min_entity_nodes or len(names))
     setup = Setup(EVERY_ROLE, names[:SEEDS], PROFILES[profile], sharding, supervised=False)
     return dict.fromkeys(names, setup)

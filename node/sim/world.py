@@ -51,6 +51,7 @@ class World:
         memory = MemoryStore(HostClock(scheduler))
         kept: StateStore = PLANTS[plant](memory) if plant else memory
         self.healed = False
+        self.ops_left = -1  # how many requests of clients are taken yet; below 0: any number
         self.disturbed: Counter[str] = Counter()
         self.were_ahead: set[str] = set()  # hosts whose clock has been further ahead than peers accept
         self.points = Points()
@@ -90,6 +91,7 @@ class World:
         """The end of the fault phase: everything is whole and runs from now on."""
         self.trace.add("-- healed")
         self.healed = True
+        self.ops_left = -1
         self.network.heal()
         self.store.heal()
         self.points.heal()
@@ -110,7 +112,9 @@ class World:
         will never know. A host that isn't there, or has not joined, refuses at once: REFUSED."""
         process = host.process
         engine = process.engine if process else None
-        if process is None or engine is None or not engine.view.joined or not engine.drain.accepts_work:
+        refused = self.ops_left == 0
+        self.ops_left -= 1
+        if refused or process is None or engine is None or not engine.view.joined or not engine.drain.accepts_work:
             self.scheduler.after(0, on_outcome, REFUSED)
             return
         self._asks += 1
