@@ -17,15 +17,15 @@ SCALE = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 
 
 def failure(result: Result) -> str:
-    return report.failure(result, "")
+    return report.failure(result)
 
 
 @pytest.mark.parametrize("seed", range(1, 1 + 16 * SCALE))
 def test_invariants_hold_under_faults(seed: int) -> None:
     result = run_seed(seed)
     assert result.ok, failure(result)
-    assert result.ops["serve.ok"] + result.ops["get_site.ok"] > 0
-    assert len(result.knobs.disturbances) > 3
+    assert sum(result.disturbed.values()) >= len(result.knobs.disturbances)
+    assert result.rounds.keys() == {"membership", "placement", "replicas"}
 
 
 # 8, 35: a node that was decided out while it joined asked to join for ever (node/gossip/membership.py).
@@ -54,20 +54,31 @@ def test_a_failure_says_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) 
     assert "seed 1 failed: I2 at " in shown
     assert "loss_ratio=" in shown
     assert "writes site:" in shown
-    assert "python -m node.sim replay 1 --nodes 4 --seconds 60 --plant lost-write" in shown
+    assert "python -m node.sim replay 1.n4.s60.plost-write" in shown
+
+
+def _trace(python: str, hash_seed: str, paths: str = "") -> tuple[str, str, str]:
+    done = subprocess.run(
+        [python, "-m", "node.sim", "replay", "3.n5.s40", "--json"],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed} | ({"PYTHONPATH": paths} if paths else {}),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)["runs"][0]
+    return run["trace"], run["steps"], json.dumps(run["ops"])
 
 
 def test_one_seed_is_one_run_whatever_the_hash_seed() -> None:
     """Sets and dicts of strings are in another order under another hash seed; nothing may depend on it."""
-    traces = set()
-    for hash_seed in ("0", "4711"):
-        done = subprocess.run(
-            [sys.executable, "-m", "node.sim", "replay", "3", "--json"],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            check=True,
-        )
-        run = json.loads(done.stdout)["runs"][0]
-        traces.add((run["trace"], run["steps"], json.dumps(run["ops"])))
-    assert len(traces) == 1
-    assert run_seed(4).trace_hash not in {trace for trace, _, _ in traces}
+    assert len({_trace(sys.executable, hash_seed) for hash_seed in ("0", "1", "4711")}) == 1
+
+
+def test_one_seed_is_one_run_on_another_python() -> None:
+    """`PROMOVOLVE_OTHER_PYTHON` names an interpreter of another release that has the project's dependencies."""
+    other = os.environ.get("PROMOVOLVE_OTHER_PYTHON", "")
+    if not other:
+        pytest.skip("PROMOVOLVE_OTHER_PYTHON names no interpreter with the dependencies")
+    version = subprocess.run([other, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True)
+    assert version.stdout.strip() != str(sys.version_info[:2])
+    assert _trace(other, "7") == _trace(sys.executable, "0")
