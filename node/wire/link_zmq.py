@@ -25,12 +25,11 @@ _EVENTS: Final = (
 
 
 _LISTEN_EVENTS: Final = (
-    zmq.EVENT_ACCEPTED
-    | zmq.EVENT_DISCONNECTED
-    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 )
-_NO_GREETING: Final = "it ended without a greeting: it does not speak our protocol, or was too slow"
+_NO_GREETING: Final = (
+    "it ended without a greeting: it is plain where keys are expected, speaks no protocol of ours, or is slow"
+)
 
 
 class LinkState(enum.Enum):

@@ -43,6 +43,10 @@ from node.wire.zmq_sockets import (
 )
 
 _OUT: Final = {Lane.CONTROL: Use.CONTROL_OUT, Lane.DATA: Use.DATA_OUT}
+_HOPELESS: Final = {
+    LinkState.DENIED: "it does not know this node's key",
+    LinkState.REFUSED: "it does not hold the expected key, or one side uses keys and the other is plain",
+}
 _NOBODY: Final = Acquaintance(NodeId("", 0))
 # What a transport calls when a peer takes none of our messages: the peer, and why.
 OnUnwelcome = Callable[[NodeId, Unwelcome], None]
@@ -243,7 +247,8 @@ class ZmqTransport:
     def _on_link(self, name: str, peer: _Peer, lane: Lane, state: LinkState) -> None:
         if lane is Lane.CONTROL:
             peer.link = state
-        if state in (LinkState.DENIED, LinkState.REFUSED):
+        if state in _HOPELESS:
+            peer.why = _HOPELESS[state]
             # ZeroMQ gives such a connection up for good, and the roster over there may change.
             self._loop.call_later(limits.reconnect_ms_max / 1000, self._again, name, peer)
 

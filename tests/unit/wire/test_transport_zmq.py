@@ -63,7 +63,9 @@ def test_batches_keep_the_order_of_each_lane(run: Run) -> None:
     run(body)
 
 
-def test_a_stranger_is_refused(run: Run) -> None:
+def test_c1_a_stranger_is_refused(run: Run) -> None:
+    """C1: an unknown key; counted, named with its address, and told so."""
+
     async def body() -> None:
         stranger = new_key_pair()
         its_roster = Roster([NodeEntry("alpha", stranger.public), NodeEntry("beta", KEYS["beta"].public)])
@@ -82,7 +84,9 @@ def test_a_stranger_is_refused(run: Run) -> None:
     run(body)
 
 
-def test_a_peer_with_another_key_than_expected_gets_nothing(run: Run) -> None:
+def test_c2_a_peer_with_another_key_than_expected_gets_nothing(run: Run) -> None:
+    """C2: and the retries are few."""
+
     async def body() -> None:
         beta = Node("beta").bind()
         wrong = Roster([NodeEntry("alpha", KEYS["alpha"].public), NodeEntry("beta", KEYS["gamma"].public)])
@@ -97,7 +101,9 @@ def test_a_peer_with_another_key_than_expected_gets_nothing(run: Run) -> None:
     run(body)
 
 
-def test_a_plain_client_is_refused(run: Run) -> None:
+def test_c3_a_plain_client_is_refused(run: Run) -> None:
+    """C3: plain to CURVE; what is counted says which side is plain."""
+
     async def body() -> None:
         beta = Node("beta").bind()
         with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
@@ -106,13 +112,17 @@ def test_a_plain_client_is_refused(run: Run) -> None:
                 dealer.connect(f"tcp://{beta.transport.control_address}")
                 dealer.send(dumps([]))
                 await until(cut_off, "the plain client is cut off")
+        await until(lambda: beta.count(STRANGER.name, "handshake") > 0, "it is counted")
+        assert "plain" in beta.refused[0][2]
         assert not beta.received
         assert not beta.transport.ledger.totals().get("alpha")
 
     run(body)
 
 
-def test_an_impostor_is_counted_and_dropped(run: Run) -> None:
+def test_c4_an_impostor_is_counted_and_dropped(run: Run) -> None:
+    """C4: an enrolled node claims to be another."""
+
     async def body() -> None:
         alpha, beta = Node("alpha").bind(), Node("beta").bind()
         alpha.transport.connect(beta.address)
@@ -250,7 +260,9 @@ def test_a_peer_that_is_not_there_makes_the_lane_busy_and_memory_stays_bounded(r
     run(body)
 
 
-def test_a_peer_that_stops_reading_makes_the_lane_busy(run: Run) -> None:
+def test_b1_a_peer_that_stops_reading_makes_the_lane_busy(run: Run) -> None:
+    """B1: the data lane is full, asks are told PEER_BUSY, each counted by peer and type; the control lane goes on."""
+
     async def body() -> None:
         alpha, beta = Node("alpha").bind(), Node("beta").bind()
         alpha.transport.connect(beta.address)
