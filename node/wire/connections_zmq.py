@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -69,8 +70,15 @@ class Connections:
     def _with(self, descriptor: int, act: Callable[[socket.socket], None]) -> Remote | None:
         """Acts on a connection of this listener and returns its other end; None when the descriptor is no such one."""
         try:
-            one = socket.socket(fileno=os.dup(descriptor))
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                return None
+            ours = os.dup(descriptor)
         except OSError:
+            return None
+        try:
+            one = socket.socket(fileno=ours)
+        except OSError:
+            os.close(ours)
             return None
         with one, contextlib.suppress(OSError):
             if one.family not in (socket.AF_INET, socket.AF_INET6) or one.getsockname()[1] != self._port:

@@ -21,7 +21,7 @@ from node.wire.nack import Refusal
 from node.wire.registry import Lane
 from node.wire.roster import KeyPair, NodeEntry, Roster
 from node.wire.zmq_io import Gate, Reader, key_of
-from node.wire.zmq_sockets import Use, bind, new_socket, serve_curve
+from node.wire.zmq_sockets import Use, bind, new_socket, rebind, serve_curve
 
 _IN: Final = {Lane.CONTROL: Use.CONTROL_IN, Lane.DATA: Use.DATA_IN}
 _DOMAIN: Final = "node"
@@ -96,6 +96,13 @@ class Listener:
         if gone and self._secret is not None:
             for door in self._doors.values():
                 door.connections.keep(lambda key: self._user_of_key(key) is not None)
+
+    def show(self, pair: KeyPair) -> None:
+        """Shows another key to whoever connects; connections that are up end, and their peers begin anew."""
+        self._secret = pair
+        for door in self._doors.values():
+            serve_curve(door.router, pair, _DOMAIN)
+            rebind(door.router, door.address)
 
     def close(self) -> None:
         for door in self._doors.values():

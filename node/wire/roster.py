@@ -23,6 +23,7 @@ from node.core.ids import ROLES, node_name
 _Z85: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _Z85_VALUE: Final = {char: value for value, char in enumerate(_Z85)}
 _KEY_CHARS: Final = 40
+_KEYS_MAX: Final = 2  # the expected one, and the one before or after it
 _OPERATOR: Final = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 
 
@@ -34,12 +35,34 @@ class OperatorRole(enum.Enum):
     ADMIN = "admin"
 
 
+class KeyState(enum.Enum):
+    """Of a key beside the one that is expected: accepted since a rotation began, or until it ends."""
+
+    INSTALLED = "installed"
+    RETIRING = "retiring"
+
+
+class NodeKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key that is accepted beside the expected one; `since_ms` is when it came into its state (wall clock)."""
+
+    public_key: str
+    state: KeyState
+    since_ms: int = 0
+
+
 class NodeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A node that may join. `roles` are those it may carry."""
+    """A node that may join. `public_key` is the one it is expected to show, `keys` are accepted too while a rotation
+    lasts. `roles` are those it may carry."""
 
     name: str
     public_key: str
     roles: tuple[str, ...] = ROLES
+    keys: tuple[NodeKey, ...] = ()
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Every key that stands for the node, the expected one first."""
+        return (self.public_key, *(key.public_key for key in self.keys))
 
 
 class OperatorEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,7 +99,7 @@ class Roster:
         self.operators = tuple(operators)
         self._nodes = {entry.name: entry for entry in self.nodes}
         self._operators = {entry.name: entry for entry in self.operators}
-        self._node_of_key = {entry.public_key: entry for entry in self.nodes}
+        self._node_of_key = {key: entry for entry in self.nodes for key in entry.accepted}
         self._operator_of_key = {entry.public_key: entry for entry in self.operators}
         self._check()
 
@@ -108,7 +131,10 @@ class Roster:
         for index, node in enumerate(self.nodes):
             where = f"node[{index}]"
             node_name(node.name)
-            curve_key(node.public_key, f"{where}.public_key")
+            for key in node.accepted:
+                curve_key(key, f"{where}.public_key")
+            if len(node.accepted) > _KEYS_MAX:
+                raise BadInput(f"{where}.keys", f"more than {_KEYS_MAX - 1}: a rotation has two keys")
             for role in node.roles:
                 if role not in ROLES:
                     raise BadInput(f"{where}.roles", f"{role!r} is not one of {', '.join(ROLES)}")
@@ -118,7 +144,7 @@ class Roster:
             curve_key(operator.public_key, f"{where}.public_key")
         _unique("node", (entry.name for entry in self.nodes))
         _unique("operator", (entry.name for entry in self.operators))
-        keys = [entry.public_key for entry in self.nodes]
+        keys = [key for entry in self.nodes for key in entry.accepted]
         _unique("public_key", keys + [entry.public_key for entry in self.operators])
 
 

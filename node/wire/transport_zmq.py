@@ -138,6 +138,15 @@ class ZmqTransport:
         for name, address in list(self._wanted.items()):
             self._open(name, address)
 
+    def show(self, pair: KeyPair) -> None:
+        """Shows another key from now on. Every connection begins anew; what waits for a peer leaves by the new one;
+        what was under way to this node is lost and counted. Raises OperatingError for halves that don't fit."""
+        check_pair(pair)
+        self._secret = pair
+        self._listener.show(pair)
+        for name, peer in list(self._peers.items()):
+            self._replace(name, _Peer(peer.address, peer.key))
+
     def connect(self, peer: PeerAddress) -> None:
         """Opens, or replaces, the way to a peer. A peer that the roster doesn't know is connected once it does.
 
@@ -209,15 +218,14 @@ class ZmqTransport:
 
     def _open(self, name: str, address: PeerAddress) -> None:
         entry = self._roster.node(name)
-        key = entry.public_key if entry else None
         old = self._peers.get(name)
-        if old is not None and (old.address, old.key) == (address, key):
+        if old is not None and entry is not None and (old.address, old.key) == (address, entry.public_key):
             return
-        if key is None:
+        if entry is None:
             self._shut(name)
             self._on_refused(name, "not_in_roster", "it is connected once the roster knows it")
             return
-        self._replace(name, _Peer(address, key))
+        self._replace(name, _Peer(address, entry.public_key))
 
     def _replace(self, name: str, peer: _Peer) -> None:
         """Opens a way to a peer; what waits for the way that there was leaves by it."""
@@ -253,8 +261,15 @@ class ZmqTransport:
             self._loop.call_later(limits.reconnect_ms_max / 1000, self._again, name, peer)
 
     def _again(self, name: str, peer: _Peer) -> None:
-        if self._peers.get(name) is peer:
-            self._replace(name, _Peer(peer.address, peer.key, link=peer.link, why=peer.why))
+        entry = self._roster.node(name)
+        if self._peers.get(name) is not peer or entry is None:
+            return
+        keys = entry.accepted
+        if peer.link is LinkState.REFUSED and peer.key in keys:  # while its key is rotated it may show another
+            key = keys[(keys.index(peer.key) + 1) % len(keys)]
+        else:
+            key = entry.public_key
+        self._replace(name, _Peer(peer.address, key, link=peer.link, why=peer.why))
 
     def _on_reply(self, name: str, peer: _Peer, lane: Lane, data: bytes) -> None:
         try:

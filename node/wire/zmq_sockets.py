@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import ipaddress
+import time
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NoReturn
@@ -18,6 +19,7 @@ from node.core.errors import BadInput, OperatingError
 from node.wire.roster import KeyPair
 
 _ZMQ_MIN: Final = (4, 3, 3)  # below it strangers can starve or crash a CURVE server (CVE-2020-15166, CVE-2019-13132)
+_REBIND_PAUSE_S: Final = 0.001
 _CURVE_OVERHEAD_BYTES: Final = 64  # MAXMSGSIZE counts the encrypted frame; the exact check is ours
 
 
@@ -158,6 +160,26 @@ def bind(socket: zmq.Socket[bytes], address: str, *, loopback_only: bool = False
     except zmq.ZMQError as error:
         _explain_bind(error, address)
     return socket.getsockopt_string(zmq.LAST_ENDPOINT).removeprefix("tcp://")
+
+
+def rebind(socket: zmq.Socket[bytes], address: str) -> None:
+    """Listens anew at a bound address, with the options set meanwhile. Connections that are up end.
+
+    The library lets go of the address in its own thread, within microseconds. Blocks for up to a second; raises
+    OperatingError when the address isn't free by then.
+    """
+    where = endpoint(address)
+    socket.unbind(where)
+    until = time.monotonic() + 1
+    while True:
+        try:
+            socket.bind(where)
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EADDRINUSE or time.monotonic() > until:
+                _explain_bind(error, address)
+            time.sleep(_REBIND_PAUSE_S)
+        else:
+            return
 
 
 def connect(socket: zmq.Socket[bytes], address: str, *, loopback_only: bool = False) -> None:

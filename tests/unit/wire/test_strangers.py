@@ -6,6 +6,7 @@ import asyncio
 import random
 import socket
 import tracemalloc
+from pathlib import Path
 
 import pytest
 import zmq
@@ -184,6 +185,10 @@ def test_s18_hostile_frames_by_the_thousand_leave_nothing_behind(run: Run) -> No
     run(body)
 
 
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def test_a_silent_connection_is_ended_when_a_key_is_revoked(run: Run) -> None:
     """C5: one that has said nothing has shown no key that would let it stay."""
 
@@ -197,5 +202,10 @@ def test_a_silent_connection_is_ended_when_a_key_is_revoked(run: Run) -> None:
             beta.transport.set_roster(type(beta.transport._roster)(beta.transport._roster.nodes[1:]))
             while await loop.run_in_executor(None, silent.recv, 1_024):
                 pass
+        before = descriptors()
+        for _ in range(20):
+            for door in beta.transport._listener._doors.values():
+                door.connections.keep(lambda key: False)
+        assert descriptors() <= before, "looking at descriptors leaves none behind"
 
     run(body)
