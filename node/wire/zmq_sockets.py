@@ -20,6 +20,7 @@ from node.wire.roster import KeyPair
 
 _ZMQ_MIN: Final = (4, 3, 3)  # below it strangers can starve or crash a CURVE server (CVE-2020-15166, CVE-2019-13132)
 _REBIND_PAUSE_S: Final = 0.001
+_REBIND_ATTEMPTS: Final = 1_000
 _CURVE_OVERHEAD_BYTES: Final = 64  # MAXMSGSIZE counts the encrypted frame; the exact check is ours
 
 
@@ -170,12 +171,11 @@ def rebind(socket: zmq.Socket[bytes], address: str) -> None:
     """
     where = endpoint(address)
     socket.unbind(where)
-    until = time.monotonic() + 1
-    while True:
+    for attempt in range(_REBIND_ATTEMPTS):
         try:
             socket.bind(where)
         except zmq.ZMQError as error:
-            if error.errno != zmq.EADDRINUSE or time.monotonic() > until:
+            if error.errno != zmq.EADDRINUSE or attempt == _REBIND_ATTEMPTS - 1:
                 _explain_bind(error, address)
             time.sleep(_REBIND_PAUSE_S)
         else:
