@@ -180,6 +180,7 @@ class _Node:
             _commits(runtime, replica),
             runtime.wake,
             self._exit,
+            freed=give_back,
             journal=FileJournal(settings.node.data / "decisions.jsonl", limits.decisions_kept_max),
         )
         engine = Engine(_config(settings, member, cluster_id, existed=existed), world, classifier)

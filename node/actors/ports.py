@@ -34,7 +34,8 @@ class Ports:
 
     `route` carries an envelope that is not for a local cell; `bounce` gives back mail of a shard that is stopping, in
     its order; `fenced(shard, epoch, found)` says that a write under `epoch` was refused because the store has `found`;
-    `publish(topic, event)` fans out to the other nodes.
+    `publish(topic, event)` fans out to the other nodes; `freed` says that much memory was let go of, and may be given
+    back.
     """
 
     submit: Submit
@@ -44,4 +45,5 @@ class Ports:
     wake: Callable[[], None]
     bounce: Callable[[Envelope], None]
     fenced: Callable[[int, int, int], None]
+    freed: Callable[[], None] = lambda: None
     codec: Codec = CODEC

@@ -18,13 +18,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from node.actors.cell import Cell, Phase
 from node.actors.kernel import Kernel
 from node.actors.timers import Call
 from node.core import limits
 from node.core.clock import MS
+from node.core.hashing import forget_names
 
+K = TypeVar("K")
+V = TypeVar("V")
 _GRAINS = 16
 _COMPACT_FROM = 256
 
@@ -41,6 +45,7 @@ class Residents:
         self._probation: deque[Cell] = deque()
         self._protected: deque[Cell] = deque()
         self._gone = 0  # cells that are gone and still filed
+        self._compacting = False
         self._retrying = False
         self.count = 0
 
@@ -59,8 +64,9 @@ class Residents:
         """One of the cells is gone."""
         self.count -= 1
         self._gone += 1
-        if self._gone >= _COMPACT_FROM and self._gone > self.count:
-            self._compact()
+        if self._gone >= _COMPACT_FROM and self._gone > self.count and not self._compacting:
+            self._compacting = True
+            self._kernel.later(self._compact)  # not while a handler's context holds the table of cells
 
     # ---- idleness
 
@@ -149,13 +155,31 @@ class Residents:
     # ---- memory
 
     def _compact(self) -> None:
-        """Let go of cells that are gone."""
+        """Let go of cells that are gone, of the tables that were made for so many, and of what is scattered among
+        them: one small object keeps a megabyte of the allocator's."""
         self._probation = deque(_living(self._probation))
         self._protected = deque(_living(self._protected))
         for slot_ns, cells in self._slots.items():
             self._slots[slot_ns] = list(_living(cells))
         self._gone = 0
+        self._compacting = False
+        kernel = self._kernel
+        _shrink(kernel.cells)
+        for shard in kernel.shards.values():
+            _shrink(shard.cells)
+        while len(kernel.flight) > limits.flight_turns_kept_min:
+            kernel.flight.popleft()
+        forget_names()
+        kernel.ports.freed()
 
 
 def _living(cells: Iterable[Cell]) -> Iterable[Cell]:
     return (cell for cell in cells if cell.phase is not Phase.GONE)
+
+
+def _shrink(table: dict[K, V]) -> None:
+    """A dict keeps the size that it once had. In place: it is held elsewhere, and a new one would lie behind all that
+    was just let go of."""
+    kept = tuple(table.items())
+    table.clear()
+    table.update(kept)

@@ -57,6 +57,7 @@ handler_stuck_ms = 1_000  # a handler that runs longer is named while it still r
 watchdog_ms = 250  # how often that is looked at
 handler_slow_ms = 100  # a handler that takes longer delays everything on its node: counted by type and message
 flight_turns_kept = 2_048  # the newest turns of a node, for whoever asks what it just did
+flight_turns_kept_min = 64  # what is left of them when most entities were passivated
 asks_open_max = 20_000  # per node; more means that something does not answer
 executor_threads = {"db": 4, "llm": 1, "browser": 1, "disk": 1}  # blocking work by what it waits for; so named in pipe
 executor_queue_max = 256  # per named executor; above it ExecutorSaturated at once

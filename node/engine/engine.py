@@ -96,6 +96,7 @@ class Engine:
             wake=world.wake,
             bounce=self._bounced,
             fenced=self.sharding.fenced,
+            freed=world.freed,
         )
         self.system = ActorSystem(
             self.me, world.clock, world.rng, types(classifier, self.index, self.sharding), ports

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 
-SUBJECTS = ("actors", "wire", "serve", "replication")
+SUBJECTS = ("actors", "memory", "wire", "serve", "replication")
 
 
 def main() -> int:

@@ -112,6 +112,7 @@ class Node:
         self.blocking: deque[tuple[Callable[..., Any], tuple[Any, ...], Callable[[object], None]]] = deque()
         self.blocking_max = 2
         self.woken = 0
+        self.freed = 0
         self.on_route: Callable[[Envelope], None] = self.routed.append
         ports = Ports(
             submit=self._submit,
@@ -121,8 +122,12 @@ class Node:
             wake=self._wake,
             bounce=self.bounced.append,
             fenced=lambda *found: self.fenced.append(found),
+            freed=self._freed,
         )
         self.system = ActorSystem(NodeId.parse(me), self.clock, random.Random(seed), types, ports, **more)
+
+    def _freed(self) -> None:
+        self.freed += 1
 
     def _wake(self) -> None:
         self.woken += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
 from typing import Any
 
 import pytest
@@ -243,3 +245,39 @@ def test_what_is_gone_is_let_go_of() -> None:
     filed = len(residents._probation) + len(residents._protected) + sum(map(len, residents._slots.values()))
     assert residents.count == 100
     assert filed < 2 * (2 * residents.count + 256)
+
+
+def test_a_passivated_entity_costs_nothing() -> None:
+    """No object that was made for it is left, neither its own nor in any table."""
+    entities = refs(3_000)
+    node = node_of(entities, residents_max=10_000)
+
+    def blocks_after(touched: list[EntityRef]) -> int:
+        for ref in touched:
+            node.system.tell(ref, Get())
+        node.run()
+        assert node.system.stats()["cells"] == len(touched)
+        node.advance(3 * IDLE_MS)
+        assert node.system.stats()["cells"] == 0
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    blocks_after(entities[:500])  # what is made once and stays
+    few = blocks_after(entities[:500])
+    many = blocks_after(entities)
+    assert many - few < 500, "of 2,500 entities more; each is made of five objects at least"
+
+
+def test_memory_is_given_back_when_most_are_gone() -> None:
+    entities = refs(2_000)
+    node = node_of(entities, residents_max=10_000)
+    for ref in entities:
+        node.system.tell(ref, Get())
+    node.run()
+    assert node.freed == 0
+    node.advance(3 * IDLE_MS)
+    assert node.freed >= 1
+    assert len(node.system.flight()) <= limits.flight_turns_kept_min
+    again = node.ask(entities[7], Get())
+    node.run()
+    assert again == [Got(1)]
