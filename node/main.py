@@ -24,6 +24,7 @@ from typing import NoReturn
 import setproctitle
 
 from node.actors.actor import Failed
+from node.actors.memory import give_back
 from node.actors.runtime import Runtime, outcome_of
 from node.actors.store_driver import StoreDriver
 from node.admin.server import AdminServer
