@@ -1,9 +1,10 @@
-"""The fence (I1): whether a writer may still write, decided inside the transaction that writes."""
+"""The fence (I1): whether a writer may still write, decided inside the transaction that writes; and a consumer's."""
 
 from __future__ import annotations
 
 from node.store.lease import StoredLease, StoreTime, left_ns
-from node.store.port import Conflict, Fenced, WritePlacement, WriteState
+from node.store.port import Conflict, Fenced, StoreFailed, WritePlacement, WriteState
+from node.store.projection import AdvanceConsumer
 
 
 def state_refusal(request: WriteState, shard_epoch: int, found_revision: int) -> Fenced | Conflict | None:
@@ -26,4 +27,14 @@ def term_refusal(request: WritePlacement, lease: StoredLease | None, at: StoreTi
         return Fenced(found=0)
     if lease.holder != request.holder or lease.term != request.term or left_ns(lease, at) == 0:
         return Fenced(found=lease.term)
+    return None
+
+
+def advance_refusal(request: AdvanceConsumer, stands_at: int, last_offset: int) -> Conflict | StoreFailed | None:
+    """Why a consumer may not advance so, or None; `last_offset` is the log's."""
+    if request.expected != stands_at:
+        return Conflict(found=stands_at)
+    if not stands_at <= request.offset <= last_offset:
+        message = f"{request.name} stands at {stands_at}, the log at {last_offset}: {request.offset} is no next offset"
+        return StoreFailed("E-BAD-OFFSET", message, definite=True)
     return None

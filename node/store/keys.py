@@ -19,22 +19,32 @@ from node.store.port import (
     WritePlacement,
     WriteState,
 )
+from node.store.projection import AdvanceConsumer, ListProjection, ReadConsumer
 
 _SHARD_MAX: Final = (1 << 16) - 1
 
 
 def request_refusal(request: Request) -> StoreFailed | None:
     """Why a request can't be stored or looked up at all, or None."""
-    for name in _names_of(request):
-        problem = _name_problem(name)
-        if problem:
-            return StoreFailed("E-BAD-KEY", problem, definite=True)
+    for names, bytes_max in (
+        (_kinds_of(request), limits.store_kind_bytes_max),
+        (_names_of(request), limits.store_name_bytes_max),
+    ):
+        for name in names:
+            problem = _name_problem(name, bytes_max)
+            if problem:
+                return StoreFailed("E-BAD-KEY", problem, definite=True)
     if isinstance(request, WriteState):
         if not 0 <= request.shard <= _SHARD_MAX:
             return StoreFailed("E-BAD-KEY", f"shard {request.shard} does not exist", definite=True)
         size = len(request.body) + sum(len(fact.body) + len(fact.type) for fact in request.facts)
         if size > limits.record_bytes_max:
             message = f"{request.kind}:{request.id} and its facts: {size} bytes, more than {limits.record_bytes_max}"
+            return StoreFailed("E-RECORD-TOO-LARGE", message, definite=True)
+    if isinstance(request, AdvanceConsumer):
+        size = sum(len(row.body) for row in request.rows)
+        if size > limits.record_bytes_max:
+            message = f"rows of {request.name}: {size} bytes in one write, more than {limits.record_bytes_max}"
             return StoreFailed("E-RECORD-TOO-LARGE", message, definite=True)
     if isinstance(request, WritePlacement):
         size = sum(len(entry.body) for entry in request.book)
@@ -67,29 +77,48 @@ def split_state_name(name: bytes) -> tuple[str, str]:
     return kind.decode(), id_.decode()
 
 
+def _kinds_of(request: Request) -> tuple[str, ...]:
+    """Names that go before another one in a key."""
+    match request:
+        case ReadState(kind=kind) | WriteState(kind=kind):
+            return (kind,)
+        case ListStates(kinds=kinds):
+            return kinds
+        case ReadConsumer(name=name) | ListProjection(name=name) | AdvanceConsumer(name=name):
+            return (name,)
+        case _:
+            return ()
+
+
 def _names_of(request: Request) -> tuple[str, ...]:
     match request:
-        case ReadState(kind=kind, id=id_) | WriteState(kind=kind, id=id_):
-            return (kind, id_)
+        case ReadState(id=id_) | WriteState(id=id_):
+            return (id_,)
         case AcquireLease(name=name, holder=holder) | ReleaseLease(name=name, holder=holder):
             return (name, holder)
         case WritePlacement(lease=name, holder=holder, book=book):
             return (name, holder, *(entry.key for entry in book))
         case NextIncarnation(node=node):
             return (node,)
-        case ListStates(kinds=kinds, after=after):
-            return (*kinds, *(text for text in after or () if text))
+        case ListStates(after=after):
+            return tuple(text for text in after or () if text)
+        case ReadConsumer(keys=keys):
+            return keys
+        case ListProjection(after=after):
+            return (after,) if after else ()
+        case AdvanceConsumer(rows=rows):
+            return tuple(row.key for row in rows)
         case _:
             return ()
 
 
-def _name_problem(text: str) -> str:
+def _name_problem(text: str, bytes_max: int) -> str:
     if not text or "\0" in text:
         return f"{text[:40]!r} is empty or holds a NUL"
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
         return f"{text[:40]!r} is not text that UTF-8 can hold"
-    if size > limits.store_name_bytes_max:
-        return f"{text[:40]!r}… has {size} bytes, more than {limits.store_name_bytes_max}"
+    if size > bytes_max:
+        return f"{text[:40]!r}… has {size} bytes, more than {bytes_max}"
     return ""

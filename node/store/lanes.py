@@ -12,7 +12,14 @@ from typing import Final
 
 from node.store import port
 
-READS: Final = (port.ReadState, port.ListStates, port.ReadFacts, port.ReadPlacement)
+READS: Final = (
+    port.ReadState,
+    port.ListStates,
+    port.ReadFacts,
+    port.ReadPlacement,
+    port.ReadConsumer,
+    port.ListProjection,
+)
 
 
 class Lane(enum.Enum):

@@ -9,6 +9,8 @@ One database, one prefix byte for each family of keys:
     P shard                 a row of the placement table
     B key                   a record of the coordinator's book
     N node                  an incarnation counter
+    C consumer              the offset that a consumer of facts stands at
+    J consumer NUL key      a row that it has made
     ~ offset                a fact (8 bytes, big endian): behind all others, so that the log is appended, and its pages
                             are filled, at the end
 
@@ -91,6 +93,15 @@ def fact_key(offset: int) -> bytes:
 
 def book_key(key: str) -> bytes:
     return BOOK + key.encode()
+
+
+def consumer_key(name: str) -> bytes:
+    return b"C" + name.encode()
+
+
+def projection_key(name: str, key: str) -> bytes:
+    """With an empty key: what all rows of a consumer begin with."""
+    return b"J" + state_name(name, key)
 
 
 def row_key(shard: int) -> bytes:

@@ -13,7 +13,7 @@ import msgspec
 from node.core.hashing import SHARD_COUNT
 from node.store import lease as leases
 from node.store import port
-from node.store.fencing import state_refusal
+from node.store.fencing import advance_refusal, state_refusal
 from node.store.keys import page_full, split_state_name, state_name, wrong_shard
 from node.store.lmdb_layout import (
     BOOK,
@@ -26,12 +26,15 @@ from node.store.lmdb_layout import (
     FactRow,
     Prepared,
     book_key,
+    consumer_key,
     fact_key,
     index_key,
+    projection_key,
     row_key,
     state_key,
 )
 from node.store.placement import placement_refusal
+from node.store.projection import ProjectionRow
 from node.store.record import RecordDamaged, RecordTooNew, Sealed, seal, unseal
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -109,6 +112,8 @@ class StoreTxn:
                 return port.Placement(self._counter(VERSION_KEY), rows, self._book())
             case port.WritePlacement() as request:
                 return self._write_placement(request)
+            case port.ReadConsumer() | port.ListProjection() | port.AdvanceConsumer() as request:
+                return self._of_consumer(request)
 
     # ---- records
 
@@ -253,3 +258,52 @@ class StoreTxn:
                 break
             entries.append(port.BookEntry(key[len(BOOK) :].decode(), unseal(key, value).body))
         return tuple(entries)
+
+    # ---- projections
+
+    def _of_consumer(self, request: port.ReadConsumer | port.ListProjection | port.AdvanceConsumer) -> port.Answer:
+        match request:
+            case port.ReadConsumer():
+                return self._read_consumer(request)
+            case port.ListProjection():
+                return self._list_projection(request)
+            case port.AdvanceConsumer():
+                return self._advance(request)
+
+    def _read_consumer(self, request: port.ReadConsumer) -> port.Consumer:
+        rows: list[ProjectionRow] = []
+        for key in sorted(set(request.keys)):
+            found = self._unsealed(projection_key(request.name, key))
+            if found is not None:
+                rows.append(ProjectionRow(key, found.body))
+        return port.Consumer(self._counter(consumer_key(request.name)), tuple(rows))
+
+    def _list_projection(self, request: port.ListProjection) -> port.ProjectionPage:
+        offset = self._counter(consumer_key(request.name))
+        prefix, after = projection_key(request.name, ""), projection_key(request.name, request.after)
+        rows: list[ProjectionRow] = []
+        size = 0
+        for key, value in self._records.items_from(after):
+            if not key.startswith(prefix):
+                break
+            if key == after:
+                continue
+            if page_full(len(rows), size, request.limit):
+                return port.ProjectionPage(offset, tuple(rows), more=True)
+            rows.append(ProjectionRow(key[len(prefix) :].decode(), unseal(key, value).body))
+            size += len(rows[-1].body)
+        return port.ProjectionPage(offset, tuple(rows), more=False)
+
+    def _advance(self, request: port.AdvanceConsumer) -> port.Answer:
+        place = consumer_key(request.name)
+        refusal = advance_refusal(request, self._counter(place), self._counter(FACTS_KEY))
+        if refusal is not None:
+            return refusal
+        for row in request.rows:
+            key = projection_key(request.name, row.key)
+            if row.body:
+                self._records.put(key, seal(key, row.body))
+            else:
+                self._records.delete(key)
+        self._put(place, Counter(request.offset))
+        return port.Advanced(request.offset)

@@ -14,9 +14,10 @@ from node.core.clock import Clock
 from node.core.hashing import SHARD_COUNT
 from node.store import lease as leases
 from node.store import port
-from node.store.fencing import state_refusal
+from node.store.fencing import advance_refusal, state_refusal
 from node.store.keys import page_full, request_refusal, wrong_shard
 from node.store.placement import placement_refusal
+from node.store.projection import ProjectionRow
 
 
 class MemoryStore:
@@ -34,6 +35,8 @@ class MemoryStore:
         self._version = 0
         self._rows: dict[int, port.ShardRow] = {}
         self._book: dict[str, bytes] = {}
+        self._consumers: dict[str, int] = {}
+        self._projections: dict[str, dict[str, bytes]] = {}
 
     def apply(self, batch: Sequence[port.Request]) -> list[port.Answer]:
         """See `StateStore.apply`."""
@@ -71,10 +74,12 @@ class MemoryStore:
                     self._leases[request.name] = released
                 return port.Done()
             case port.ReadPlacement():
-                rows = tuple(self._row(shard) for shard in range(self._shard_count()))
-                return port.Placement(self._version, rows, self._book_entries())
+                table = tuple(self._row(shard) for shard in range(self._shard_count()))
+                return port.Placement(self._version, table, self._book_entries())
             case port.WritePlacement():
                 return self._write_placement(request)
+            case port.ReadConsumer() | port.ListProjection() | port.AdvanceConsumer():
+                return self._of_consumer(request)
 
     def _now(self) -> leases.StoreTime:
         return leases.StoreTime(self._clock.mono_ns(), self._boot)
@@ -143,3 +148,39 @@ class MemoryStore:
             else:
                 self._book.pop(entry.key, None)
         return port.PlacementWritten(self._version)
+
+    def _of_consumer(self, request: port.ReadConsumer | port.ListProjection | port.AdvanceConsumer) -> port.Answer:
+        match request:
+            case port.ReadConsumer(name=name, keys=keys):
+                kept = self._projections.get(name, {})
+                rows = tuple(ProjectionRow(key, kept[key]) for key in sorted(set(keys)) if key in kept)
+                return port.Consumer(self._consumers.get(name, 0), rows)
+            case port.ListProjection():
+                return self._list_projection(request)
+            case port.AdvanceConsumer():
+                return self._advance(request)
+
+    def _list_projection(self, request: port.ListProjection) -> port.ProjectionPage:
+        kept = self._projections.get(request.name, {})
+        rows: list[ProjectionRow] = []
+        size = 0
+        offset = self._consumers.get(request.name, 0)
+        for key in sorted(key for key in kept if key > request.after):
+            if page_full(len(rows), size, request.limit):
+                return port.ProjectionPage(offset, tuple(rows), more=True)
+            rows.append(ProjectionRow(key, kept[key]))
+            size += len(kept[key])
+        return port.ProjectionPage(offset, tuple(rows), more=False)
+
+    def _advance(self, request: port.AdvanceConsumer) -> port.Answer:
+        refusal = advance_refusal(request, self._consumers.get(request.name, 0), len(self._facts))
+        if refusal is not None:
+            return refusal
+        kept = self._projections.setdefault(request.name, {})
+        for row in request.rows:
+            if row.body:
+                kept[row.key] = row.body
+            else:
+                kept.pop(row.key, None)
+        self._consumers[request.name] = request.offset
+        return port.Advanced(request.offset)

@@ -19,6 +19,25 @@ from typing import Protocol
 
 import msgspec
 
+from node.store.projection import (
+    AdvanceConsumer as AdvanceConsumer,
+)
+from node.store.projection import (
+    Advanced as Advanced,
+)
+from node.store.projection import (
+    Consumer as Consumer,
+)
+from node.store.projection import (
+    ListProjection as ListProjection,
+)
+from node.store.projection import (
+    ProjectionPage as ProjectionPage,
+)
+from node.store.projection import (
+    ReadConsumer as ReadConsumer,
+)
+
 
 class ShardState(enum.StrEnum):
     """What the placement table says of a shard."""
@@ -189,6 +208,9 @@ Request = (
     | ReleaseLease
     | ReadPlacement
     | WritePlacement
+    | ReadConsumer
+    | ListProjection
+    | AdvanceConsumer
 )
 
 
@@ -282,6 +304,9 @@ Answer = (
     | LeaseHeld
     | Placement
     | PlacementWritten
+    | Consumer
+    | ProjectionPage
+    | Advanced
     | StoreFailed
 )
 

@@ -64,7 +64,17 @@ CREATE FUNCTION clock_ns() RETURNS bigint LANGUAGE sql VOLATILE AS
     'SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint';
 """
 
-MIGRATIONS: Final = (_FIRST,)
+_CONSUMERS: Final = """
+CREATE TABLE consumers (name text COLLATE "C" PRIMARY KEY, fact_offset bigint NOT NULL);
+CREATE TABLE projections (
+    consumer text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (consumer, key)
+);
+"""
+
+MIGRATIONS: Final = (_FIRST, _CONSUMERS)
 _LOCK_CLASS: Final = 0x70726F6D  # "prom": advisory locks have one number space per database
 
 

@@ -6,7 +6,7 @@ request never becomes a statement, so it can't disturb its neighbours.
 
 **Locks** are taken in one order by everybody, so that no two transactions wait for each other: leases by name, the
 placement's version, placement rows by shard (shared for the fence of a state, exclusive for a change of the
-placement), incarnations by node, states by name, and last the fact counter.
+placement), incarnations by node, states by name, consumers by name, and last the fact counter.
 
 **Facts** take dense offsets in commit order because the counter is a row: whoever raises it holds it until its
 transaction is committed and visible, and one that is rolled back gives its numbers back. A sequence would do neither.
@@ -24,6 +24,7 @@ import msgspec
 from node.core.hashing import SHARD_COUNT
 from node.store import lease as leases
 from node.store import port
+from node.store import postgres_projections as projections
 from node.store import postgres_reads as reads
 from node.store import postgres_writes as writes
 from node.store.fencing import state_refusal
@@ -126,8 +127,12 @@ class PgTxn:
         nodes = sorted({request.node for request in batch if isinstance(request, port.NextIncarnation)})
         if nodes:
             self._numbers = await reads.lock_incarnations(self._sql, nodes)
+        consumers = sorted({request.name for request in batch if isinstance(request, port.AdvanceConsumer)})
         if wanted:
             await self._lock_states(sorted({(request.kind, request.id) for request in wanted}))
+
+        if consumers:
+            await projections.lock_consumers(self._sql, consumers)
 
     async def _lock_leases(self, names: list[str]) -> None:
         self._leases = await reads.lock_leases(self._sql, names)
@@ -147,7 +152,7 @@ class PgTxn:
     # ---- decisions on the working set
 
     def _decide(self, request: port.Request, index: int) -> port.Answer | None:
-        """The answer to a request that changes something; None for one that reads."""
+        """The answer to a request that is decided on the working set; None for another."""
         match request:
             case port.WriteState():
                 return self._write_state(request, index)
@@ -203,7 +208,7 @@ class PgTxn:
         self.seen.placement = self._version
         return port.PlacementWritten(self._version)
 
-    # ---- reads, behind what the batch has changed so far
+    # ---- what is not decided on the working set, behind what the batch has changed so far
 
     async def _read(self, request: port.Request) -> port.Answer:
         await self._flush()
@@ -216,6 +221,12 @@ class PgTxn:
                 return await reads.list_states(self._sql, request)
             case port.ReadFacts():
                 return await reads.read_facts(self._sql, request)
+            case port.ReadConsumer():
+                return await projections.read_consumer(self._sql, request)
+            case port.ListProjection():
+                return await projections.list_projection(self._sql, request)
+            case port.AdvanceConsumer():
+                return await projections.advance(self._sql, request)
             case _:
                 placement = await reads.read_placement(self._sql)
                 self.seen.placement = self._marks.check("placement", placement.version)

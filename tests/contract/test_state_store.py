@@ -14,6 +14,7 @@ from node.core.hashing import SHARD_COUNT
 from node.store import port
 from node.store.lmdb import LmdbStore
 from node.store.memory import MemoryStore
+from node.store.projection import ProjectionRow
 
 IDENTITY = port.Identity("c-1", "main", SHARD_COUNT, 32, "xxh64/0")
 Ask = Callable[[port.Request], port.Answer]
@@ -301,6 +302,13 @@ def test_rows_that_no_table_has_are_refused(ask: Ask, shards: tuple[int, ...]) -
         (port.ListStates(("",)), "E-BAD-KEY"),
         (port.AcquireLease("l", "", 1), "E-BAD-KEY"),
         (port.NextIncarnation(""), "E-BAD-KEY"),
+        (write("x" * limits.store_name_bytes_max, kind="k" * (limits.store_kind_bytes_max + 1)), "E-BAD-KEY"),
+        (port.ListProjection("", "x"), "E-BAD-KEY"),
+        (port.AdvanceConsumer("p", 0, 0, (ProjectionRow("", b"x"),)), "E-BAD-KEY"),
+        (
+            port.AdvanceConsumer("p", 0, 0, (ProjectionRow("k", bytes(limits.record_bytes_max + 1)),)),
+            "E-RECORD-TOO-LARGE",
+        ),
         (port.WritePlacement("l", "n1@1", 1, 0, (), (port.BookEntry("", b"x"),)), "E-BAD-KEY"),
         (
             port.WritePlacement("l", "n1@1", 1, 0, (), (port.BookEntry("x", bytes(limits.record_bytes_max + 1)),)),
@@ -322,7 +330,7 @@ def test_what_no_adapter_can_hold_is_refused_by_all(
 def test_the_longest_name_and_the_largest_record_are_held(ask: Ask) -> None:
     own(ask, 7, 1)
     id_, body = "é" * (limits.store_name_bytes_max // 2), bytes(limits.record_bytes_max)
-    kind = "k" * 32
+    kind = "k" * limits.store_kind_bytes_max
     assert ask(write(id_, kind=kind, body=body)) == port.Written(1)
     assert ask(port.ReadState(kind, id_)) == port.Record(kind, id_, 1, 1, body)
     listed = ask(port.ListStates((kind,), shard=7, bodies=False))
@@ -338,3 +346,49 @@ def test_a_page_ends_before_its_bodies_fill_memory(ask: Ask) -> None:
     assert isinstance(page, port.StatePage)
     assert page.more
     assert sum(len(record.body) for record in page.records) == limits.store_page_bytes_max
+
+
+def rows_of(**bodies: bytes) -> tuple[ProjectionRow, ...]:
+    return tuple(ProjectionRow(key, body) for key, body in bodies.items())
+
+
+def test_g10_a_consumer_moves_with_its_rows_or_not_at_all(store: port.StateStore, ask: Ask) -> None:
+    own(ask, 7, 1)
+    ask(write("x", facts=5))
+    assert ask(port.ReadConsumer("p", ("a",))) == port.Consumer(0, ())
+    assert ask(port.AdvanceConsumer("p", 0, 2, rows_of(a=b"1", b=b"2"))) == port.Advanced(2)
+    for expected in (0, 1, 3):
+        assert ask(port.AdvanceConsumer("p", expected, 5, rows_of(a=b"twice"))) == port.Conflict(2)
+    assert ask(port.ReadConsumer("p", ("b", "a", "none", "a"))) == port.Consumer(2, rows_of(a=b"1", b=b"2"))
+    assert ask(port.ReadConsumer("q", ("a",))) == port.Consumer(0, ()), "another consumer has rows of its own"
+    first = port.AdvanceConsumer("p", 2, 4, rows_of(b=b"", c=b"3"))
+    second = port.AdvanceConsumer("p", 2, 5, rows_of(a=b""))
+    assert store.apply([first, second, port.ReadConsumer("p", ("a", "b", "c"))]) == [
+        port.Advanced(4),
+        port.Conflict(4),
+        port.Consumer(4, rows_of(a=b"1", c=b"3")),
+    ]
+
+
+def test_a_consumer_is_never_ahead_of_the_log_nor_goes_back(ask: Ask) -> None:
+    own(ask, 7, 1)
+    ask(write("x", facts=3))
+    ask(port.AdvanceConsumer("p", 0, 2))
+    for offset in (1, 4):
+        answer = ask(port.AdvanceConsumer("p", 2, offset, rows_of(a=b"1")))
+        assert isinstance(answer, port.StoreFailed)
+        assert (answer.code, answer.definite) == ("E-BAD-OFFSET", True)
+    assert ask(port.ReadConsumer("p", ("a",))) == port.Consumer(2, ())
+
+
+def test_rows_of_a_consumer_are_listed_in_pages(ask: Ask) -> None:
+    own(ask, 7, 1)
+    ask(write("x", facts=1))
+    keys = ("a", "a b", "b", "z", "é")
+    for name in ("p", "p2"):
+        ask(port.AdvanceConsumer(name, 0, 1, tuple(ProjectionRow(key, key.encode()) for key in reversed(keys))))
+    first = ask(port.ListProjection("p", limit=3))
+    assert first == port.ProjectionPage(1, tuple(ProjectionRow(key, key.encode()) for key in keys[:3]), more=True)
+    rest = ask(port.ListProjection("p", after="b", limit=3))
+    assert rest == port.ProjectionPage(1, tuple(ProjectionRow(key, key.encode()) for key in keys[3:]), more=False)
+    assert ask(port.ListProjection("other")) == port.ProjectionPage(0, (), more=False)

@@ -15,6 +15,7 @@ from node.core.clock import MS, ManualClock
 from node.store import port
 from node.store.lmdb import LmdbStore
 from node.store.memory import MemoryStore
+from node.store.projection import ProjectionRow
 from scripts.postgres_server import PostgresServer
 
 KINDS = st.sampled_from(["page", "site", "site-x"])
@@ -36,6 +37,8 @@ ROWS = st.lists(
     max_size=3,
 ).map(tuple)
 BOOK = st.lists(st.builds(port.BookEntry, IDS, st.binary(max_size=3)), max_size=3).map(tuple)
+CONSUMERS = st.sampled_from(["p", "p2"])
+PROJECTED = st.lists(st.builds(ProjectionRow, IDS, st.binary(max_size=3)), max_size=3).map(tuple)
 REQUESTS = st.one_of(
     st.builds(port.NextIncarnation, NODES),
     st.builds(port.ReadState, KINDS, IDS),
@@ -53,6 +56,9 @@ REQUESTS = st.one_of(
     st.builds(port.AcquireLease, st.just("c"), HOLDERS, st.sampled_from([50, 100])),
     st.builds(port.ReleaseLease, st.just("c"), HOLDERS, SMALL),
     st.builds(port.ReadPlacement),
+    st.builds(port.ReadConsumer, CONSUMERS, st.lists(IDS, max_size=2).map(tuple)),
+    st.builds(port.ListProjection, CONSUMERS, st.just("") | IDS, st.integers(1, 3)),
+    st.builds(port.AdvanceConsumer, CONSUMERS, SMALL, SMALL, PROJECTED),
     st.builds(port.WritePlacement, st.just("c"), HOLDERS, SMALL, SMALL, ROWS, BOOK),
 )
 IDENTITY = port.Identity("c", "n", shard_count=4, map_count=32, hash_version="x")
@@ -97,6 +103,13 @@ class StoreModel(RuleBasedStateMachine):
         revision = found.revision if isinstance(found, port.Record) else 0
         self.both([port.WriteState(kind, id_, shard, table.rows[shard].epoch, revision, body, facts)])
 
+    @rule(name=CONSUMERS, by=SMALL, rows=PROJECTED)
+    def advance(self, name: str, by: int, rows: tuple[ProjectionRow, ...]) -> None:
+        """The way that succeeds, as long as there are facts."""
+        (consumer,) = self.both([port.ReadConsumer(name)])
+        assert isinstance(consumer, port.Consumer)
+        self.both([port.AdvanceConsumer(name, consumer.offset, consumer.offset + by, rows)])
+
     @rule(ms=st.sampled_from([1, 49, 100]))
     def wait(self, ms: int) -> None:
         self.clock.advance_ns(ms * MS)
@@ -110,6 +123,7 @@ class StoreModel(RuleBasedStateMachine):
     def same_everywhere(self) -> None:
         kinds = ("page", "site", "site-x")
         self.both([port.ReadPlacement(), port.ReadFacts(0, 5_000), port.ListStates(kinds)])
+        self.both([port.ListProjection("p"), port.ListProjection("p2")])
         self.both([port.ListStates(kinds, shard, None, 500, bodies=False) for shard in range(4)])
 
     def teardown(self) -> None:
