@@ -31,6 +31,7 @@ from node.engine.draining import NodeDrain
 from node.engine.entities import SINGLETONS, EntityTypes, entity_types
 from node.engine.events import EVENTS, EventLog, NodeEvent, of_membership
 from node.engine.faults import Faults
+from node.engine.following import Following
 from node.engine.machines import Replication, Sharding
 from node.engine.members import Members
 from node.engine.messages import NodeDraining, TopicEvent
@@ -105,6 +106,7 @@ class Engine:
             self.system.bus.declare(topic)
         self.bus = ClusterBus(self)
         self.drain = NodeDrain(self)
+        self.following = Following(self)
 
     # ---- driving
 
@@ -122,6 +124,7 @@ class Engine:
             self._forget_drained(now_ns)
             self.sharding.tick(now_ns)
             self.drain.tick(now_ns)
+            self.following.tick(now_ns)
         return self.system.turn(now_ns)
 
     def at_work(self) -> AtWork | None:

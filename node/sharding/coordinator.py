@@ -143,6 +143,11 @@ class Coordinator:
         )
 
     @property
+    def leads(self) -> bool:
+        """Whether this node decides now: it holds the lease and has read the table."""
+        return self._active
+
+    @property
     def at_rest(self) -> bool:
         """Whether no call, move or read of the table is under way: time changes nothing but renewals and balance."""
         if self._calls or self._table_call:
