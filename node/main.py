@@ -41,11 +41,12 @@ from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
 from node.gossip.join import Seed
 from node.gossip.member import Member
-from node.gossip.settings import PROFILES, identity
+from node.gossip.settings import MembershipSettings, identity
 from node.http.app import App
 from node.http.cluster import ClusterGate
 from node.http.front import Front
 from node.http.server import HttpServer, bind
+from node.joining import SeedWatch, membership_of
 from node.sharding.nodes import ShardingSettings
 from node.store.journal_file import FileJournal
 from node.store.lanes import Lane
@@ -123,7 +124,10 @@ class _Node:
     """The adapters of one process, in the order in which they were opened."""
 
     def __init__(self, settings: NodeSettings) -> None:
+        """Raises OperatingError for settings that can't be used together."""
         self._settings = settings
+        self._membership = membership_of(settings)
+        self._seeds = SeedWatch(settings.wire.seeds)
         self._clock = SystemClock()
         self._ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self._open = contextlib.AsyncExitStack()
@@ -134,6 +138,7 @@ class _Node:
         settings, clock = self._settings, self._clock
         secret = read_key_pair(settings.wire.key_file)
         roster = _read_roster(settings.wire.roster_file)
+        self._seeds.roster = _names(roster)
         api = "api" in settings.node.roles
         front = Front()
         http = HttpServer(front, bind(settings.wire.http)) if api else None
@@ -184,7 +189,9 @@ class _Node:
             freed=give_back,
             journal=FileJournal(settings.node.data / "decisions.jsonl", limits.decisions_kept_max),
         )
-        engine = Engine(_config(settings, member, cluster_id, existed=existed), world, classifier)
+        await self._seeds.look()
+        config = _config(settings, self._membership, self._seeds.seeds, member, cluster_id, existed=existed)
+        engine = Engine(config, world, classifier)
         service = NodeService(engine)
         server = AdminServer(engine, service, classifier, _names(roster))
         self._open.push_async_callback(server.close)
@@ -192,6 +199,7 @@ class _Node:
         engine.start()
         runtime.drive(engine)
         self._watch_store(engine, driver)
+        self._open.callback(asyncio.create_task(self._seeds.watch(engine), name="seeds").cancel)
         front.become(App(ClusterGate(engine), service, f"http://{settings.wire.http}"))
         if http is not None:
             self._open.push_async_callback(http.stop)  # requests end first, before what answers them
@@ -256,7 +264,7 @@ class _Node:
                 return
             transport.set_roster(roster)
             admin.set_roster(roster)
-            server.roster = _names(roster)
+            server.roster = self._seeds.roster = _names(roster)
 
         loop = asyncio.get_running_loop()
         for number in _STOPS:
@@ -284,12 +292,19 @@ class _Node:
         self._open.callback(task.cancel)
 
 
-def _config(settings: NodeSettings, member: Member, cluster_id: str, *, existed: bool) -> NodeConfig:
-    profile = PROFILES[settings.cluster.profile]
+def _config(
+    settings: NodeSettings,
+    membership: MembershipSettings,
+    seeds: tuple[Seed, ...],
+    member: Member,
+    cluster_id: str,
+    *,
+    existed: bool,
+) -> NodeConfig:
     cluster = identity(
         settings.cluster.name,
         cluster_id,
-        profile,
+        membership,
         tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS,
     )
     sharding = ShardingSettings(min_entity_nodes=settings.cluster.min_entity_nodes)
@@ -298,21 +313,14 @@ def _config(settings: NodeSettings, member: Member, cluster_id: str, *, existed:
     return NodeConfig(
         member,
         cluster,
-        tuple(_seed(text) for text in settings.wire.seeds),
-        profile,
+        seeds,
+        membership,
         sharding,
         bootstrap=settings.wire.bootstrap,
         existed=existed,
         drain_deadline_ms=settings.node.drain_deadline_s * 1_000,
         shown=settings.shown(),
     )
-
-
-def _seed(text: str) -> Seed:
-    name, at, address = text.partition("@")
-    if not at or ":" not in address:
-        raise OperatingError("E-CONFIG", f"wire.seeds: {text!r} is not name@host:port")
-    return Seed(name, address)
 
 
 def _read_roster(path: Path) -> Roster:

@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from node.core import limits
 from node.core.errors import BadInput, OperatingError
 from node.core.ids import ROLES, node_name
+from node.core.membership_section import MembershipSection, SplitBrainSection
 
 
 class _Section(BaseModel):
@@ -82,7 +83,8 @@ class WireSection(_Section):
     roster_file: Path = Field(description="which key may speak as whom", examples=["/etc/promovolve/roster.toml"])
     seeds: tuple[str, ...] = Field(
         min_length=1,
-        description="whom to ask to join, as name@host:control port; only the first may form a cluster",
+        description="whom to ask to join: name@host:control port, *@host:port for any node at any address of the host "
+        "name, or file:PATH with such lines; only the first may form a cluster",
         examples=[["node-1@127.0.0.1:7400"]],
     )
     bootstrap: bool = Field(
@@ -144,6 +146,8 @@ class NodeSettings(BaseSettings):
     node: NodeSection
     wire: WireSection
     store: StoreSection
+    membership: MembershipSection = MembershipSection()
+    split_brain: SplitBrainSection = SplitBrainSection()
 
     @classmethod
     def settings_customise_sources(

@@ -20,7 +20,7 @@ from node.gossip.settings import MembershipSettings
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A node to ask, by its name and its control address `host:port`."""
+    """A node to ask, by its name and its control address `host:port`, which is empty while it is not known."""
 
     node: str
     control: str
@@ -44,12 +44,12 @@ class Joiner:
         self._rng = rng
         self._first = seeds[0].node if seeds else ""
         self._may_form = may_form
-        self._eligible = bootstrap or self._first == me
+        self._bootstrap = bootstrap
         self._existed = existed
         self._me = me
         self._problem = ""
         self.seeds = tuple(s for s in seeds if s.node != me)
-        self.contacts: dict[str, str] = {s.node: s.control for s in self.seeds}
+        self.contacts: dict[str, str] = {s.node: s.control for s in self.seeds if s.control}
         self._answers: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._retry_ns = settings.join_retry_ns
@@ -60,12 +60,13 @@ class Joiner:
         """Other seeds from now on; one that is new is asked at once."""
         others = tuple(s for s in seeds if s.node != self._me)
         was = {s.node: s.control for s in self.seeds}
-        news = any(was.get(s.node) != s.control for s in others)
+        news = any(s.control and was.get(s.node) != s.control for s in others)
         for node in was.keys() - {s.node for s in others}:
             self.contacts.pop(node, None)
             self._waiting.discard(node)
         self.seeds, self._problem = others, problem
-        self.contacts |= {s.node: s.control for s in others}
+        self._first = seeds[0].node if seeds else ""
+        self.contacts |= {s.node: s.control for s in others if s.control}
         if news:
             self.next_ns = now_ns
             self._retry_ns = self._settings.join_retry_ns
@@ -103,6 +104,10 @@ class Joiner:
         self._postpone(now_ns)
         self._waiting.discard(node)
         self._answers[node] = f"refuses this node: {key} is {here!r} here and {there!r} there"
+
+    @property
+    def _eligible(self) -> bool:
+        return self._bootstrap or self._first == self._me
 
     def may_form(self, now_ns: int) -> bool:
         if not (self._may_form and self._eligible):

@@ -305,7 +305,7 @@ class Participant:
         if self._now >= self._probe_ns:
             self._probe_ns = self._now + self._settings.acceptable_pause_ns
             for seed in self.seeds:
-                if seed.node not in self.view.members:
+                if seed.control and seed.node not in self.view.members:
                     self._send(seed.node, self._gossip.digest())
 
     # --- leaving

@@ -16,14 +16,16 @@ class Peers:
 
     def __init__(self, me: str, seeds: tuple[Seed, ...], guest_ns: int) -> None:
         self._me = me
-        self._seeds = {s.node: PeerAddress(s.node, s.control, "") for s in seeds if s.node != me}
+        self._seeds: dict[str, PeerAddress] = {}
+        self.replace_seeds(seeds)
         self._guest_ns = guest_ns
         self._open: dict[str, PeerAddress] = {}
         self._guests: dict[str, int] = {}
 
     def replace_seeds(self, seeds: tuple[Seed, ...]) -> None:
         """Other seeds from now on; `sync` opens and closes the ways."""
-        self._seeds = {s.node: PeerAddress(s.node, s.control, "") for s in seeds if s.node != self._me}
+        others = (s for s in seeds if s.control and s.node != self._me)
+        self._seeds = {s.node: PeerAddress(s.node, s.control, "") for s in others}
 
     def sync(self, state: GossipState, now_ns: int) -> list[Effect]:
         """What to open, replace and close, given the members."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from node.core.clock import MS, SECOND
 from node.core.errors import BadInput
 from node.core.hashing import HASH_VERSION, MAP_COUNT, SHARD_COUNT
+from node.core.ids import ROLES
 from node.gossip.strategies import RULES
 from node.wire.envelope import PROTOCOL
 
@@ -48,11 +50,18 @@ class MembershipSettings:
             raise BadInput("membership", "intervals and the number of neighbours must be above zero")
         if self.acceptable_pause_ns < 2 * self.heartbeat_ns:
             raise BadInput("acceptable_pause", "must be at least two heartbeats, or one lost packet is a failure")
+        if self.stable_after_ns < self.acceptable_pause_ns:
+            raise BadInput("stable_after", "must not be below acceptable_pause, or a split is decided while it shows")
+        if self.join_retry_max_ns < self.join_retry_ns:
+            raise BadInput("join_retry_max", "must not be below join_retry")
         if self.threshold <= 0:
             raise BadInput("threshold", "must be above zero")
         if self.strategy not in RULES:
             given = f"{self.strategy!r} is no rule" if self.strategy else "a cluster needs a rule for split brains"
             raise BadInput("split_brain.strategy", f"{given}: choose one of {', '.join(RULES)}")
+        if self.majority_role and self.majority_role not in ROLES:
+            text = f"{self.majority_role!r} is not one of {', '.join(ROLES)}, nor empty for all"
+            raise BadInput("split_brain.role", text)
         if (self.strategy == "static-quorum") != (self.quorum > 0):
             text = "static-quorum needs one, above zero" if self.quorum <= 0 else "only static-quorum has one"
             raise BadInput("split_brain.quorum", text)
@@ -61,6 +70,17 @@ class MembershipSettings:
     def counted_max(self) -> int | None:
         """More counted members than this could be two quorums at once; None where the rule has no such bound."""
         return 2 * self.quorum - 1 if self.strategy == "static-quorum" else None
+
+
+def tuned(base: MembershipSettings, given: Mapping[str, float | str | None]) -> MembershipSettings:
+    """A profile with what a node's settings say instead: times under their names with `_ms`, the rest as they are
+    called here; None leaves the profile's. Raises BadInput where the result contradicts itself."""
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is not None:
+            stem = name.removesuffix("_ms")
+            changes[name if stem == name else f"{stem}_ns"] = value if stem == name else int(float(value) * MS)
+    return replace(base, **changes)
 
 
 DEFAULT: Final = MembershipSettings()

@@ -51,6 +51,9 @@ def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> 
         ('kind = "lmdb"', 'kind = "postgres"', "path has no meaning with kind 'postgres'"),
         ('kind = "lmdb"', "pool_size = 5", "pool_size has no meaning with kind 'lmdb'"),
         ('path = "/var/lib/promovolve/store"', "", "needs a path"),
+        ("[store]", "[membership]\nheartbeat_ms = 0\n[store]", "membership.heartbeat_ms"),
+        ("[store]", "[membership]\nheart_beat_ms = 5\n[store]", "did you mean 'heartbeat_ms'"),
+        ("[store]", "[split_brain]\nquorum = -1\n[store]", "split_brain.quorum"),
         ('path = "/var/lib/promovolve/store"', 'schema_name = "a;b"', "store.schema_name"),
     ],
 )

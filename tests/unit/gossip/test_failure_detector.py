@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -42,7 +43,7 @@ def silence_s(settings: MembershipSettings, gaps_ms: list[int]) -> float:
     ],
 )
 def test_time_to_unavailable(threshold: float, pause_s: int, gaps_ms: list[int], seconds: float) -> None:
-    settings = MembershipSettings(threshold=threshold, acceptable_pause_ns=pause_s * SECOND)
+    settings = replace(DEFAULT, threshold=threshold, acceptable_pause_ns=pause_s * SECOND, stable_after_ns=60 * SECOND)
     assert silence_s(settings, gaps_ms) == pytest.approx(seconds, abs=0.12)
 
 
