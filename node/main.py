@@ -164,17 +164,7 @@ class _Node:
         )
         self._open.callback(replica.close)
         _log.info("replica %s", opening)
-        member = Member(
-            me.name,
-            me.incarnation,
-            settings.wire.advertise_control or transport.control_address,
-            settings.wire.advertise_data or transport.data_address,
-            admin.address,
-            settings.wire.http if api else "",
-            settings.node.roles,
-            VERSION,
-            settings.node.capacity,
-        )
+        member = _member(settings, me, transport, admin)
         classifier = LocalClassifier()
         world = World(
             clock,
@@ -290,6 +280,21 @@ class _Node:
 
         task = asyncio.create_task(watch(), name="store-watch")
         self._open.callback(task.cancel)
+
+
+def _member(settings: NodeSettings, me: NodeId, transport: ZmqTransport, admin: AdminListener) -> Member:
+    """This start of this node, as it asks to be let in."""
+    return Member(
+        me.name,
+        me.incarnation,
+        settings.wire.advertise_control or transport.control_address,
+        settings.wire.advertise_data or transport.data_address,
+        admin.address,
+        settings.wire.http if "api" in settings.node.roles else "",
+        settings.node.roles,
+        VERSION,
+        settings.node.capacity,
+    )
 
 
 def _config(
