@@ -12,7 +12,7 @@ from node.core.clock import rfc3339
 from node.core.ids import EntityRef, ServiceRef
 from node.core.limits import operations_listed_max
 from node.flows import messages as f
-from node.flows.operation import OperationState
+from node.flows.state import OperationState
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer

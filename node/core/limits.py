@@ -200,6 +200,10 @@ drain_record_ms_max = 1_000  # a phase waits this long to be on record: rather u
 drain_blockers_named_max = 8  # of what holds a phase up; the rest is counted in one line
 operations_listed_max = 200  # the newest ones; a list is for people
 drains_cancelled_kept = 64  # names of a node's cancelled drains, so that a late order does not begin one again
+roll_settle_ms_max = 300_000  # a rolling restart waits this long for a whole cluster, then stops
+roll_return_ms_max = 120_000  # and so long for a node's next life
+balance_held_ms_max = 60_000  # nobody keeps the load uneven for longer without asking again
+freeze_ms_max = 120_000  # a freeze whose stop never comes must not leave shards without a coordinator
 drain_report_ms = 1_000  # a drain whose phase lasts says this often how it stands
 
 # --- the edge

@@ -45,7 +45,7 @@ def blockers(engine: Engine, step: Step, now_ns: int) -> tuple[str, ...]:
 
 def somebody_takes_shards(engine: Engine) -> bool:
     """False when every other entity node drains too, or nothing is to be moved: waiting would be for nothing."""
-    if engine.frozen:
+    if engine.freezing.on:
         return False
     nodes = topology.entity_nodes(engine.view, engine.draining_nodes()).nodes
     return any(node.takes_shards for node in nodes if node.node != engine.me)

@@ -32,6 +32,7 @@ from node.engine.entities import SINGLETONS, EntityTypes, entity_types
 from node.engine.events import EVENTS, EventLog, NodeEvent, of_membership
 from node.engine.faults import Faults
 from node.engine.following import Following
+from node.engine.freezing import Freezing
 from node.engine.machines import Replication, Sharding
 from node.engine.members import Members
 from node.engine.messages import NodeDraining, TopicEvent
@@ -74,8 +75,8 @@ class Engine:
         self.faults = Faults(world.clock)
         self.started_ns = world.clock.mono_ns()
         self.services: dict[type[msgspec.Struct], Service] = {}
-        self.frozen = False
         self._draining_heard: dict[NodeId, int] = {}
+        self._balance_held_ns = 0  # until when; 0 when it is not
         self._closing: set[NodeId] = set()  # of those, who keep for now what they have
         self._ticked_ns = 0
         self._promised_ns = 0  # the instant that the driver was told last
@@ -107,6 +108,7 @@ class Engine:
         self.bus = ClusterBus(self)
         self.drain = NodeDrain(self)
         self.following = Following(self)
+        self.freezing = Freezing(self)
 
     # ---- driving
 
@@ -122,6 +124,8 @@ class Engine:
         if now_ns >= self._tick_ns():
             self._ticked_ns = now_ns
             self._forget_drained(now_ns)
+            self._release_balance(now_ns)
+            self.freezing.tick(now_ns)
             self.sharding.tick(now_ns)
             self.drain.tick(now_ns)
             self.following.tick(now_ns)
@@ -350,8 +354,23 @@ class Engine:
         return member is not None and member.id == node
 
     def _topology_changed(self) -> None:
-        self.sharding.nodes_changed(topology.entity_nodes(self.view, self.draining_nodes(), self._closing))
+        self.sharding.nodes_changed(
+            topology.entity_nodes(self.view, self.draining_nodes(), self._closing, held=self._balance_held_ns > 0)
+        )
         self._place_singletons()
+
+    # ---- balance
+
+    def hold_balance(self, until_ns: int) -> None:
+        """Move nothing for balance's sake until then."""
+        before, self._balance_held_ns = self._balance_held_ns, max(self._balance_held_ns, until_ns)
+        if not before:
+            self._topology_changed()
+
+    def _release_balance(self, now_ns: int) -> None:
+        if 0 < self._balance_held_ns <= now_ns:
+            self._balance_held_ns = 0
+            self._topology_changed()
 
     # ---- draining nodes
 

@@ -14,8 +14,10 @@ from node.ads.entities.category_bidder import CategoryBidder
 from node.ads.entities.publisher import Publisher, PublisherState
 from node.ads.entities.site import Site, SiteState
 from node.ads.serveindex import ServeIndex
-from node.flows.operation import Cluster, Operation, OperationState
+from node.flows.cluster import Cluster
+from node.flows.operation import Operation
 from node.flows.replay import Replay, ReplayState
+from node.flows.state import OperationState
 from node.singleton.campaign_directory import CampaignDirectory
 
 SINGLETONS = ("campaign-directory",)

@@ -14,6 +14,7 @@ from node.core import faultpoints
 from node.core.ids import NodeId
 from node.engine import topology
 from node.engine.events import of_sharding
+from node.engine.standing import why_not_placed
 from node.gossip import replica_io
 from node.gossip.lag import PeerLag
 from node.gossip.replica_messages import ReplicaMessage
@@ -107,6 +108,9 @@ class Sharding:
 
     def reachable(self, node: str) -> bool:
         return self._engine.view.reachable(node)
+
+    def why_not_placed(self) -> str:
+        return why_not_placed(self._engine)
 
     def how_ended(self, node: str, incarnation: int) -> str:
         """See `flows.operation.Cluster`."""

@@ -17,7 +17,6 @@ from node.engine import topology
 from node.engine.actorservice import ActorService
 from node.engine.messages import (
     DecisionsReport,
-    Freeze,
     GetDecisions,
     GetLedger,
     GetNodeReport,
@@ -31,6 +30,7 @@ from node.engine.messages import (
     StopNode,
 )
 from node.engine.readiness import Check, Latches
+from node.engine.standing import Standing
 from node.sharding.requests import REQUESTS
 from node.wire.envelope import Envelope
 
@@ -44,6 +44,7 @@ class NodeService:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.actors = ActorService(engine)
+        Standing(engine, self)
         self._ready = Latches()
         self._started = Latches()
         # What the edges count: the HTTP server's limit and whom it shed.
@@ -53,7 +54,6 @@ class NodeService:
             GetLedger: self._ledger_wanted,
             GetReplicaEntry: self._entry_wanted,
             GetDecisions: self._decisions_wanted,
-            Freeze: self._freeze_wanted,
             StopNode: self._stop_wanted,
         }
         for request in REQUESTS:
@@ -227,12 +227,6 @@ class NodeService:
             engine = self._engine
             engine.sharding.request(message, lambda answer: engine.reply(envelope, answer))
 
-    def _freeze_wanted(self, envelope: Envelope) -> None:
-        engine = self._engine
-        changed, engine.frozen = not engine.frozen, True
-        engine.sharding.step_down()
-        engine.reply(envelope, NodeDone(changed))
-
     def _stop_wanted(self, envelope: Envelope) -> None:
         message = envelope.message
         if isinstance(message, StopNode):
@@ -246,7 +240,7 @@ class NodeService:
         says so ends the process anyway."""
         engine = self._engine
         others = topology.peers(engine.view)
-        moves = drain and not engine.frozen and bool(others)
+        moves = drain and not engine.freezing.on and bool(others)
         engine.drain.begin(moves=moves, reason=reason, final=final)
 
 

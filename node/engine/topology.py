@@ -20,8 +20,11 @@ def singleton_home(view: ClusterView, draining: Collection[NodeId]) -> NodeId | 
     return oldest.id if oldest else None
 
 
-def entity_nodes(view: ClusterView, draining: Collection[NodeId], closing: Collection[NodeId] = ()) -> EntityNodes:
-    """Who may own shards, and who coordinates. `closing` nodes keep what they have and get no more."""
+def entity_nodes(
+    view: ClusterView, draining: Collection[NodeId], closing: Collection[NodeId] = (), *, held: bool = False
+) -> EntityNodes:
+    """Who may own shards, and who coordinates. `closing` nodes keep what they have and get no more; while it is `held`
+    nothing is moved for balance."""
     nodes = tuple(
         EntityNode(
             member.id,
@@ -36,7 +39,7 @@ def entity_nodes(view: ClusterView, draining: Collection[NodeId], closing: Colle
     )
     unreachable = tuple(sorted(name for name in view.members if not view.reachable(name)))
     joining = tuple(sorted(m.node for m in view.members.values() if m.status in (Status.JOINING, Status.WEAKLY_UP)))
-    return EntityNodes(nodes, singleton_home(view, draining), unreachable, joining)
+    return EntityNodes(nodes, singleton_home(view, draining), unreachable, joining, held)
 
 
 def peers(view: ClusterView) -> frozenset[str]:

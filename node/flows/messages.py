@@ -88,8 +88,9 @@ class Phase(msgspec.Struct, frozen=True):
 
 @wire_type("flow.start_operation")
 class StartOperation(msgspec.Struct, frozen=True):
-    """`verb` drain (`node`, `incarnation`), or that of the committed plan `plan`, whose `target` says in words what it
-    is about. The same id again changes nothing."""
+    """`verb` drain (`node`, `incarnation`), restart (`nodes`: names with the incarnations that are to go, in order), or
+    that of the committed plan `plan`, whose `target` says in words what it is about. The same id again changes
+    nothing."""
 
     verb: str
     node: str = ""
@@ -97,6 +98,7 @@ class StartOperation(msgspec.Struct, frozen=True):
     reason: str = ""
     plan: str = ""
     target: str = ""
+    nodes: tuple[tuple[str, int], ...] = ()
 
 
 @wire_type("flow.get_operation")
@@ -117,6 +119,31 @@ class OperationStatus(msgspec.Struct, frozen=True):
     ended_ms: int
     result: dict[str, int | str]
     reason: str = ""
+
+
+@wire_type("flow.standing_get", lane=Lane.CONTROL)
+class GetStanding(msgspec.Struct, frozen=True):
+    """To a node: how do you stand? Answered by NodeStanding."""
+
+
+@wire_type("flow.standing", lane=Lane.CONTROL)
+class NodeStanding(msgspec.Struct, frozen=True):
+    """One node, for whoever waits until a cluster is whole again. `digest`: over all maps of its replica; `sites`:
+    those that live there and know their slots, of which so many should have, and have, candidates."""
+
+    incarnation: int
+    why_not_ready: tuple[str, ...]
+    digest: str
+    sites: int
+    slots_expected: int
+    slots_present: int
+
+
+@wire_type("flow.hold_balance", lane=Lane.CONTROL)
+class HoldBalance(msgspec.Struct, frozen=True):
+    """To every node, repeated while it is wanted: nothing is rebalanced for so long."""
+
+    for_ms: int
 
 
 @wire_type("flow.cancel_operation")

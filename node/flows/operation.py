@@ -7,6 +7,7 @@ drain: running ──the node left, every phase ended by itself──▶ done
           └──────somebody cancels, and the node has not begun to flush──▶ cancelled
 plan:  running ──the coordinator says how the plan ended──▶ done, failed or cancelled
           └──────it has forgotten the plan──▶ failed
+restart: see `flows.rolling`
 ```
 
 Its entity moves with its shard, also away from the node that it drains.
@@ -14,13 +15,14 @@ Its entity moves with its shard, also away from the node that it drains.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from node.actors.actor import Context, ReplyTo
 from node.core.ids import ServiceRef
 from node.flows import drain_outcome, plan_outcome
+from node.flows.cluster import Cluster
 from node.flows.messages import (
     BeginDrain,
     CancelDrain,
@@ -33,34 +35,13 @@ from node.flows.messages import (
     Recorded,
     StartOperation,
 )
+from node.flows.restart import Restart
+from node.flows.state import OperationState
 from node.sharding.requests import Cancel, Declined, GetPlans, PlanView, PlanViews
-from node.wire.registry import wire_type
 
 POLL_MS = 300
 CANCEL_TIMEOUT_MS = 2_000
 PLAN_TIMEOUT_MS = 2_000
-
-
-class Cluster(Protocol):
-    """What an operation needs to know of membership."""
-
-    def coordinator_node(self) -> str | None:
-        """The node that coordinates shards, None while nobody is known to."""
-        ...
-
-    def is_member(self, node: str, incarnation: int) -> bool: ...
-
-    def reachable(self, node: str) -> bool: ...
-
-    def how_ended(self, node: str, incarnation: int) -> str:
-        """`left` when it went in good order, else why it was put out; empty when that is not known any more."""
-        ...
-
-
-@wire_type("state.operation")
-class OperationState(msgspec.Struct, frozen=True):
-    start: StartOperation
-    status: OperationStatus
 
 
 class _Poll(msgspec.Struct, frozen=True):
@@ -90,15 +71,22 @@ class Operation:
         self._state: OperationState | None = None
         self._asked = False
         self._sequence = 0
+        self._restart: Restart | None = None
 
     def start(self, ctx: Context, state: OperationState | None) -> None:
         self._state = state
-        if state is not None and state.status.state == "running":
+        if state is not None and state.start.verb == "restart":
+            self._restart = Restart(self._cluster, state)
+            self._restart.start(ctx)
+        elif state is not None and state.status.state == "running":
             ctx.every("poll", POLL_MS, _Poll(), first_ms=0)
 
     def receive(self, ctx: Context, message: Any) -> None:
         if isinstance(message, StartOperation):
             self._begin(ctx, message)
+            return
+        if self._restart is not None:
+            self._restart.receive(ctx, message)
             return
         state = self._state
         if state is None:
@@ -129,13 +117,13 @@ class Operation:
 
     def _begin(self, ctx: Context, message: StartOperation) -> None:
         if self._state is not None:
-            ctx.reply_durable(self._state.status)
+            ctx.reply_durable(self._restart.status if self._restart is not None else self._state.status)
             return
         target = message.node if message.verb == "drain" else message.target
         status = OperationStatus(self._id, message.verb, target, "running", (), ctx.wall_ms(), 0, {}, message.reason)
         self._state = OperationState(message, status)
         ctx.persist(self._state, reply=status)
-        ctx.every("poll", POLL_MS, _Poll(), first_ms=0)
+        self.start(ctx, self._state)
 
     def _poll(self, ctx: Context, state: OperationState) -> None:
         if state.start.verb == "drain":

@@ -140,6 +140,8 @@ def hindrances(nodes: EntityNodes) -> tuple[str, ...]:
     unreachable = {*nodes.unreachable, *(n.node.name for n in nodes.nodes if not n.reachable)}
     found = [f"{name} is unreachable" for name in sorted(unreachable)]
     found += [f"{name} is joining" for name in nodes.joining]
+    if nodes.held:
+        found.append("a rolling restart is under way")
     versions = {n.version for n in nodes.nodes}
     if len(versions) > 1:
         found.append("mixed versions: " + ", ".join(f"{n.node.name} {n.version}" for n in nodes.nodes))

@@ -37,13 +37,14 @@ class EntityNode:
 class EntityNodes:
     """The entity members, and the oldest `singleton` member that isn't handing over (None: nobody is known).
 
-    `unreachable` and `joining` name members of any role: while there are such, nothing is rebalanced.
+    `unreachable` and `joining` name members of any role: while there are such, or it is `held`, nothing is rebalanced.
     """
 
     nodes: tuple[EntityNode, ...] = ()
     coordinator: NodeId | None = None
     unreachable: tuple[str, ...] = ()
     joining: tuple[str, ...] = ()
+    held: bool = False
 
     def live(self) -> frozenset[NodeId]:
         return frozenset(n.node for n in self.nodes)

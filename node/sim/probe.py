@@ -17,7 +17,7 @@ from node.ads.classifier import Classifier
 from node.ads.serveindex import ServeIndex
 from node.ads.view import CandidateView, ServeView
 from node.engine.entities import EntityTypes, entity_types
-from node.flows.operation import Cluster
+from node.flows.cluster import Cluster
 from node.gossip.version import version_of
 from node.sim import history as h
 from node.wire.registry import wire_type

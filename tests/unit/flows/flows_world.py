@@ -16,8 +16,9 @@ from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef, NodeId, ServiceRef
 from node.flows.messages import GetCoverage, ReplayReport, ReplaySite, SiteCoverage
-from node.flows.operation import Operation, OperationState
+from node.flows.operation import Operation
 from node.flows.replay import Replay, ReplayState
+from node.flows.state import OperationState
 from node.store.memory import MemoryStore
 from node.store.port import AcquireLease, Answer, LeaseGranted, Request, ShardRow, ShardState, WritePlacement
 from node.wire.envelope import Envelope, Kind
@@ -40,6 +41,9 @@ class Members:
 
     def reachable(self, node: str) -> bool:
         return node not in self.away
+
+    def why_not_placed(self) -> str:
+        return ""
 
     def how_ended(self, node: str, incarnation: int) -> str:
         return self.ended
