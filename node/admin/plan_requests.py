@@ -15,6 +15,7 @@ from node.core.clock import rfc3339
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef
 from node.flows import messages as f
+from node.flows.state import OperationState
 from node.gossip.member import Member, Status
 from node.sharding import requests as r
 from node.sharding.book import STAGED, Plan
@@ -38,6 +39,7 @@ class PlanRequests:
             p.StageRebalance: self.stage_rebalance,
             p.StageRepair: self.stage_repair,
             p.StageDrain: self.stage_drain,
+            p.StageRestart: self.stage_restart,
             p.GetPlans: self.plans,
             p.GetPlan: self.plan,
             p.CommitPlan: self.commit,
@@ -106,6 +108,23 @@ class PlanRequests:
             return held, call
         return await self._stage(call, verb="drain", node=request.node, force=request.force)
 
+    async def stage_restart(self, request: p.StageRestart, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        states = await self._server.states.all("operation", OperationState)
+        running = next((s.status for s in states if s.start.verb == "restart" and s.status.state == "running"), None)
+        if running is not None:
+            version = self._engine.sharding.region.version
+            held = p.Plan(
+                id="",
+                verb="restart",
+                target="cluster",
+                base_version=version,
+                moves=(),
+                changed=False,
+                operation=running.id,
+            )
+            return held, call
+        return await self._stage(call, verb="restart", force=request.force, reason=request.reason)
+
     async def _stage(
         self,
         call: p.Meta,
@@ -156,11 +175,22 @@ class PlanRequests:
             member = self._member(node)
             name = await drain_name(self._server, node) or name
             start = replace(start, node=node, incarnation=member.incarnation)
+        elif plan.verb == "restart":
+            start = replace(start, nodes=self._in_order_of_restart())
         elif not plan.changes:
             raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", "the plan changes nothing", about=plan.target)
         await ask_coordinator(self._engine, r.Commit(plan.id, name, request.reason), plan.id)
         status = await ask(self._engine, EntityRef("operation", name), start)
         return operation(status, self._engine.world.clock.wall_ms()), call
+
+    def _in_order_of_restart(self) -> tuple[tuple[str, int], ...]:
+        """The youngest first: singletons move once, when the oldest node's turn comes at the end."""
+        members = self._engine.view.up()
+        away = sorted(m.node for m in members if not self._engine.view.reachable(m.node))
+        if away:
+            text = f"not all nodes can be reached: {', '.join(away)}"
+            raise p.AdminRefusal(REFUSED, "E-NODE-UNREACHABLE", text, hint="promovolvectl cluster health")
+        return tuple((m.node, m.incarnation) for m in reversed(members))
 
     async def cancel(self, request: p.CancelPlan, call: p.Meta) -> tuple[p.Plan, p.Meta]:
         name = entity_id(request.id, "id")

@@ -113,6 +113,9 @@ class Plan(msgspec.Struct, frozen=True):
         return bool(self.moves or self.pins or self.unpins or self.cordons or self.uncordons)
 
 
+# Carried out by the nodes that it is about, watched over by its operation: not by the coordinator.
+SELF_DRIVEN = ("drain", "restart")
+
 Kept = Pin | Cordon | History | Plan
 
 

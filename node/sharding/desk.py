@@ -17,6 +17,7 @@ from node.sharding.book import (
     ENDED,
     FAILED,
     RUNNING,
+    SELF_DRIVEN,
     STAGED,
     Plan,
     PlannedMove,
@@ -76,7 +77,7 @@ def _stage(request: Stage, at: Situation, moves: Mapping[int, Move]) -> Ruling:
     if isinstance(plan, Declined):
         return Ruling(plan)
     view = view_of(plan, at, moves)
-    if not plan.changes and plan.verb != "drain":
+    if not plan.changes and plan.verb not in SELF_DRIVEN:
         return Ruling(replace(view, changed=False))
     return Ruling(view, (*at.book.surplus(), entry_of(plan)))
 
@@ -110,15 +111,14 @@ def _commit(request: Commit, plan: Plan, at: Situation, moves: Mapping[int, Move
         return Ruling(Declined("stale", f"made against placement {plan.base_version}, now {at.version}"))
     if plan.violations:
         return Ruling(Declined("violations", "; ".join(plan.violations)))
-    for name in sorted({move.to for move in plan.moves if not move.at_once and plan.verb != "drain"}):
+    for name in sorted({move.to for move in plan.moves if not move.at_once and plan.verb not in SELF_DRIVEN}):
         why = at.why_no_target(name)  # cordons and drains change no placement version
         if why:
             return Ruling(Declined("stale", f"since it was made: {why}"))
     other = next((each for each in at.book.running() if each.asks_owners), None)
     if other is not None and plan.asks_owners:
         return Ruling(Declined("other_running", f"{other.id} ({other.verb} {other.target}) is being carried out"))
-    # A drain is the drained node's own work: its operation watches over it, not this plan.
-    carried_out = not plan.moves or plan.verb == "drain"
+    carried_out = not plan.moves or plan.verb in SELF_DRIVEN
     begun = replace(
         plan,
         state=DONE if carried_out else RUNNING,

@@ -16,6 +16,7 @@ from node.core.ids import NodeId
 from node.sharding.allocation import drained, hindrances, rebalance, successor
 from node.sharding.book import Book, Cordon, Pin, Plan, PlannedMove
 from node.sharding.nodes import EntityNode, EntityNodes, ShardingSettings
+from node.sharding.placement import placed
 from node.sharding.requests import Declined, Stage
 from node.store.port import ShardRow, ShardState
 
@@ -93,6 +94,8 @@ def _drafted(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, 
             return replace(draft, target=f"node/{request.node}", uncordons=held)
         case "drain":
             return _drain(request, draft, at, entities)
+        case "restart":
+            return _restart(draft, at, entities)
         case "rebalance":
             return _rebalance(request, draft, at, entities)
         case "repair":
@@ -118,7 +121,7 @@ def _finished(plan: Plan, at: Situation, *, force: bool) -> Plan:
     leaving = {move.source for move in plan.moves} if plan.verb == "drain" else set()
     weight = sum(t.capacity for t in targets if t.node.name not in leaving)
     crowded = []
-    for t in targets:
+    for t in targets if plan.verb != "restart" else ():
         share = len(at.rows) * t.capacity / weight if weight and t.node.name not in leaving else 0.0
         if (
             any(m.to == t.node.name for m in plan.moves)
@@ -179,6 +182,23 @@ def _cordon(request: Stage, draft: Plan, at: Situation) -> Plan:
     left = [t for t in at.targets if t.node.name != request.node]
     violations = [] if left else ["minimum owners: no node would be left that takes shards"]
     return replace(draft, target=f"node/{request.node}", cordons=(cordon,), violations=tuple(violations))
+
+
+def _restart(draft: Plan, at: Situation, entities: Mapping[int, int]) -> Plan:
+    """Every move of a rolling restart, the youngest node first: each node's shards go to the others, and it comes back
+    with none. No restart is foreseen to bring another version."""
+    rows = list(at.rows)
+    moves: list[PlannedMove] = []
+    violations = []
+    for node in reversed(at.nodes.nodes):
+        others = [t for t in at.targets if t.node != node.node]
+        if not others:
+            violations.append(f"minimum owners: while {node.node.name} is away no node takes shards")
+        for shard, to in drained(rows, node.node.name, others, at.pins).items():
+            moves.append(_planned(rows[shard], to.name, entities, f"{node.node.name} restarts"))
+            rows[shard] = placed(rows[shard], to)
+    note = f"{len(moves)} moves in all; nothing is rebalanced between the nodes"
+    return replace(draft, target="cluster", moves=tuple(moves), violations=tuple(violations), notes=(note,))
 
 
 def _drain(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, int]) -> Plan:

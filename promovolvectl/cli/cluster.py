@@ -1,10 +1,11 @@
-"""`cluster status|health|decisions|wait|watch`."""
+"""`cluster status|health|decisions|wait|watch|restart|shutdown`."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -15,24 +16,34 @@ from node.admin.protocol import (
     GetClusterHealth,
     GetClusterStatus,
     GetDecisions,
+    GetNodes,
     Health,
     Meta,
+    NodeList,
+    Plan,
     Rehearsal,
     Rehearse,
+    StageRestart,
 )
 from promovolvectl.cli.conditions import Wanted, judge, parse
+from promovolvectl.cli.confirm import confirm, plan_then_commit, spelled
 from promovolvectl.cli.follow import ASK_MS, POLL_S
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import WAIT_DEFAULT_MS
+from promovolvectl.cli.options import CHANGE, LONG, WAIT_DEFAULT_MS
 from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.cli.stopping import stop_all
 from promovolvectl.cli.watch import watched
+from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.kinds import Condition, Wait
+from promovolvectl.client.kinds import Condition, Shutdown, Wait
 
-app = group("The cluster as a whole: status, health, decisions, waiting.")
+app = group("The cluster as a whole: status, health, decisions, waiting, restarts.")
+RESTART_RULES = ("capacity", "minimum-owners")
+SHUTDOWN_MS = 60_000
 
 
 @leaf(
@@ -166,3 +177,83 @@ async def _looked(run: Run, wanted: list[Wanted], left_ms: int) -> tuple[tuple[C
 )
 async def watch(run: Run) -> ExitStatus:
     return await watched(run)
+
+
+@leaf(
+    app,
+    "restart",
+    does="Restart every node, one after the other, without a lost message.",
+    changes="Drains a node, waits for its next start and until the cluster is whole, and goes on; stops at the first "
+    "that does not come back. Processes that 'up' started are started again here, others by their supervisor. "
+    "Asked for again while one is under way, it follows that one.",
+    examples=(
+        "promovolvectl cluster restart --rolling --dry-run",
+        "promovolvectl cluster restart --rolling --yes --reason 'new release' -t 30m",
+    ),
+    exits=(
+        ExitStatus.CONFLICT,
+        ExitStatus.REFUSED,
+        ExitStatus.NOT_CONFIRMED,
+        ExitStatus.NOT_ALLOWED,
+        ExitStatus.FAILED,
+        ExitStatus.LOCAL_FILE,
+    ),
+    flags=CHANGE + LONG,
+    shows="Operation",
+)
+async def restart(
+    run: Run,
+    rolling: Annotated[bool, typer.Option("--rolling", help="One node after the other.")] = False,
+    force: Annotated[
+        list[str] | None,
+        typer.Option("--force", metavar="RULE", show_default=False, help=f"Override: {', '.join(RESTART_RULES)}."),
+    ] = None,
+    **given: Any,
+) -> Answer:
+    if not rolling:
+        text = "say it: all nodes at once is 'down' and 'up'"
+        raise usage("--rolling", text, "promovolvectl cluster restart --rolling")
+    again = spelled("cluster", "restart", "--rolling", *overridden(force, *RESTART_RULES))
+    supervisor = None
+    if given["wait"] and not given["dry_run"]:
+        from promovolvectl.local.rolling import Supervisor  # only who restarts nodes pays for it
+
+        _, meta = await run.ask(GetNodes(), NodeList)
+        folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
+        supervisor = Supervisor(folder, meta.cluster_id, run.say)
+    stage = StageRestart(force=bool(force), reason=given["reason"])
+    tend = supervisor.tend if supervisor is not None else None
+    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"], tend=tend)
+
+
+@leaf(
+    app,
+    "shutdown",
+    does="Stop every node of the cluster, all at once and without moving anything.",
+    changes="Ends all processes, wherever they run. State stays, and their next start finds it.",
+    examples=(
+        "promovolvectl cluster shutdown --reason 'power off'",
+        "promovolvectl cluster shutdown --yes -t 2m -o json",
+    ),
+    exits=(ExitStatus.NOT_CONFIRMED, ExitStatus.NOT_ALLOWED),
+    flags=CHANGE,
+    shows="Shutdown",
+)
+async def shutdown(run: Run, **given: Any) -> Answer:
+    found, meta = await run.ask(GetNodes(), NodeList)
+    names = tuple(row.name for row in found.items)
+    again = spelled("cluster", "shutdown")
+    plan = Plan(id="", verb="shutdown", target="cluster", base_version=0, moves=())
+    if given["dry_run"]:
+        return answer_of("Plan", plan, meta)
+    confirm(run, f"STOP all {len(names)} nodes: {', '.join(names)}; no shard moves\n", again, "cluster")
+    left = await stop_all(run, names, given["reason"], run.timeout_ms(SHUTDOWN_MS))
+    if left:
+        raise CommandFailed(
+            ExitStatus.TIMED_OUT,
+            "E-TIMEOUT",
+            f"told to stop and still answering: {', '.join(left)}; they go on stopping",
+            hint="promovolvectl node list",
+            about="cluster",
+        )
+    return answer_of("Shutdown", Shutdown(stopped=names, changed=True), meta)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from node.admin.protocol import CommitPlan, GetOperation, Meta, Operation, Plan
-from promovolvectl.cli.follow import follow_operation
+from promovolvectl.cli.follow import Tend, follow_operation
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
 from promovolvectl.client.errors import CommandFailed
@@ -98,7 +98,7 @@ def _line(run: Run) -> str:
 
 
 async def plan_then_commit(
-    run: Run, stage: msgspec.Struct, *, again: str, given: dict[str, Any], wait: bool = True
+    run: Run, stage: msgspec.Struct, *, again: str, given: dict[str, Any], wait: bool = True, tend: Tend | None = None
 ) -> Answer:
     """Stages, shows, asks, commits and follows. `given` holds `dry_run`, `reason` and `request_id` as flags.
 
@@ -113,11 +113,15 @@ async def plan_then_commit(
             # Somebody else wanted the same: theirs is followed, as if it were ours.
             run.say(f"{plan.verb} {plan.target} is under way as {plan.operation}")
             found, meta = await run.ask(GetOperation(id=plan.operation), Operation)
-            return ended(*await follow_operation(run, found, meta)) if wait else answer_of("Operation", found, meta)
+            if not wait:
+                return answer_of("Operation", found, meta)
+            return ended(*await follow_operation(run, found, meta, tend))
         refuse_violations(plan, again)
         confirm(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{plan.id}")
         try:
-            return await commit(run, plan, wait=wait, reason=given["reason"], request_id=given["request_id"])
+            return await commit(
+                run, plan, wait=wait, reason=given["reason"], request_id=given["request_id"], tend=tend
+            )
         except CommandFailed as failed:
             # The placement moved on between plan and commit. Whoever says --yes agreed to what is shown next, too.
             stales -= failed.code == "E-STALE-PLAN"
@@ -125,13 +129,15 @@ async def plan_then_commit(
                 raise
 
 
-async def commit(run: Run, plan: Plan, *, wait: bool, reason: str, request_id: str) -> Answer:
+async def commit(
+    run: Run, plan: Plan, *, wait: bool, reason: str, request_id: str, tend: Tend | None = None
+) -> Answer:
     """Commits a plan that was agreed to and follows its operation; raises CommandFailed."""
     order = CommitPlan(id=plan.id, reason=reason, request_id=request_id or plan.id)
     operation, meta = await run.ask(order, Operation)
     if not wait:
         return answer_of("Operation", operation, meta)
-    return ended(*await follow_operation(run, operation, meta))
+    return ended(*await follow_operation(run, operation, meta, tend))
 
 
 def ended(operation: Operation, meta: Meta) -> Answer:

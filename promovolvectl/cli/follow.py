@@ -23,12 +23,16 @@ HEARTBEAT_S: Final = 30.0
 HELD_S: Final = 5.0  # a phase that has lasted so long is said to be held up, with what holds it
 HELD_SHOWN: Final = 3
 _RUNNING: Final = "running"
+Tend = Callable[[Operation], None]
 State = TypeVar("State", Operation, Replay)
 
 
-async def follow_operation(run: Run, operation: Operation, meta: Meta) -> tuple[Operation, Meta]:
-    """The operation once it is over; raises CommandFailed (9) when `--timeout` passes first."""
-    return await _followed_operation(run, operation, meta, _phase_lines)
+async def follow_operation(
+    run: Run, operation: Operation, meta: Meta, tend: Tend | None = None
+) -> tuple[Operation, Meta]:
+    """The operation once it is over; raises CommandFailed (9) when `--timeout` passes first. `tend` is called with each
+    state that is seen: what this side has to do for it."""
+    return await _followed_operation(run, operation, meta, _phase_lines, tend)
 
 
 async def await_operation(run: Run, operation: Operation, meta: Meta) -> tuple[Operation, Meta]:
@@ -37,7 +41,7 @@ async def await_operation(run: Run, operation: Operation, meta: Meta) -> tuple[O
 
 
 async def _followed_operation(
-    run: Run, operation: Operation, meta: Meta, lines_of: Callable[[Operation], list[str]]
+    run: Run, operation: Operation, meta: Meta, lines_of: Callable[[Operation], list[str]], tend: Tend | None = None
 ) -> tuple[Operation, Meta]:
     identity = operation.id
     run.going_on = (
@@ -46,7 +50,10 @@ async def _followed_operation(
     )
 
     async def look() -> tuple[Operation, Meta]:
-        return await run.ask(GetOperation(id=identity), Operation, ASK_MS)
+        found, seen_by = await run.ask(GetOperation(id=identity), Operation, ASK_MS)
+        if tend is not None:
+            tend(found)
+        return found, seen_by
 
     return await _followed(run, operation, meta, look, lines_of, f"op show {identity}")
 

@@ -22,7 +22,7 @@ class Noun:
 NOUNS: Final[Mapping[str, Noun]] = {
     "up": Noun("local_up", "Start a whole cluster on this machine.", verbs=False),
     "down": Noun("local_down", "Drain and stop this machine's cluster.", verbs=False),
-    "cluster": Noun("cluster", "The cluster as a whole: status, health, decisions, waiting."),
+    "cluster": Noun("cluster", "The cluster as a whole: status, health, decisions, waiting, restarts."),
     "node": Noun("node", "Nodes: list, show, drain, undrain, stop, start."),
     "shard": Noun("shard", "Where entities live, and moving them; check and repair."),
     "entity": Noun("entity", "Entities in memory: list, restart, passivate, quarantine."),

@@ -56,6 +56,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ShardMap": protocol.ShardMap,
     "ShardPlace": protocol.ShardPlace,
     "ShardShow": protocol.ShardShow,
+    "Shutdown": kinds.Shutdown,
     "SiteList": protocol.SiteList,
     "SiteShow": protocol.SiteShow,
     "Up": kinds.Up,

@@ -56,6 +56,10 @@ def _itself(prefix: str, key: str) -> Callable[[Payload], Sequence[str]]:
     return lambda payload: [f"{prefix}/{payload.get(key) or cell(None)}"]
 
 
+def _stopped_names(payload: Payload) -> Sequence[str]:
+    return [f"node/{name}" for name in payload["stopped"]]
+
+
 def _whole(payload: Payload) -> Rows:
     return [payload]
 
@@ -428,6 +432,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     "NodeStop": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
     "NodeUndrain": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
+    "Shutdown": Shape(_columns("stopped! changed!"), _stopped_names, _whole, one=True),
     "NodeStart": Shape(_columns("node! changed! pid log"), _itself("node", "node"), _whole, one=True),
     "Wait": Shape(
         _columns("condition! holds! found!"), _each("condition", "condition", Under("conditions")), Under("conditions")

@@ -1,4 +1,5 @@
-"""`node stop` is over when the node is: no member any more, and no process of this machine."""
+"""`node stop` is over when the node is: no member any more, and no process of this machine. `cluster shutdown`, when
+nobody answers any more."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from node.admin.protocol import GetNodes, NodeList, NodeRow
+from node.admin.protocol import Done, FreezePlacement, GetNodes, NodeList, NodeRow, StopNode
 from promovolvectl.cli.run import Run
 from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
@@ -72,6 +73,33 @@ class Ending:
             row.name == self._name and row.incarnation == self._row.incarnation and row.status != "removed"
             for row in found.items
         )
+
+
+async def stop_all(run: Run, names: tuple[str, ...], reason: str, timeout_ms: int) -> tuple[str, ...]:
+    """Tells every node to stop and waits; those that still answer when the time is over. Nothing is moved.
+
+    The node that is asked is told last: after it, nobody could tell the others."""
+    until = time.monotonic() + timeout_ms / 1000
+    await run.ask(FreezePlacement(reason=reason), Done)
+    _, meta = await run.ask(GetNodes(), NodeList)
+    for name in sorted(names, key=lambda name: name == meta.observed_by):
+        try:
+            await run.ask(StopNode(node=name, drain=False), Done, _ASK_MS)
+        except CommandFailed as failed:
+            if failed.status not in (*_NO_ANSWER, ExitStatus.NOT_FOUND, ExitStatus.FAILED):
+                raise  # one that can't be told may have gone already: the wait finds out
+    while True:
+        try:
+            found, _ = await run.ask(GetNodes(), NodeList, _ASK_MS)
+        except CommandFailed as failed:
+            if failed.status is ExitStatus.UNREACHABLE:
+                return ()
+            if failed.status not in _NO_ANSWER:
+                raise
+            found = NodeList(items=())
+        if time.monotonic() >= until:
+            return tuple(row.name for row in found.items) or names
+        await asyncio.sleep(_POLL_S)
 
 
 def _process_of(run: Run, name: str, cluster_id: str) -> Callable[[], bool]:

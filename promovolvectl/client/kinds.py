@@ -59,6 +59,13 @@ class NodeUndrain(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class Shutdown(msgspec.Struct, frozen=True, kw_only=True):
+    """`stopped` names the nodes that were told to stop and answer no more."""
+
+    stopped: tuple[str, ...]
+    changed: bool
+
+
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was waited for and what was found instead of, or as, it."""
 

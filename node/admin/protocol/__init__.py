@@ -126,6 +126,7 @@ from node.admin.protocol.operations import (
     StagePin,
     StageRebalance,
     StageRepair,
+    StageRestart,
     Undrain,
 )
 from node.admin.protocol.processes import (
@@ -198,6 +199,7 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     StageCordon: Plan,
     StageRebalance: Plan,
     StageRepair: Plan,
+    StageRestart: Plan,
     GetPlans: PlanList,
     GetPlan: Plan,
     CancelPlan: Plan,
@@ -251,6 +253,7 @@ __all__ = [
     "StageCordon",
     "StageRebalance",
     "StageRepair",
+    "StageRestart",
     "GetPlans",
     "PlanList",
     "GetPlan",

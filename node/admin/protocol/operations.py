@@ -55,6 +55,14 @@ class StageDrain(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
 
 
+@wire_type("admin.stage_restart")
+class StageRestart(msgspec.Struct, frozen=True, kw_only=True):
+    """Every node of the cluster, one after the other; whoever supervises a process starts it again."""
+
+    force: bool = False
+    reason: str = ""
+
+
 @wire_type("admin.plan_move")
 class PlanMove(msgspec.Struct, frozen=True, kw_only=True):
     """`state`: waiting, moving, moved or dropped; until the plan is committed all of them wait."""

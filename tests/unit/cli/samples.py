@@ -376,6 +376,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
         )
     ),
     "ShardPlace": p.ShardPlace(shard=10, node="node-1", epoch=4),
+    "Shutdown": k.Shutdown(stopped=("node-1", "node-2"), changed=True),
     "SiteList": p.SiteList(items=(_SITE,)),
     "SiteShow": _SITE,
     "Up": k.Up(

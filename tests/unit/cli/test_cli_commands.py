@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from promovolvectl.cli.render import FORMATS, plain
 from promovolvectl.cli.select import Selection
 from promovolvectl.cli.shapes import SHAPES
 from promovolvectl.client.profiles import load_file
-from promovolvectl.local import layout
+from promovolvectl.local import layout, processes
 
 Handlers = dict[type, Callable[[Any], Any]]
 
@@ -622,3 +623,86 @@ def test_no_letter_means_two_things(words: list[str], invoke: Invoke) -> None:
     letters = re.findall(r"^  (-\w),", out, re.MULTILINE)
     assert sorted(letters) == sorted({*letters})
     assert set(letters) <= {"-o", "-p", "-t", "-q", "-v", "-y", "-h", "-w", "-f"}
+
+
+# --- restarts and stops of a whole cluster
+
+
+def restart_handlers(*looks: Any, **flags: Any) -> Handlers:
+    """`looks` is what the operation says, one after the other."""
+    seen = iter(looks)
+    staged = plan(verb="restart", target="cluster", **flags)
+    return {
+        p.GetNodes: lambda _: SAMPLES["NodeList"],
+        p.StageRestart: lambda _: staged,
+        p.CommitPlan: lambda _: restarting("node-1", ""),
+        p.GetOperation: lambda _: next(seen),
+    }
+
+
+def restarting(name: str, detail: str, state: str = "running") -> Any:
+    phase = p.OperationPhase(name=name, state="done" if state == "done" else "running", elapsed_s=1, detail=detail)
+    return operation(state, verb="restart", target="cluster", phases=(phase,), result={})
+
+
+def test_p66_a_rolling_restart_starts_what_has_ended_here_and_follows_to_the_end(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(processes, "start", lambda _folder, name: started.append(name))
+    runs = iter([object(), None, None])
+    monkeypatch.setattr(processes, "running", lambda _folder, _name: next(runs))
+    looks = (*(restarting("node-1", "away") for _ in range(4)), restarting("node-1", "", "done"))
+    with FakeNode(restart_handlers(*looks)) as node:
+        node.write(tmp_path, data=str(tmp_path))
+        monkeypatch.setattr(layout, "read", lambda _folder: folder_of("node-1", node))
+        code, _, err = invoke("cluster", "restart", "--rolling", "--yes")
+    assert code == 0, err
+    assert started == ["node-1"], "once, when its process has ended"
+
+
+def folder_of(name: str, node: FakeNode) -> Any:
+    cluster_id = node.meta.cluster_id
+    return SimpleNamespace(cluster_id=cluster_id, node=lambda wanted: wanted if wanted == name else None)
+
+
+def test_a_restart_of_all_at_once_is_not_what_this_does(invoke: Invoke, tmp_path: Path) -> None:
+    with FakeNode(restart_handlers()) as node:
+        node.write(tmp_path)
+        code, _, err = invoke("cluster", "restart", "--yes")
+    assert (code, node.seen) == (2, [])
+    assert "--rolling" in err
+
+
+def test_p68_a_restart_that_is_under_way_is_followed(invoke: Invoke, tmp_path: Path) -> None:
+    done = restarting("node-1", "", "done")
+    with FakeNode(restart_handlers(done, done, changed=False, operation="op-1", moves=())) as node:
+        node.write(tmp_path)
+        code, out, err = invoke("cluster", "restart", "--rolling", "-o", "json")
+    assert (code, json.loads(out)["id"]) == (0, "op-1")
+    assert "under way as op-1" in err
+
+
+def test_p64_a_shutdown_freezes_first_tells_the_asked_node_last_and_waits_for_silence(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    node = FakeNode({})
+    rows = tuple(sample_node(name) for name in ("node-2", node.meta.observed_by, "node-3"))
+
+    def nodes(_: Any) -> Any:
+        if len([t for t in told if t != "freeze"]) == len(rows):
+            return p.AdminError(code="E-UNREACHABLE", exit=8, message="nobody is here")
+        return p.NodeList(items=rows)
+
+    node.handlers |= {
+        p.GetNodes: nodes,
+        p.FreezePlacement: lambda _: (told.append("freeze"), p.Done(changed=True))[1],
+        p.StopNode: lambda request: (told.append(request.node), p.Done(changed=True))[1],
+    }
+    with node:
+        node.write(tmp_path)
+        code, out, _ = invoke("cluster", "shutdown", "--yes", "-o", "json")
+    assert (code, sorted(json.loads(out)["stopped"])) == (0, sorted(row.name for row in rows))
+    assert told[0] == "freeze"
+    assert told[-1] == node.meta.observed_by
