@@ -27,6 +27,7 @@ from node.actors.actor import Failed
 from node.actors.memory import give_back
 from node.actors.runtime import Runtime, outcome_of
 from node.actors.store_driver import StoreDriver
+from node.admin.key_requests import KeyRequests
 from node.admin.server import AdminServer
 from node.core import limits
 from node.core.clock import MS, SECOND, SystemClock
@@ -38,6 +39,7 @@ from node.core.settings import NodeSettings, load_settings
 from node.crawler.providers.local import LocalClassifier
 from node.engine.config import CommitReplica, Exit, NodeConfig, World
 from node.engine.engine import Engine
+from node.engine.keyservice import KeyService
 from node.engine.nodeservice import NodeService
 from node.gossip.join import Seed
 from node.gossip.member import Member
@@ -65,9 +67,11 @@ from node.store.replica_lmdb import open_replica
 from node.store.replica_port import ReplicaBatch, ReplicaStore
 from node.wire.admin_zmq import AdminClient, AdminListener
 from node.wire.codec import CODEC
+from node.wire.keyring import Keyring
 from node.wire.keys import read_key_pair
-from node.wire.roster import KeyPair, Roster, parse_roster
+from node.wire.roster import KeyPair, OperatorRole, Roster, parse_roster
 from node.wire.transport_zmq import ZmqTransport
+from node.wire.zmq_sockets import new_key_pair
 
 VERSION = "0.1.0"
 EXIT_OVERRAN, EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED, EXIT_EARLY = 15, 16, 17, 21, 128 + signal.SIGTERM
@@ -185,7 +189,10 @@ class _Node:
         service = NodeService(engine)
         server = AdminServer(engine, service, classifier, _names(roster))
         self._open.push_async_callback(server.close)
-        self._watch_signals(engine, service, transport, admin, server)
+        keyring = self._keyring(secret, roster, transport, admin, server)
+        KeyService(engine, keyring)
+        KeyRequests(server, keyring)
+        self._watch_signals(engine, service, keyring)
         engine.start()
         runtime.drive(engine)
         self._watch_store(engine, driver)
@@ -235,9 +242,7 @@ class _Node:
         self,
         engine: Engine,
         service: NodeService,
-        transport: ZmqTransport,
-        admin: AdminListener,
-        server: AdminServer,
+        keyring: Keyring,
     ) -> None:
         def stop() -> None:
             self._terms += 1
@@ -248,18 +253,32 @@ class _Node:
 
         def reload_roster() -> None:
             try:
-                roster = _read_roster(self._settings.wire.roster_file)
+                keyring.reload()
             except OperatingError as error:
                 _log.warning("the roster stays as it was: %s", error.message)
-                return
-            transport.set_roster(roster)
-            admin.set_roster(roster)
-            server.roster = self._seeds.roster = _names(roster)
 
         loop = asyncio.get_running_loop()
         for number in _STOPS:
             loop.add_signal_handler(number, stop)
         loop.add_signal_handler(signal.SIGHUP, reload_roster)
+
+    def _keyring(
+        self, secret: KeyPair, roster: Roster, transport: ZmqTransport, admin: AdminListener, server: AdminServer
+    ) -> Keyring:
+        def apply(roster: Roster) -> None:
+            transport.set_roster(roster)
+            admin.set_roster(roster)
+            server.roster = self._seeds.roster = _names(roster)
+
+        def role_of(who: str) -> OperatorRole | None:
+            entry = keyring.roster.operator(who)
+            return entry.role if entry else None
+
+        wire = self._settings.wire
+        # The admin port shows a new key from the next start: operators' profiles name the one that they expect.
+        keyring = Keyring(wire.key_file, wire.roster_file, secret, roster, new_key_pair, apply, transport.show)
+        server.role_of = role_of
+        return keyring
 
     def _watch_store(self, engine: Engine, driver: StoreDriver) -> None:
         async def watch() -> None:

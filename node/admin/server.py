@@ -30,6 +30,7 @@ from node.core.limits import admin_request_bytes_max
 from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
 from node.wire.codec import CODEC, dumps, loads
+from node.wire.roster import OperatorRole
 
 _log = logging.getLogger(__name__)
 SECOND_LOOK_S = 0.15
@@ -56,6 +57,8 @@ class AdminServer:
         self.gatherer = Gatherer(engine, service)
         self.states = States(engine)
         self.handlers: dict[type[msgspec.Struct], Handler] = {}
+        self.restricted: dict[type[msgspec.Struct], OperatorRole] = {}  # requests that need this very role
+        self.role_of: Callable[[str], OperatorRole | None] = lambda _who: None
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests_before = (0, 0)
         ClusterRequests(self)
@@ -94,6 +97,7 @@ class AdminServer:
         answer: msgspec.Struct
         try:
             handler = self.handlers.get(type(request), _no_request)
+            self._permit(who, request)
             async with asyncio.timeout(min(max(timeout_ms, 100), TIMEOUT_MS_MAX) / 1_000):
                 answer, meta = await handler(request, meta)
         except TimeoutError:
@@ -104,6 +108,11 @@ class AdminServer:
             _log.exception("an admin request failed: %s by %s", type(request).__name__, who)
             answer = p.AdminError(code="E-BUG", exit=1, message=f"a fault in {self.engine.me.name}; see its log")
         reply(self._document(number, meta, answer))
+
+    def _permit(self, who: str, request: msgspec.Struct) -> None:
+        needed = self.restricted.get(type(request))
+        if needed is not None and self.role_of(who) is not needed:
+            raise p.AdminRefusal(7, "E-NOT-ALLOWED", f"{who} is no {needed.value}", about=who)
 
     def meta(self) -> p.Meta:
         return p.Meta(

@@ -177,6 +177,24 @@ _ALL: Final = (
         "Start another entity node first, or use --force last-entity-node.",
     ),
     _code(
+        "E-ROTATION-ORDER",
+        ExitStatus.CONFLICT,
+        "The steps of a key's rotation are install, use, retire, in this order, one rotation at a time.",
+        "promovolvectl auth rotate NODE --step install|use|retire; each may be repeated.",
+    ),
+    _code(
+        "E-ROTATION-UNCONFIRMED",
+        ExitStatus.REFUSED,
+        "Not every node has confirmed the step before, so the old key can't be retired without cutting one off.",
+        "Start or repair the nodes that are named and repeat the step; --force retires all the same.",
+    ),
+    _code(
+        "E-NOT-ALLOWED",
+        ExitStatus.NOT_ALLOWED,
+        "Your operator key has not the role that this needs.",
+        "Ask an administrator: the roster says which role each operator has.",
+    ),
+    _code(
         "E-STALE-PLAN",
         ExitStatus.CONFLICT,
         "The plan was made against a placement that has changed since. Nothing was moved.",

@@ -35,6 +35,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "advertiser": Noun("advertiser", "Advertisers and their budgets."),
     "campaign": Noun("campaign", "Campaigns, their bids and categories."),
     "creative": Noun("creative", "Creatives and their approval."),
+    "auth": Noun("auth", "Who may speak: rotating a node's key."),
     "page": Noun("page", "Pages: classify a text, list what is classified."),
     "serve": Noun("serve", "Why an ad was served, or none."),
     "dashboard": Noun("dashboard", "The live screen of the cluster.", verbs=False),

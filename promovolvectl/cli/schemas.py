@@ -32,6 +32,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ErrorCode": kinds.ErrorCode,
     "ErrorCodeList": kinds.ErrorCodeList,
     "Health": protocol.Health,
+    "KeyRotation": protocol.KeyRotation,
     "NodeList": protocol.NodeList,
     "NodeMailboxes": protocol.NodeMailboxes,
     "NodeShow": protocol.NodeShow,

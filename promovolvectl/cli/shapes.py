@@ -430,6 +430,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
         head=_mailboxes_head,
         details=(_SLOW,),
     ),
+    "KeyRotation": Shape(
+        _columns("node! step! changed! confirmed! unconfirmed! accepted"), _itself("node", "node"), _whole, one=True
+    ),
     "NodeStop": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
     "NodeUndrain": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
     "Shutdown": Shape(_columns("stopped! changed!"), _stopped_names, _whole, one=True),

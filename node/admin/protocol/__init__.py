@@ -99,6 +99,7 @@ from node.admin.protocol.envelope import (
     Missing,
     Warned,
 )
+from node.admin.protocol.keys import KeyRotation, RotateKey
 from node.admin.protocol.live import (
     AdminEvent,
     StatusPush,
@@ -357,6 +358,8 @@ __all__ = [
     "NodeList",
     "NodeMailboxes",
     "NodePeer",
+    "KeyRotation",
+    "RotateKey",
     "NodeRow",
     "NodeShow",
     "Operation",

@@ -253,6 +253,9 @@ SAMPLES: dict[str, msgspec.Struct] = {
     "ErrorCode": k.ErrorCode(code="E-X", exit=3, meaning=NASTY),
     "ErrorCodeList": k.ErrorCodeList(items=(k.ErrorCode(code="E-X", exit=3, meaning=NASTY),)),
     "Health": p.Health(state="unhealthy", reasons=(p.HealthReason(code="E-X", object="node/node-2", text=NASTY),)),
+    "KeyRotation": p.KeyRotation(
+        node="node-2", step="use", accepted=("a" * 40, "b" * 40), confirmed=("node-1",), unconfirmed=("node-3",)
+    ),
     "NodeList": p.NodeList(items=(node("node-10"), node("node-9"))),
     "NodeShow": p.NodeShow(node=node(), counters=(p.Counter(name="dead_letters", count=2),)),
     "NodeStart": k.NodeStart(node="node-1", changed=True, pid=12, log="/data/log"),
