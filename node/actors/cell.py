@@ -34,12 +34,13 @@ class Phase(enum.Enum):
 
 class ShardTally(NamedTuple):
     """What became of the mail of one shard from its start to its stop; the sum of the first three is what arrived.
-    `entities` were stopped with it."""
+    `entities` were stopped with it; `digest` is over the names and revisions of the durable ones, in any order."""
 
     handled: int
     bounced: int
     dropped: int
     entities: int
+    digest: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -57,10 +58,11 @@ class Shard:
     bounced: int = 0
     dropped: int = 0
     entities: int = 0
+    digest: int = 0
     on_stopped: list[Callable[[ShardTally], None]] = field(default_factory=list)
 
     def tally(self) -> ShardTally:
-        return ShardTally(self.handled, self.bounced, self.dropped, self.entities)
+        return ShardTally(self.handled, self.bounced, self.dropped, self.entities, self.digest)
 
 
 class Extras:

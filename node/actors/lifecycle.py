@@ -23,6 +23,7 @@ from node.actors.persist import Persistence
 from node.actors.residents import Residents
 from node.actors.supervisor import Supervisor
 from node.core.errors import RemoteProtocolError
+from node.core.hashing import digest8
 from node.core.ids import EntityRef
 from node.store.port import Absent, Answer, Fenced, ReadState, Record
 
@@ -178,6 +179,9 @@ class Lifecycle:
         del kernel.cells[cell.ref]
         shard = cell.shard
         del shard.cells[cell]
+        if shard.stopping and cell.revision:
+            left = f"{cell.ref.kind}|{cell.ref.id}|{cell.revision}"
+            shard.digest ^= int.from_bytes(digest8(left), "big")
         if shard.stopping and not shard.cells:
             self.shard_ended(shard)
 

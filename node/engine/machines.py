@@ -189,7 +189,7 @@ class Sharding:
 
     def _stopped(self, shard: int, tally: ShardTally) -> None:
         self.lost += tally.dropped
-        event = sharding.LocalStopped(shard, tally.handled, tally.entities)
+        event = sharding.LocalStopped(shard, tally.handled, tally.entities, f"{tally.digest:016x}")
         self._carry_out(self.region.step(event, self._now_ns()))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from node.core import limits
 from node.core.errors import RemoteProtocolError
@@ -170,6 +171,18 @@ class Book:
         """The shard's history with one more line, bounded."""
         known = self.histories.get(shard, History(shard)).entries
         return entry_of(History(shard, (*known, ownership)[-limits.ownerships_kept_max :]))
+
+    def settled(self, shard: int, epoch: int, forwarded: int, refused: int) -> BookEntry | None:
+        """The shard's history with the receipt of its move away from `epoch` complete; None when that isn't kept."""
+        history = self.histories.get(shard)
+        for place, line in enumerate(history.entries if history else ()):
+            if history is not None and line.epoch > epoch and line.receipt is not None:
+                receipt = replace(line.receipt, forwarded=forwarded, refused=refused)
+                if receipt == line.receipt:
+                    return None
+                entries = (*history.entries[:place], replace(line, receipt=receipt), *history.entries[place + 1 :])
+                return entry_of(replace(history, entries=entries))
+        return None
 
     def surplus(self) -> list[BookEntry]:
         """What makes room for one more plan: ended plans go first, then the oldest that were never committed."""

@@ -43,6 +43,7 @@ from node.sharding.messages import (
     CoordinatorLost,
     DrainWanted,
     HandOffDone,
+    HandOffSettled,
     HomesWanted,
     PlacementVersion,
 )
@@ -192,6 +193,8 @@ class Coordinator:
         match event.message:
             case HandOffDone() as done if acting:
                 out.extend(acting.handoff_done(event.sender, done, now_ns))
+            case HandOffSettled() as settled if acting:
+                acting.settled(settled)
             case HomesWanted(version=version) if acting:
                 if version < acting.table.version:
                     out.append(Send(event.sender.name, acting.homes()))

@@ -90,7 +90,7 @@ class Decider:
         if not fresh.rows and not book and not self._tenure.moves:
             lasting_ns = self._settings.rebalance_after_ms * MS
             self._idle_until_ns = (now_ns if self._imbalanced_ns is None else self._imbalanced_ns) + lasting_ns
-        return Change(tuple(fresh.rows.values()), (*book, *self._histories(fresh, now_ns)))
+        return Change(tuple(fresh.rows.values()), (*book, *self._histories(fresh, now_ns), *self._settlements(fresh)))
 
     def _may_place(self, now_ns: int) -> bool:
         """Nothing is placed without targets; the first time, or after a stop of the whole cluster, not before enough
@@ -181,6 +181,16 @@ class Decider:
         for shard, (cause, receipt) in fresh.causes.items():
             row = fresh.rows[shard]
             yield self._tenure.book.owned(shard, Ownership(row.node, row.incarnation, row.epoch, cause, at_ms, receipt))
+
+    def _settlements(self, fresh: Fresh) -> Iterable[BookEntry]:
+        """Receipts that are complete now; those of a shard that just moved again are not kept up with."""
+        messages, self._tenure.unsettled[:] = list(self._tenure.unsettled), []
+        found: dict[str, BookEntry] = {}
+        for message in messages:
+            entry = self._tenure.book.settled(message.shard, message.epoch, message.forwarded, message.refused)
+            if entry is not None and message.shard not in fresh.causes:
+                found[entry.key] = entry
+        return found.values()
 
     # ---- why not
 

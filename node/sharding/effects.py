@@ -243,11 +243,13 @@ class StepUp:
 
 @dataclass(frozen=True, slots=True)
 class LocalStopped:
-    """The actors finished stopping a shard: `handled` messages they ran since its start, `entities` they stopped."""
+    """The actors finished stopping a shard: `handled` messages they ran since its start, `entities` they stopped;
+    `digest` is over the durable states that these left behind."""
 
     shard: int
     handled: int
     entities: int
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

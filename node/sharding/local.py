@@ -52,7 +52,8 @@ TABLE: Final[Mapping[tuple[LocalState, LocalEvent], tuple[LocalState, LocalActio
 
 @dataclass(slots=True)
 class LocalShard:
-    """`epoch` is the one that it runs, or last ran, under here; `asked_by` waits for its stop under `asked_epoch`."""
+    """`epoch` is the one that it runs, or last ran, under here; `asked_by` waits for its stop under `asked_epoch`.
+    While it is `settling`, what waited here since its stop is counted as it goes on or is refused."""
 
     state: LocalState = LocalState.ABSENT
     epoch: int = 0
@@ -61,6 +62,9 @@ class LocalShard:
     receipt: Receipt = field(default_factory=Receipt)
     asked_by: NodeId | None = None
     asked_epoch: int = 0
+    settling: bool = False
+    forwarded: int = 0
+    refused: int = 0
 
     def fire(self, event: LocalEvent) -> LocalAction:
         self.state, action = TABLE[self.state, event]

@@ -71,6 +71,17 @@ class HandOffDone(msgspec.Struct, frozen=True):
     receipt: Receipt
 
 
+@wire_type("sharding.handoff_settled", lane=Lane.CONTROL)
+class HandOffSettled(msgspec.Struct, frozen=True):
+    """From the former owner of `shard` under `epoch`: of what waited there for the next owner, so many messages went on
+    to it and so many waited too long. The last line of the move's receipt; not sent when nothing waited."""
+
+    shard: int
+    epoch: int
+    forwarded: int
+    refused: int
+
+
 @wire_type("sharding.drain_wanted", lane=Lane.CONTROL)
 class DrainWanted(msgspec.Struct, frozen=True):
     """The sender asks to be freed of its shards (`on`), or to be given shards again; repeated while it holds."""
@@ -142,5 +153,5 @@ class ShardFenced(msgspec.Struct, frozen=True):
 
 
 # Which component of a node a message is for.
-COORDINATOR_MESSAGES = (HandOffDone, HomesWanted, DrainWanted)
+COORDINATOR_MESSAGES = (HandOffDone, HandOffSettled, HomesWanted, DrainWanted)
 REGION_MESSAGES = (Homes, PlacementVersion, BeginHandOff)

@@ -40,6 +40,7 @@ from node.sharding.messages import (
     BeginHandOff,
     DrainWanted,
     HandOffDone,
+    HandOffSettled,
     Homes,
     HomesWanted,
     PlacementVersion,
@@ -210,7 +211,9 @@ class Region:
 
     def _tick(self, now_ns: int, out: list[Effect]) -> None:
         for shard, buffer in list(self._buffers.items()):
-            out.extend(self._refuse(late.envelope, RefuseReason.NO_HOME) for late in buffer.expire(now_ns))
+            late = buffer.expire(now_ns)
+            self._local[shard].refused += len(late)
+            out.extend(self._refuse(each.envelope, RefuseReason.NO_HOME) for each in late)
             if not len(buffer):
                 del self._buffers[shard]
         if not self.complete() or self._buffers:
@@ -279,7 +282,7 @@ class Region:
     def _stopped(self, event: LocalStopped, out: list[Effect]) -> None:
         local = self._local[event.shard]
         if local.state is LocalState.STOPPING:
-            local.receipt = Receipt(local.arrived, event.handled, local.bounced, event.entities)
+            local.receipt = Receipt(local.arrived, event.handled, local.bounced, event.entities, event.digest)
         self._fire(event.shard, LocalEvent.STOPPED, out)
         self._reroute(event.shard, out, news=True)
 
@@ -302,6 +305,7 @@ class Region:
             out.append(StartShard(shard, local.epoch))
         elif action is LocalAction.STOP:
             self._route[shard] = None
+            local.settling, local.forwarded, local.refused = True, 0, 0
             out.append(StopShard(shard))
         elif action is LocalAction.SETTLE:
             self._answer_handoff(shard, out)
@@ -321,6 +325,16 @@ class Region:
         changed, self._route[shard] = home != self._route[shard], home
         if home is not None and (changed or news) and shard in self._buffers:
             self._flush(shard, home, self._buffers.pop(shard).in_order(), out)
+        if home is not None:
+            self._settle(shard, home, out)
+
+    def _settle(self, shard: int, home: str, out: list[Effect]) -> None:
+        """Nothing waits here for the shard any more: its last move from here can be accounted for."""
+        local = self._local[shard]
+        if local.settling and home != _HERE and (local.forwarded or local.refused):
+            message = HandOffSettled(shard, local.epoch, local.forwarded, local.refused)
+            out.extend(self._to_coordinator(message))
+        local.settling = False
 
     def _flush(self, shard: int, home: str, waiting: Iterable[Waiting], out: list[Effect]) -> None:
         for each in waiting:
@@ -330,6 +344,7 @@ class Region:
                 out.append(Deliver(each.envelope))
             else:
                 self.counters.forwarded += 1
+                self._local[shard].forwarded += 1
                 out.append(Forward(home, each.envelope, min(each.hops, 1)))
 
     # ---- the coordinator
@@ -340,6 +355,6 @@ class Region:
         self._wanted_ns = now_ns + limits.homes_wanted_ms * MS
         return self._to_coordinator(HomesWanted(self._version))
 
-    def _to_coordinator(self, message: HomesWanted | DrainWanted) -> list[Effect]:
+    def _to_coordinator(self, message: HomesWanted | DrainWanted | HandOffSettled) -> list[Effect]:
         coordinator = self._nodes.coordinator
         return [] if coordinator is None else [Send(coordinator.name, message)]

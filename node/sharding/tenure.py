@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from node.core import limits
 from node.core.clock import MS
 from node.core.ids import NodeId
 from node.sharding.allocation import rebalance
@@ -17,7 +18,7 @@ from node.sharding.deciding import Decider
 from node.sharding.desk import rule
 from node.sharding.effects import Answered, Broadcast, Effect, Note, Reached, Refused, Reply
 from node.sharding.handoff import MoveEvent
-from node.sharding.messages import HandOffDone, Homes, ShardMoved, ShardsAllocated
+from node.sharding.messages import HandOffDone, HandOffSettled, Homes, ShardMoved, ShardsAllocated
 from node.sharding.moves import Moves
 from node.sharding.nodes import EntityNode, EntityNodes, ShardingSettings, with_cordons
 from node.sharding.placement import PlacementTable, owner
@@ -38,6 +39,8 @@ class Tenure:
         self.moves = Moves(self.table, settings)
         self.draining = draining
         self.wanted: deque[tuple[int, Request]] = deque()
+        self.unsettled: list[HandOffSettled] = []
+        self.receipts_dropped = 0
         self.decider = Decider(self, settings, now_ns)
         self._settings = settings
         self._wall_offset_ms = 0
@@ -138,6 +141,14 @@ class Tenure:
 
     def handoff_done(self, sender: NodeId, message: HandOffDone, now_ns: int) -> list[Effect]:
         return self.moves.receipt(sender, message, now_ns)
+
+    def settled(self, message: HandOffSettled) -> None:
+        """The last line of a move's receipt, to be written with whatever is written next."""
+        if len(self.unsettled) < limits.receipts_unwritten_max:
+            self.unsettled.append(message)
+            self.decider.wake()
+        else:
+            self.receipts_dropped += 1
 
     def tick(self, wall_ms: int, now_ns: int) -> list[Effect]:
         """Time passes; `wall_ms` is what is written down as the time of changes."""

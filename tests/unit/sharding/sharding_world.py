@@ -340,12 +340,14 @@ class World:
 
     def send(self, origin: str, deadline_ms: int = 0) -> None:
         """One message to an entity of its own, from a node that is there."""
+        self.send_to(origin, f"m{self._sent + 1}", deadline_ms)
+
+    def send_to(self, origin: str, entity: str, deadline_ms: int = 0) -> None:
+        """To one entity, which nobody else writes to."""
         self._sent += 1
         process = self.processes[origin]
         deadline = self.now + deadline_ms * MS if deadline_ms else 0
-        envelope = Envelope(
-            Kind.ASK, EntityRef("site", f"m{self._sent}"), process.id, DrainWanted(False), self._sent, deadline
-        )
+        envelope = Envelope(Kind.ASK, EntityRef("site", entity), process.id, DrainWanted(False), self._sent, deadline)
         self.perform(process, process.region.route(envelope, self.now))
 
     def load(self, ms: int, every_ms: int = 5) -> None:

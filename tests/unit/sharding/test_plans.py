@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from sharding_world import SETTINGS, World
 
+from node.core.hashing import shard_of
 from node.core.ids import NodeId
 from node.sharding import effects as fx
 from node.sharding.book import Book, Cordon, Pin, Plan, entry_of
@@ -437,3 +438,26 @@ def test_a_stuck_hand_off_is_mended_without_its_owner() -> None:
     world.wake(world.processes[source])
     assert world.run_until(world.converged, 10_000)
     assert shard not in world.processes[source].region.running()
+
+
+def test_the_receipt_of_a_move_accounts_for_every_message() -> None:
+    """What arrived at the old owner was handled or came back; what waited there went on or was refused."""
+    world = formed()
+    (shard,) = on(world, "n1", 1)
+    sent = 0
+    for number in range(40):
+        name = next(f"m{number}.{i}" for i in range(100_000) if shard_of(f"m{number}.{i}") == shard)
+        world.at(number * 3, lambda name=name: world.send_to("n1", name))
+        sent += 1
+    world.at(40, lambda: world.coordinate(world.processes["n1"], fx.Requested(Stage("p-1", "move", (shard,), "n2"), 1)))
+    world.at(60, lambda: world.coordinate(world.processes["n1"], fx.Requested(Commit("p-1", "op-1"), 2)))
+    assert world.acting() is world.processes["n1"]
+    assert world.run_until(lambda: len(world.fate) == sent, 10_000)
+    world.run(2_000)
+    history = world.ask(GetHistory(shard))
+    receipt = history.entries[-1].receipt  # type: ignore[union-attr]
+    assert receipt is not None
+    assert receipt.arrived == receipt.handled + receipt.bounced
+    assert receipt.forwarded >= receipt.bounced > 0
+    assert receipt.handled < sent
+    assert set(world.fates()) == {"handled"}

@@ -11,6 +11,7 @@ from node.sharding.messages import (
     BeginHandOff,
     DrainWanted,
     HandOffDone,
+    HandOffSettled,
     Homes,
     HomesWanted,
     PlacementVersion,
@@ -102,7 +103,8 @@ def test_a_hand_off_bounces_flushes_and_gives_a_receipt() -> None:
     done = HandOffDone(SHARD, 1, Receipt(arrived=2, handled=1, bounced=1, entities=4))
     assert r.step(fx.LocalStopped(SHARD, handled=1, entities=4), 0) == [fx.Send("c", done)]
     assert r.step(fx.Received(C, BeginHandOff(SHARD, 1)), 0) == [fx.Send("c", done)]  # asked again: the same
-    assert learn(r, 3, row(B, 2), base=2) == [fx.Forward("b", unrun, 1), fx.Forward("b", late, 0)]
+    settled = fx.Send("c", HandOffSettled(SHARD, 1, forwarded=2, refused=0))
+    assert learn(r, 3, row(B, 2), base=2) == [fx.Forward("b", unrun, 1), fx.Forward("b", late, 0), settled]
     assert r.held() == 0
 
 
