@@ -33,7 +33,7 @@ class Phase(enum.Enum):
 
 
 class ShardTally(NamedTuple):
-    """What became of the mail of one shard from its start to its stop; the sum of the first three is what arrived.
+    """What became of the mail of one shard from its start to its stop: arrived = handled + bounced + dropped.
     `entities` were stopped with it; `digest` is over the names and revisions of the durable ones, in any order."""
 
     handled: int
@@ -41,6 +41,7 @@ class ShardTally(NamedTuple):
     dropped: int
     entities: int
     digest: int = 0
+    arrived: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -59,10 +60,11 @@ class Shard:
     dropped: int = 0
     entities: int = 0
     digest: int = 0
+    arrived: int = 0
     on_stopped: list[Callable[[ShardTally], None]] = field(default_factory=list)
 
     def tally(self) -> ShardTally:
-        return ShardTally(self.handled, self.bounced, self.dropped, self.entities, self.digest)
+        return ShardTally(self.handled, self.bounced, self.dropped, self.entities, self.digest, self.arrived)
 
 
 class Extras:

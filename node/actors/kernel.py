@@ -106,6 +106,7 @@ class Kernel:
     def offer(self, cell: Cell, item: Any) -> None:
         """Queue mail from outside the cell, within the mailbox's bound."""
         mailbox = cell.mailbox
+        cell.shard.arrived += 1
         if cell.phase is Phase.QUARANTINED:
             self.drop(cell, item, Failed(Failure.REJECTED, "quarantined"))
             return

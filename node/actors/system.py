@@ -137,6 +137,7 @@ class ActorSystem:
             cell = kernel.cells.get(to)
             if cell is not None and cell.scheduled and cell.mailbox and len(cell.mailbox) < cell.room:
                 cell.mailbox.append(message)
+                cell.shard.arrived += 1
                 return
         routing.tell(kernel, self._lifecycle, to, message, trace)
 

@@ -216,6 +216,7 @@ def _line(entry: Ownership) -> p.ShardOwnership:
             arrived=receipt.arrived,
             handled=receipt.handled,
             returned=receipt.bounced,
+            dropped=receipt.dropped,
             forwarded=receipt.forwarded,
             refused=receipt.refused,
             entities_stopped=receipt.entities,

@@ -189,7 +189,10 @@ class Sharding:
 
     def _stopped(self, shard: int, tally: ShardTally) -> None:
         self.lost += tally.dropped
-        event = sharding.LocalStopped(shard, tally.handled, tally.entities, f"{tally.digest:016x}")
+        digest = f"{tally.digest:016x}"
+        event = sharding.LocalStopped(
+            shard, tally.handled, tally.entities, digest, tally.arrived, tally.dropped
+        )
         self._carry_out(self.region.step(event, self._now_ns()))
 
 

@@ -57,11 +57,14 @@ def place(
             homes[row.shard] = back.node
             load[back.node] += 1
     weight = sum(t.capacity for t in targets)
-    fair = {t.node: math.ceil(shard_count * t.capacity / weight) for t in targets}
+    # Whole shares for all, and one shard more for as many as the remainder reaches: 86, 85 and 85 of 256.
+    fair = {t.node: math.floor(shard_count * t.capacity / weight) for t in targets}
+    odd = shard_count - sum(fair.values())
     for row in orphans:
         if row.shard in homes:
             continue
-        open_ = [t for t in targets if load[t.node] < fair[t.node]]
+        left = odd - sum(1 for t in targets if load[t.node] > fair[t.node])
+        open_ = [t for t in targets if load[t.node] < fair[t.node] + (left > 0)]
         best = max(open_ or targets, key=lambda t: (score(row.shard, t.node.name, t.capacity), t.node))
         homes[row.shard] = best.node
         load[best.node] += 1

@@ -244,12 +244,14 @@ class StepUp:
 @dataclass(frozen=True, slots=True)
 class LocalStopped:
     """The actors finished stopping a shard: `handled` messages they ran since its start, `entities` they stopped;
-    `digest` is over the durable states that these left behind."""
+    `digest` is over the durable states that these left behind; `arrived` = handled + what bounced + `dropped`."""
 
     shard: int
     handled: int
     entities: int
     digest: str = ""
+    arrived: int = 0
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,6 @@ class LocalShard:
 
     state: LocalState = LocalState.ABSENT
     epoch: int = 0
-    arrived: int = 0
     bounced: int = 0
     receipt: Receipt = field(default_factory=Receipt)
     asked_by: NodeId | None = None

@@ -13,11 +13,11 @@ from node.wire.registry import Lane, wire_type
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What became of a shard's messages under one owner and epoch: arrived = handled + bounced when all is well.
+    """What became of a shard's messages under one owner and epoch: arrived = handled + bounced + dropped.
 
-    `arrived` were given to the actors, `handled` they ran, `bounced` came back unrun, `entities` were stopped; `digest`
-    is over their names and revisions. Of what then waited for the next owner, `forwarded` went on to it and `refused`
-    waited too long.
+    `arrived` were given to the actors, `handled` they ran, `bounced` came back unrun, `dropped` were refused, late or
+    given up; `entities` were stopped, and `digest` is over their names and revisions. Of what then waited for the next
+    owner, `forwarded` went on to it and `refused` waited too long.
     """
 
     arrived: int = 0
@@ -27,6 +27,7 @@ class Receipt(msgspec.Struct, frozen=True):
     digest: str = ""
     forwarded: int = 0
     refused: int = 0
+    dropped: int = 0
 
 
 @wire_type("sharding.homes", lane=Lane.CONTROL)

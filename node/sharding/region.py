@@ -102,7 +102,6 @@ class Region:
         home = self._route[shard]
         if home == _HERE:
             self.counters.delivered += 1
-            self._local[shard].arrived += 1
             return [Deliver(envelope)]
         if home is None or hops > limits.region_hops_max:
             return self._wait(shard, envelope, hops, now_ns, first=False)
@@ -282,7 +281,9 @@ class Region:
     def _stopped(self, event: LocalStopped, out: list[Effect]) -> None:
         local = self._local[event.shard]
         if local.state is LocalState.STOPPING:
-            local.receipt = Receipt(local.arrived, event.handled, local.bounced, event.entities, event.digest)
+            local.receipt = Receipt(
+                event.arrived, event.handled, local.bounced, event.entities, event.digest, dropped=event.dropped
+            )
         self._fire(event.shard, LocalEvent.STOPPED, out)
         self._reroute(event.shard, out, news=True)
 
@@ -301,7 +302,7 @@ class Region:
         action = local.fire(event)
         if action is LocalAction.START:
             local.epoch = self._rows[shard].epoch
-            local.arrived = local.bounced = 0
+            local.bounced = 0
             out.append(StartShard(shard, local.epoch))
         elif action is LocalAction.STOP:
             self._route[shard] = None
@@ -340,7 +341,6 @@ class Region:
         for each in waiting:
             if home == _HERE:
                 self.counters.delivered += 1
-                self._local[shard].arrived += 1
                 out.append(Deliver(each.envelope))
             else:
                 self.counters.forwarded += 1

@@ -354,6 +354,8 @@ class Story:
             answer = self.operator(request)
             if not isinstance(answer, PlanView):
                 raise StoryFailed(f"{type(request).__name__} {stage.id}: {answer}")
+            if not answer.changed:
+                return answer
         return self.plan(stage.id)
 
     def plan(self, id_: str) -> PlanView:

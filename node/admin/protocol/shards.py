@@ -49,12 +49,14 @@ class GetShard(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.shard_receipt")
 class ShardReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a shard's messages at the owner that it left: arrived = handled + returned when all is well.
-    `digest` is over the states of the entities that were stopped."""
+    """What became of a shard's messages at the owner that it left: arrived = handled + returned + dropped. Of what then
+    waited for the next owner, `forwarded` went on and `refused` waited too long. `digest` is over the states of the
+    entities that were stopped."""
 
     arrived: int
     handled: int
     returned: int
+    dropped: int
     forwarded: int
     refused: int
     entities_stopped: int

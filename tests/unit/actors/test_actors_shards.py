@@ -95,7 +95,7 @@ class World:
 
     def stopped(self, source: int, tally: ShardTally) -> None:
         self.tallies.append((source, tally))
-        assert tally.handled + tally.bounced + tally.dropped == self.arrived[source]
+        assert tally.handled + tally.bounced + tally.dropped == self.arrived[source] == tally.arrived
         self.arrived[source] = 0
         self.epoch += 1
         self.placer.place([A.shard], self.epoch, f"n{self.target}")
@@ -173,7 +173,7 @@ def test_a_stopping_shard_flushes_folded_writes_and_runs_what_they_release() -> 
     stored = node.store.apply([ReadState("thing", "a")])[0]
     assert isinstance(stored, Record)
     revision = stored.revision
-    assert tallies == [ShardTally(4, 0, 0, 1, left_behind((A, revision)))] * 2, "the revision that was flushed last"
+    assert tallies == [ShardTally(4, 0, 0, 1, left_behind((A, revision)), 4)] * 2, "the revision that was flushed last"
     assert list(node.system.cells()) == []
     assert node.system.owned() == {}
 
@@ -199,7 +199,7 @@ def test_a_stop_from_inside_a_handler_lets_it_finish_and_bounces_the_rest() -> N
     assert outcome == [Got(1)]
     assert [(envelope.message, envelope.trace) for envelope in node.bounced] == [(Put(2), ""), (Put(3), "t")]
     assert [envelope.message for envelope in node.routed] == [Put(9)]
-    assert tallies == [ShardTally(handled=1, bounced=2, dropped=0, entities=1)]
+    assert tallies == [ShardTally(handled=1, bounced=2, dropped=0, entities=1, arrived=3)]
 
 
 def test_a_stop_ends_cells_in_every_phase_and_answers_what_was_kept() -> None:
@@ -223,7 +223,7 @@ def test_a_stop_ends_cells_in_every_phase_and_answers_what_was_kept() -> None:
     tallies: list[ShardTally] = []
     node.system.shard_stopping(keeping.shard, tallies.append)
     node.run()
-    assert tallies == [ShardTally(handled=1, bounced=2, dropped=0, entities=3)]
+    assert tallies == [ShardTally(handled=1, bounced=2, dropped=0, entities=3, arrived=3)]
     assert [envelope.message for envelope in node.bounced] == [Poison(), Get()]
     assert [outcome.failure for outcome in kept] == [Failure.FAILED]
     assert (failed, unread) == ([], [])

@@ -176,7 +176,7 @@ _OWNERSHIP = p.ShardOwnership(
     cause="move",
     at="2026-11-29T14:00:00.000Z",
     receipt=p.ShardReceipt(
-        arrived=9, handled=7, returned=2, forwarded=2, refused=0, entities_stopped=3, digest="9c1e0a44b2d70f13"
+        arrived=9, handled=6, returned=2, dropped=1, forwarded=2, refused=0, entities_stopped=3, digest="9c1e0a44"
     ),
 )
 SAMPLES: dict[str, msgspec.Struct] = {

@@ -64,6 +64,7 @@ class Process:
     mailboxes: dict[int, list[Envelope]] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     handled: Counter[int] = field(default_factory=Counter)
+    arrived: Counter[int] = field(default_factory=Counter)
     stopping: set[int] = field(default_factory=set)
     pending: list[Callable[[], None]] = field(default_factory=list)
     undelivered: dict[str, Envelope] = field(default_factory=dict)
@@ -216,6 +217,7 @@ class World:
                     shard = envelope.to.shard
                     assert shard in process.epochs.keys() - process.stopping, "delivered to a stopped shard"
                     process.mailboxes.setdefault(shard, []).append(envelope)
+                    process.arrived[shard] += 1
                     self.at(self.rng.randint(0, 20), lambda s=shard: self._work(process, s))  # type: ignore[misc]
                 case fx.Forward(node=node, envelope=envelope, hops=hops):
                     self._data(process, node, envelope, hops)
@@ -224,7 +226,7 @@ class World:
                 case fx.StartShard(shard=shard, epoch=epoch):
                     assert shard not in process.epochs, "started while it runs"
                     process.epochs[shard] = epoch
-                    process.handled[shard] = 0
+                    process.handled[shard] = process.arrived[shard] = 0
                 case fx.StopShard(shard=shard):
                     process.stopping.add(shard)
                     self.at(self.rng.randint(0, 30), lambda s=shard: self._stop(process, s))  # type: ignore[misc]
@@ -331,7 +333,7 @@ class World:
                 self.perform(process, process.region.bounced(envelope, self.now))
             del process.epochs[shard]
             process.stopping.discard(shard)
-            stopped = fx.LocalStopped(shard, process.handled[shard], 1)
+            stopped = fx.LocalStopped(shard, process.handled[shard], 1, arrived=process.arrived[shard])
             self.perform(process, process.region.step(stopped, self.now))
 
         self._when_awake(process, stop)

@@ -101,7 +101,7 @@ def test_a_hand_off_bounces_flushes_and_gives_a_receipt() -> None:
     assert r.step(fx.Received(C, BeginHandOff(SHARD, 1)), 0) == []
     r.bounced(unrun, 0)
     done = HandOffDone(SHARD, 1, Receipt(arrived=2, handled=1, bounced=1, entities=4))
-    assert r.step(fx.LocalStopped(SHARD, handled=1, entities=4), 0) == [fx.Send("c", done)]
+    assert r.step(fx.LocalStopped(SHARD, handled=1, entities=4, arrived=2), 0) == [fx.Send("c", done)]
     assert r.step(fx.Received(C, BeginHandOff(SHARD, 1)), 0) == [fx.Send("c", done)]  # asked again: the same
     settled = fx.Send("c", HandOffSettled(SHARD, 1, forwarded=2, refused=0))
     assert learn(r, 3, row(B, 2), base=2) == [fx.Forward("b", unrun, 1), fx.Forward("b", late, 0), settled]
@@ -135,7 +135,7 @@ def test_receipts_of_two_lives_are_not_mixed_up() -> None:
         r.route(envelope(), 0)
         r.step(fx.Received(C, BeginHandOff(SHARD, epoch)), 0)
         done = HandOffDone(SHARD, epoch, Receipt(arrived=1, handled=1, entities=life))
-        assert r.step(fx.LocalStopped(SHARD, 1, life), 0) == [fx.Send("c", done)]
+        assert r.step(fx.LocalStopped(SHARD, 1, life, arrived=1), 0) == [fx.Send("c", done)]
     never_ran = r.step(fx.Received(C, BeginHandOff(SHARD, 7)), 0)
     assert never_ran == [fx.Send("c", HandOffDone(SHARD, 7, Receipt()))]
 
