@@ -10,7 +10,8 @@ import os
 import platform
 import sys
 
-SUBJECTS = ("actors", "memory", "wire", "serve", "replication")
+PACKAGES = ("cbor2", "pyzmq", "lmdb", "asyncpg", "uvicorn", "numpy")
+SUBJECTS = ("actors", "memory", "wire", "store", "serve", "replication")
 
 
 def main() -> int:
@@ -24,7 +25,7 @@ def main() -> int:
     report: dict[str, object] = {
         "python": platform.python_version(),
         "cores": os.cpu_count(),
-        "versions": {name: importlib.metadata.version(name) for name in ("cbor2", "pyzmq", "lmdb", "uvicorn", "numpy")},
+        "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
     for subject in arguments.subjects or SUBJECTS:
         sys.stderr.write(f"measuring {subject} …\n")
