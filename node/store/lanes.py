@@ -19,6 +19,7 @@ READS: Final = (
     port.ReadPlacement,
     port.ReadConsumer,
     port.ListProjection,
+    port.VerifyRecords,
 )
 
 

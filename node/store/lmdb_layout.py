@@ -38,6 +38,7 @@ SHARD: Final = struct.Struct(">H")
 OFFSET: Final = struct.Struct(">cQ")
 FACT: Final = b"~"
 BOOK: Final = b"B"
+INDEX: Final = b"X"
 
 
 class Counter(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ def state_key(kind: str, id_: str) -> bytes:
 
 
 def index_key(shard: int, kind: str, id_: str) -> bytes:
-    return b"X" + SHARD.pack(shard) + state_name(kind, id_)
+    return INDEX + SHARD.pack(shard) + state_name(kind, id_)
 
 
 def fact_key(offset: int) -> bytes:

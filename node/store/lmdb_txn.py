@@ -19,6 +19,7 @@ from node.store.lmdb_layout import (
     BOOK,
     FACTS_KEY,
     IDENTITY_KEY,
+    INDEX,
     OFFSET,
     SHARD,
     VERSION_KEY,
@@ -112,8 +113,8 @@ class StoreTxn:
                 return port.Placement(self._counter(VERSION_KEY), rows, self._book())
             case port.WritePlacement() as request:
                 return self._write_placement(request)
-            case port.ReadConsumer() | port.ListProjection() | port.AdvanceConsumer() as request:
-                return self._of_consumer(request)
+            case port.ReadConsumer() | port.ListProjection() | port.AdvanceConsumer() | port.VerifyRecords() as request:
+                return self._aside(request)
 
     # ---- records
 
@@ -202,7 +203,7 @@ class StoreTxn:
 
     def _names(self, request: port.ListStates) -> Iterator[bytes]:
         """Names of the states asked for, in order, read from the index when it is one shard's."""
-        family = b"S" if request.shard is None else b"X" + SHARD.pack(request.shard)
+        family = b"S" if request.shard is None else INDEX + SHARD.pack(request.shard)
         after = None if request.after is None else state_name(*request.after)
         for kind in sorted(set(request.kinds)):
             prefix = state_name(kind, "")
@@ -261,7 +262,10 @@ class StoreTxn:
 
     # ---- projections
 
-    def _of_consumer(self, request: port.ReadConsumer | port.ListProjection | port.AdvanceConsumer) -> port.Answer:
+    def _aside(
+        self, request: port.ReadConsumer | port.ListProjection | port.AdvanceConsumer | port.VerifyRecords
+    ) -> port.Answer:
+        """What no entity asks for: consumers of the log, and the scrub."""
         match request:
             case port.ReadConsumer():
                 return self._read_consumer(request)
@@ -269,6 +273,8 @@ class StoreTxn:
                 return self._list_projection(request)
             case port.AdvanceConsumer():
                 return self._advance(request)
+            case port.VerifyRecords():
+                return self._verify(request)
 
     def _read_consumer(self, request: port.ReadConsumer) -> port.Consumer:
         rows: list[ProjectionRow] = []
@@ -307,3 +313,30 @@ class StoreTxn:
                 self._records.delete(key)
         self._put(place, Counter(request.offset))
         return port.Advanced(request.offset)
+
+    # ---- damage
+
+    def _verify(self, request: port.VerifyRecords) -> port.Verified:
+        checked = 0
+        damaged: list[str] = []
+        last = b""
+        for key, value in self._records.items_from(request.after + b"\0" if request.after else b"\0"):
+            if checked >= max(request.limit, 1):
+                return port.Verified(checked, tuple(damaged), last)
+            checked += 1
+            last = key
+            if not self._sound(key, value):
+                damaged.append(key.decode(errors="backslashreplace").replace("\0", ":"))
+        return port.Verified(checked, tuple(damaged), b"")
+
+    def _sound(self, key: bytes, value: bytes) -> bool:
+        """Whether a record is what was written under its key; an entry of the index, whether its state is there."""
+        if key[:1] == INDEX:
+            return not value and self._records.get(b"S" + key[1 + SHARD.size :]) is not None
+        try:
+            unseal(key, value)
+        except RecordDamaged:
+            return False
+        except RecordTooNew:
+            return True
+        return True

@@ -78,8 +78,8 @@ class MemoryStore:
                 return port.Placement(self._version, table, self._book_entries())
             case port.WritePlacement():
                 return self._write_placement(request)
-            case port.ReadConsumer() | port.ListProjection() | port.AdvanceConsumer():
-                return self._of_consumer(request)
+            case port.ReadConsumer() | port.ListProjection() | port.AdvanceConsumer() | port.VerifyRecords() as request:
+                return self._aside(request)
 
     def _now(self) -> leases.StoreTime:
         return leases.StoreTime(self._clock.mono_ns(), self._boot)
@@ -149,7 +149,10 @@ class MemoryStore:
                 self._book.pop(entry.key, None)
         return port.PlacementWritten(self._version)
 
-    def _of_consumer(self, request: port.ReadConsumer | port.ListProjection | port.AdvanceConsumer) -> port.Answer:
+    def _aside(
+        self, request: port.ReadConsumer | port.ListProjection | port.AdvanceConsumer | port.VerifyRecords
+    ) -> port.Answer:
+        """What no entity asks for: consumers of the log, and the scrub."""
         match request:
             case port.ReadConsumer(name=name, keys=keys):
                 kept = self._projections.get(name, {})
@@ -159,6 +162,8 @@ class MemoryStore:
                 return self._list_projection(request)
             case port.AdvanceConsumer():
                 return self._advance(request)
+            case port.VerifyRecords():
+                return port.Verified(0, (), b"")
 
     def _list_projection(self, request: port.ListProjection) -> port.ProjectionPage:
         kept = self._projections.get(request.name, {})

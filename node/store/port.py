@@ -37,6 +37,8 @@ from node.store.projection import (
 from node.store.projection import (
     ReadConsumer as ReadConsumer,
 )
+from node.store.scrub import Verified as Verified
+from node.store.scrub import VerifyRecords as VerifyRecords
 
 
 class ShardState(enum.StrEnum):
@@ -211,6 +213,7 @@ Request = (
     | ReadConsumer
     | ListProjection
     | AdvanceConsumer
+    | VerifyRecords
 )
 
 
@@ -307,6 +310,7 @@ Answer = (
     | Consumer
     | ProjectionPage
     | Advanced
+    | Verified
     | StoreFailed
 )
 

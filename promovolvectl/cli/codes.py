@@ -285,6 +285,12 @@ _ALL: Final = (
         "Stop the nodes, find the server that has the writes, and start again on it.",
     ),
     _code(
+        "E-RECORD-DAMAGED",
+        ExitStatus.UNHEALTHY,
+        "Records of the state store are not what was written. They are never served; the others are not touched.",
+        "'promovolvectl store verify' names them all; restore them from a backup.",
+    ),
+    _code(
         "E-LEDGER-BEHIND",
         ExitStatus.UNHEALTHY,
         "The ledger can't read or apply the facts that come next. Nothing of them is lost.",

@@ -30,6 +30,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "serveindex": Noun("serveindex", "The replicated index that serving reads."),
     "replay": Noun("replay", "Rebuild the ServeIndex from durable state; coverage."),
     "plan": Noun("plan", "Plans: changes that were staged, and how far they are."),
+    "store": Noun("store", "The state store: looking for damage."),
     "op": Noun("op", "Operations: long work that goes on at the cluster."),
     "site": Noun("site", "Publishers' sites and their slots."),
     "advertiser": Noun("advertiser", "Advertisers and their budgets."),

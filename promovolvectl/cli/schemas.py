@@ -61,6 +61,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "SiteList": protocol.SiteList,
     "SiteShow": protocol.SiteShow,
     "Up": kinds.Up,
+    "StoreVerify": kinds.StoreVerify,
     "Version": kinds.Version,
     "Wait": kinds.Wait,
 }

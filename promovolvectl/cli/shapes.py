@@ -451,6 +451,12 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "ErrorCodeList": Shape(_columns("code! exit! meaning!"), _each("error", "code")),
     "Schema": Shape(_columns("property! type!"), _properties_names, _properties),
     "SchemaList": Shape(_columns("kind!"), _each("schema", "kind")),
+    "StoreVerify": Shape(
+        _columns("record!"),
+        _each("record", "record", Under("damaged")),
+        Under("damaged"),
+        head=lambda p: (f"STORE {cell(p['path'])}", f"CHECKED {p['checked']}", f"DAMAGED {len(p['damaged'])}"),
+    ),
     "Version": Shape(_columns("version! protocol python"), _itself("version", "version"), _whole, one=True),
     "Completion": Shape(_columns("shell! script!"), _itself("completion", "shell"), _whole, one=True),
 }

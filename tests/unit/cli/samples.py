@@ -388,6 +388,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
         nodes=(k.UpNode(name="node-1", roles=("api",), admin="127.0.0.1:7401", pid=3),),
         demo=True,
     ),
+    "StoreVerify": k.StoreVerify(path="/d/store", checked=40, damaged=(k.DamagedRecord(record=NASTY),)),
     "Version": k.Version(version="0.1.0", protocol="promovolvectl/v1", python="3.11.7"),
     "Wait": k.Wait(conditions=(k.Condition(condition="converged", holds=True, found="converged"),), elapsed_s=0.1),
 }

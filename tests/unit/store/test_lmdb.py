@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import resource
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import lmdb
+import msgspec
 import pytest
 
 from node.core.clock import ManualClock
@@ -16,6 +20,7 @@ from node.core.errors import InvariantError, OperatingError
 from node.store import lmdb as adapter
 from node.store import lmdb_layout, port
 from node.store.lmdb import LmdbStore
+from node.store.verify import Progress
 
 IDENTITY = port.Identity("c-1", "main", 256, 32, "xxh64/0")
 ROW = port.ShardRow(7, "n1", 1, 1, port.ShardState.RUNNING)
@@ -287,3 +292,103 @@ def test_a_closed_store_is_a_programming_error(open_store: Open) -> None:
     store.close()
     with pytest.raises(InvariantError):
         store.apply([])
+
+
+def verified(store: LmdbStore, limit: int) -> tuple[int, set[str]]:
+    """A whole round, in pages."""
+    checked, damaged, after = 0, set(), b""
+    while True:
+        (page,) = store.apply([port.VerifyRecords(after, limit)])
+        assert isinstance(page, port.Verified)
+        checked += page.checked
+        damaged |= set(page.damaged)
+        after = page.after
+        if not after:
+            return checked, damaged
+
+
+def test_d6_flipped_bits_are_never_read_as_data_and_all_found(open_store: Open, tmp_path: Path) -> None:
+    """1 to 20 bits anywhere in the bodies, stopped; a read gives what was written, or says that it is damaged."""
+    store = owned(open_store())
+    bodies = {f"e{n}": f"body-{n}-".encode() * 20 for n in range(40)}
+    store.apply([write(id_, body) for id_, body in bodies.items()])
+    store.close()
+    whole = data_file(tmp_path).read_bytes()
+    for seed in range(20):
+        rng = random.Random(seed)
+        content = bytearray(whole)
+        victims = rng.sample(sorted(bodies), rng.randint(1, 20))
+        for victim in victims:
+            at = content.find(bodies[victim])
+            while at >= 0:  # old copies of a page may hold it, too
+                content[at + rng.randrange(len(bodies[victim]))] ^= 1 << rng.randrange(8)
+                at = content.find(bodies[victim])
+        data_file(tmp_path).write_bytes(content)
+        store = open_store()
+        for id_, body in bodies.items():
+            (answer,) = store.apply([port.ReadState("site", id_)])
+            if id_ in victims:
+                assert isinstance(answer, port.StoreFailed)
+                assert answer.code == "E-RECORD-DAMAGED"
+            else:
+                assert answer == port.Record("site", id_, 1, 1, body)
+        checked, damaged = verified(store, limit=7)
+        assert damaged == {f"Ssite:{victim}" for victim in victims}
+        assert checked > 2 * len(bodies), "states and their index"
+        store.close()
+
+
+def test_a_state_that_only_the_index_knows_is_damage(open_store: Open) -> None:
+    store = owned(open_store())
+    store.apply([write("x", b"b")])
+    assert verified(store, limit=3)[1] == set()
+    with store._env.begin(write=True) as txn:
+        txn.delete(lmdb_layout.state_key("site", "x"))
+    assert verified(store, limit=3)[1] == {"X:\x07site:x"}
+
+
+def test_d13_reads_do_not_hold_old_pages(open_store: Open, tmp_path: Path) -> None:
+    """Each read ends its transaction: 600 overwrites between reads do not make the file grow."""
+    store = owned(open_store())
+    store.apply([write("x", bytes(3_000))])
+    for revision in range(1, 50):
+        store.apply([write("x", bytes(3_000), revision=revision), port.ReadState("site", "x")])
+    size = data_file(tmp_path).stat().st_size
+    for revision in range(50, 650):
+        assert store.apply([port.ReadState("site", "x")])
+        assert store.apply([write("x", bytes(3_000), revision=revision)]) == [port.Written(revision + 1)]
+    assert data_file(tmp_path).stat().st_size <= size + 64 * 1_024
+
+
+def test_d14_no_reader_slot_left_is_refused_and_used_again_when_one_is_free(
+    open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter.limits, "store_readers_max", 2)
+    store = owned(open_store())
+    readers = [store._env.begin(), store._env.begin()]
+    (answer,) = store.apply([port.ReadState("site", "x")])
+    assert isinstance(answer, port.StoreFailed)
+    assert (answer.code, answer.definite) == ("E-STORE-DISK", True)
+    readers.pop().abort()
+    assert store.apply([port.ReadState("site", "x")]) == [port.Absent()]
+    readers.pop().abort()
+
+
+def test_verify_reads_in_a_process_of_its_own_and_makes_nothing(open_store: Open, tmp_path: Path) -> None:
+    store = owned(open_store())
+    store.apply([write("good", b"good"), write("bad", b"a body to find")])
+    store.close()
+
+    def scan(path: Path) -> Progress:
+        command = [sys.executable, "-m", "node.store.verify", str(path)]
+        return msgspec.json.decode(subprocess.run(command, capture_output=True, check=True).stdout, type=Progress)
+
+    found = scan(tmp_path / "store")
+    assert (found.damaged, found.done, found.error) == ((), True, "")
+    content = data_file(tmp_path).read_bytes()
+    data_file(tmp_path).write_bytes(content.replace(b"a body to find", b"a body to fine"))
+    assert scan(tmp_path / "store").damaged == ("Ssite:bad",)
+    data_file(tmp_path).write_bytes(content[:5_000])
+    assert "its header says" in scan(tmp_path / "store").error
+    assert "missing" in scan(tmp_path / "nothing").error
+    assert not (tmp_path / "nothing").exists()
