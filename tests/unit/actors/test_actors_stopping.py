@@ -103,7 +103,7 @@ def test_a_kept_reply_that_waits_for_another_entity_is_answered_then_the_cell_st
     node.run()
     assert outcomes == {4: [Got(4)]}
     assert log == [Get(), Put(4), Came(4, Got(0))]
-    assert tallies == [ShardTally(handled=2, bounced=0, dropped=0, entities=1)]
+    assert tallies == [ShardTally(handled=2, bounced=0, dropped=0, entities=1, arrived=2)]
     assert list(node.system.cells()) == []
     assert node.system.next_wake_ns() is None
     assert "kept_failed" not in node.system.stats()
@@ -180,7 +180,7 @@ def test_what_waits_in_the_mailbox_at_the_stop_is_told_apart_by_whose_it_is() ->
     node.run()
     assert outcome == [Got(4)]
     assert [envelope.message for envelope in node.bounced] == [Put(8), Put(12)]
-    assert tallies == [ShardTally(handled=1, bounced=2, dropped=0, entities=1)]
+    assert tallies == [ShardTally(handled=1, bounced=2, dropped=0, entities=1, arrived=3)]
 
 
 def test_a_stopping_cell_that_fails_tells_its_askers_at_once() -> None:
@@ -210,7 +210,7 @@ def test_a_cell_that_owes_nothing_stops_at_once_whatever_it_awaits(ticking: bool
     tallies: list[ShardTally] = []
     node.system.shard_stopping(A.shard, tallies.append)
     node.run()
-    assert tallies == [ShardTally(handled=1, bounced=0, dropped=0, entities=1)]
+    assert tallies == [ShardTally(handled=1, bounced=0, dropped=0, entities=1, arrived=1)]
 
 
 def test_a_stop_from_inside_the_handler_that_keeps_the_reply_waits_for_it() -> None:
@@ -234,4 +234,4 @@ def test_a_stop_from_inside_the_handler_that_keeps_the_reply_waits_for_it() -> N
     answer_asks(node)
     node.run()
     assert outcome == [Got(0)]
-    assert tallies == [ShardTally(handled=1, bounced=0, dropped=0, entities=1)]
+    assert tallies == [ShardTally(handled=1, bounced=0, dropped=0, entities=1, arrived=1)]
