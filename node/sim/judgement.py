@@ -29,6 +29,7 @@ from node.sim.world import World
 from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage
 from node.wire.codec import CODEC
 
+COPIES = 4  # of one tell: doubled on its way, and once more when it is passed on
 _KINDS = ("advertiser", "campaign", "probe", "publisher", "site")
 
 
@@ -54,7 +55,7 @@ def history_verdicts(world: World) -> list[Verdict]:
         all_came(history.notes, history.handled, history.ops, by_id, now_ns, rough=rough(world)),
         nothing_silent(history.notes, history.handled, _losses(world), now_ns, died=_died(world)),
         exact_counters(history.ops, probes, now_ns),
-        poison_ends(history.handled, now_ns),
+        poison_ends(history.handled, now_ns, copies=COPIES if world.network.counters["repeated"] else 1),
         fencing_visible(world.store.recorder.refused, fenced, said, now_ns),
     ]
 

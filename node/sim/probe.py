@@ -65,7 +65,8 @@ class Work(msgspec.Struct, frozen=True):
 
 @wire_type("sim.put")
 class Put(msgspec.Struct, frozen=True):
-    """Write a view into the ServeIndex under one of the probe's slots, or remove what is there. Answered by itself."""
+    """Write a view into the ServeIndex under one of the probe's slots, or remove what is there. Answered by itself, and
+    then once more."""
 
     slot: str
     value: str
@@ -159,6 +160,7 @@ class Probe:
             self._index.put(site, key, ServeView((candidate,), ctx.wall_ms(), ctx.wall_ms() + KEPT_MS))
         self._witness.put(key)
         ctx.reply(message)
+        ctx.reject("an answer too many")
 
     def _add(self, ctx: Context, key: str, amount: int) -> None:
         self._handled(self._state.id, "add", key)

@@ -15,6 +15,7 @@ from node.sim.probe import ProbeState
 from node.sim.verdict import Verdict
 from node.wire.ledger import LedgerRow
 
+UNANSWERED = ("no answer", "timeout")  # how `node.sim.outcomes` says it
 LOAD_MIN = 200  # messages; below it "nothing was lost" says little
 
 
@@ -52,7 +53,7 @@ def all_came(
         if kept != ((1, count),):
             found.append(f"{entity} keeps {kept[:5]} of 1 to {count} by {sender}")
     for op in ops:
-        if op.outcome is h.Outcome.UNKNOWN and not op.detail.startswith("rejected"):
+        if op.outcome is h.Outcome.UNKNOWN and op.detail.startswith(UNANSWERED):
             found.append(f"{op.verb} {'/'.join(op.key)} at {op.node} has no answer: {op.detail}")
     load = sum(sent.values())
     return verdict.of("I6", now_ns, found, unknown="" if load >= LOAD_MIN else f"only {load} tells were sent")
@@ -104,13 +105,14 @@ def nothing_silent(
     return verdict.of("I9", now_ns, found, unknown="" if total else "no tells were sent")
 
 
-def poison_ends(handled: Iterable[h.Handled], now_ns: int) -> Verdict:
-    """B3: a message that no handler survives is delivered so often at one process, then it is a dead letter."""
+def poison_ends(handled: Iterable[h.Handled], now_ns: int, *, copies: int) -> Verdict:
+    """B3: a message that no handler survives is delivered so often at one process, then it is a dead letter. `copies`:
+    how many of one message the network may make."""
     tried = Counter((event.node, event.value) for event in handled if event.verb == "poison")
     found = [
         f"{node} delivered poison {number} {times} times"
         for (node, number), times in sorted(tried.items())
-        if times > limits.deliveries_max
+        if times > limits.deliveries_max * copies
     ]
     return verdict.of("B3", now_ns, found, unknown="" if tried else "there was no poison")
 

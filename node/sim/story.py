@@ -60,6 +60,7 @@ LOOK_MS = 20  # how often conditions are looked at
 LOOK_DEEP_MS = 500  # and the machines' own invariants
 PATIENCE_S = 60
 NOT_COORDINATING = ("not_coordinator", "coordinator_lost")
+SETTLE_S = 10
 TAIL_LINES = 60
 STAYS_DOWN_MS = 3_600_000  # until `start`, as far as a story is concerned
 
@@ -90,6 +91,7 @@ def story(
             for name in told.world.hosts if start else ():
                 told.start(name)
             yield told
+            told.settle()
             told.check()
         except BaseException as error:
             error.add_note("\n".join((f"seed {seed}, {told.now_s:.3f} virtual s", *told.world.trace.tail(TAIL_LINES))))
@@ -186,6 +188,20 @@ class Story:
             why = watch.condition(self)
             if bool(why) == watch.must_hold:
                 raise StoryFailed(f"at {self.now_s:.3f} s: {why or 'what must never hold, does'}")
+
+    def settle(self) -> None:
+        """Clients send nothing new, and what is under way ends, if it can."""
+        for load in self._loads:
+            load.stop()
+        if self._loads:
+            self.until(lambda _: self._under_way(), within_s=SETTLE_S, or_fail=False)
+
+    def _under_way(self) -> str:
+        why = next((why for load in self._loads if (why := load.why_open())), "")
+        for engine in self.running():
+            if engine.writing or engine.sharding.region.waiting() or engine.system.depths():
+                why = why or f"{engine.me} has not come to rest"
+        return why
 
     def check(self) -> None:
         """What must hold of a whole story."""

@@ -149,7 +149,8 @@ def test_every_tell_comes_once_in_order_and_is_kept() -> None:
     refused(all_came(SENT, came(*EVERY), [], kept((1, 150)), 9, rough=""), "I6", "keeps ((1, 150),)")
     refused(all_came(SENT, came(*EVERY), [], {}, 9, rough=""), "I6", "keeps ()")
     unanswered = h.Op(1, "add", ("p0", "k"), "a", 1, h.Outcome.UNKNOWN, 2, "timeout")
-    refused(all_came(SENT, came(*EVERY), [unanswered], ALL, 9, rough=""), "I6", "p0/k at a has no answer")
+    told = h.Op(2, "imp", ("c", "r"), "a", 1, h.Outcome.UNKNOWN, 2, "repeated")  # an answer, if not a plain one
+    refused(all_came(SENT, came(*EVERY), [told, unanswered], ALL, 9, rough=""), "I6", "p0/k at a has no answer")
     assert all_came(SENT, came(), [], {}, 9, rough="2 crashes").unknown == "2 crashes"
     assert all_came({("a@1", "p0"): 1}, came(1), [], kept((1, 1)), 9, rough="").unknown
 
@@ -177,9 +178,10 @@ def test_poison_is_tried_a_few_times_only() -> None:
         return [h.Handled(at, node, "bad", "poison", "1") for at in range(times)]
 
     most = limits.deliveries_max
-    assert poison_ends(tries(A1, most) + tries(B1, most), 9).valid
-    refused(poison_ends(tries(A1, most + 1), 9), "B3", "a@1 delivered poison 1")
-    assert poison_ends([], 9).unknown
+    assert poison_ends(tries(A1, most) + tries(B1, most), 9, copies=1).valid
+    assert poison_ends(tries(A1, most + 1), 9, copies=2).valid
+    refused(poison_ends(tries(A1, most + 1), 9, copies=1), "B3", "a@1 delivered poison 1")
+    assert poison_ends([], 9, copies=1).unknown
 
 
 # ---- X2, X10, X11
