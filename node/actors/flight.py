@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from node.core import limits
 from node.core.clock import MS
 from node.core.ids import EntityRef
 
@@ -52,7 +51,6 @@ class SlowHandlers:
 
     def note(self, ref: EntityRef, message_type: str, took_ns: int, at_ms: int) -> None:
         took_ms = took_ns // MS
-        _log.warning("%s took %d ms over %s (bound %d ms)", ref, took_ms, message_type, limits.handler_slow_ms)
         key = (ref.kind, message_type)
         found = self._found.get(key)
         if found is None:
@@ -62,6 +60,8 @@ class SlowHandlers:
         found.longest_ms = max(found.longest_ms, took_ms)
         found.last_id = ref.id
         found.last_at_ms = at_ms
+        if found.count & (found.count - 1) == 0:  # the 1st, 2nd, 4th, …: a habit is not news for ever
+            _log.warning("%s took %d ms over %s (%d times so far)", ref, took_ms, message_type, found.count)
 
     def all(self) -> tuple[SlowHandler, ...]:
         """The worst first."""

@@ -1,9 +1,17 @@
-"""Tell and ask inside one process, beside a deque and a loop of calls."""
+"""Actors in one process: ours beside a bare loop, asyncio.Queue per actor, and the peers that are installed.
+
+Each subject is a process; they take turns, so that a slow minute of the machine is everybody's.
+"""
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
 import random
-from collections import deque
+import statistics
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,13 +20,26 @@ from node.actors.actor import Context, EntityType
 from node.actors.ports import Ports
 from node.actors.system import ActorSystem
 from node.core.clock import SystemClock
+from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef, NodeId
 from node.store.memory import MemoryStore
 from node.wire.registry import wire_type
-from scripts.benchmarks.measure import rates, spread
+from scripts.benchmarks.actor_subjects import ABREAST, MANY, PEERS, SUBJECTS, expect, missing, rate
+from scripts.benchmarks.measure import spread
 
 MESSAGES = 100_000
 ASKS = 20_000
+ONE = EntityRef("counting", "one")
+# What we aim for: the figure, of ours, over that of whom, and the least or (memory) greatest ratio or value.
+RATIO_AIMS = (
+    ("tell", "floor", 0.25),
+    ("tell", "tapio", 3.0),
+    ("ask", "tapio", 5.0),
+    ("ask", "thespian", 4.0),
+    ("fan_out", "asyncio_queue", 2.0),
+    ("fan_out", "floor", 0.4),
+)
+BYTES_AIMS = (("bytes_idle", 600), ("bytes_after_mail", 1_500))
 
 
 @wire_type("bench.tick")
@@ -26,70 +47,124 @@ class Tick(msgspec.Struct, frozen=True):
     number: int
 
 
+@wire_type("bench.run")
+class Run(msgspec.Struct, frozen=True):
+    """Asks so many times, one after the other."""
+
+    asks: int
+
+
 class Counting:
-    """Counts what it is told, answers what it is asked."""
+    """Counts what it is told, answers what it is asked, and asks in its turn when told to run."""
+
+    seen = 0
+    rounds = 0
 
     def __init__(self, _id: str) -> None:
-        self.seen = 0
+        pass
 
     def start(self, ctx: Context, state: None) -> None:
         pass
 
     def receive(self, ctx: Context, message: Any) -> None:
-        self.seen += 1
-        ctx.reply(message)
-
-
-class _Nobody:
-    def reply(self, message: object) -> None:
-        pass
-
-
-_NOBODY: Any = _Nobody()
+        if not isinstance(message, Run):
+            Counting.seen += 1
+            ctx.reply(message)
+        elif message.asks:
+            Counting.rounds += 1
+            ctx.ask(ONE, Tick(message.asks), 60_000, lambda outcome: Run(outcome.number - 1))
 
 
 def measure(runs: int) -> dict[str, Any]:
-    system = _system()
-    target = EntityRef("counting", "one")
-    system.shard_started(target.shard, 1)
-    message = Tick(1)
-    clock = SystemClock()
-
-    def floor() -> None:
-        queue: deque[tuple[Any, Tick]] = deque()
-        actor = Counting("")
-        for _ in range(MESSAGES):
-            queue.append((actor, message))
-        while queue:
-            to, item = queue.popleft()
-            to.receive(_NOBODY, item)
-
-    def settle() -> None:
-        while system.turn(clock.mono_ns()):
-            pass
-
-    def tell() -> None:
-        for begin in range(0, MESSAGES, 1_000):
-            for _ in range(begin, begin + 1_000):
-                system.tell(target, message)
-            settle()
-
-    def ask() -> None:
-        answers: list[Any] = []
-        for begin in range(0, ASKS, 100):
-            for _ in range(begin, begin + 100):
-                system.ask(target, message, 5_000, answers.append)
-            settle()
-        if len(answers) != ASKS or not isinstance(answers[0], Tick):
-            raise RuntimeError(f"{len(answers)} of {ASKS} asks were answered, the first with {answers[:1]}")
-
-    told, floor_rates = rates(MESSAGES, runs, tell), rates(MESSAGES, runs, floor)
-    return {
-        "tell": spread(told, "1/s"),
-        "ask_round_trip": spread(rates(ASKS, runs, ask), "1/s"),
-        "floor_deque_loop": spread(floor_rates, "1/s"),
-        "tell_to_floor_ratio": round(sorted(told)[runs // 2] / sorted(floor_rates)[runs // 2], 3),
+    rows: dict[str, list[dict[str, float]]] = {name: [] for name in SUBJECTS if not missing(name)}
+    for _ in range(runs):
+        for name, found in rows.items():
+            sys.stderr.write(f"  {name}\n")
+            command = [sys.executable, "-m", "scripts.benchmarks.actor_subjects", name]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+            found.append(json.loads(done.stdout))
+    report: dict[str, Any] = {
+        name: {field: spread([row[field] for row in found], _unit(field)) for field in found[0]}
+        for name, found in rows.items()
     }
+    report["versions"] = {name: importlib.metadata.version(PEERS[name]) for name in PEERS if name in rows}
+    report["missing"] = [name for name in PEERS if name not in rows]
+    report["aims"] = _aims(rows)
+    return report
+
+
+def _unit(field: str) -> str:
+    return "B" if field.startswith("bytes") else "1/s"
+
+
+def _aims(rows: dict[str, list[dict[str, float]]]) -> list[dict[str, Any]]:
+    """Ratios of medians of one run of the benchmark; what is missing is said, not guessed."""
+
+    def median(name: str, field: str) -> float | None:
+        return statistics.median(row[field] for row in rows[name]) if name in rows else None
+
+    found: list[dict[str, Any]] = []
+    for field, other, least in RATIO_AIMS:
+        mine, theirs = median("ours", field), median(other, field)
+        ratio = None if mine is None or theirs is None else round(mine / theirs, 2)
+        met = None if ratio is None else ratio >= least
+        found.append({"figure": field, "over": other, "ratio": ratio, "at_least": least, "met": met})
+    for field, most in BYTES_AIMS:
+        mine = median("ours", field)
+        found.append({"figure": field, "bytes": mine, "at_most": most, "met": mine is not None and mine <= most})
+    return found
+
+
+def once() -> dict[str, float]:
+    """One round of ours."""
+    ours = _Ours()
+    row = {"tell": rate(MESSAGES, ours.tell), "fan_out": rate(MESSAGES, ours.fan_out), "ask": rate(ASKS, ours.ask)}
+    expect(Counting.seen, 2 * (2 * MESSAGES + ASKS))
+    row["ask_actor_to_actor"] = rate(ASKS, ours.ping_pong)
+    expect(Counting.rounds, 2 * ASKS)
+    return row
+
+
+class _Ours:
+    """One node's system that owns every shard."""
+
+    def __init__(self) -> None:
+        self._system = _system()
+        self._clock = SystemClock()
+        for shard in range(SHARD_COUNT):
+            self._system.shard_started(shard, 1)
+        self._many = [EntityRef("counting", f"actor-{number}") for number in range(MANY)]
+        self._message = Tick(1)
+
+    def tell(self) -> None:
+        tell, message = self._system.tell, self._message
+        for _ in range(MESSAGES // MANY):
+            for _ in range(MANY):
+                tell(ONE, message)
+            self._settle()
+
+    def fan_out(self) -> None:
+        tell, message = self._system.tell, self._message
+        for _ in range(MESSAGES // MANY):
+            for to in self._many:
+                tell(to, message)
+            self._settle()
+
+    def ask(self) -> None:
+        answers: list[Any] = []
+        for _ in range(ASKS // ABREAST):
+            for _ in range(ABREAST):
+                self._system.ask(ONE, self._message, 60_000, answers.append)
+            self._settle()
+        expect(sum(isinstance(answer, Tick) for answer in answers), ASKS)
+
+    def ping_pong(self) -> None:
+        self._system.tell(EntityRef("counting", "pinger"), Run(ASKS))
+        self._settle()
+
+    def _settle(self) -> None:
+        while self._system.turn(self._clock.mono_ns()):
+            pass
 
 
 def _system() -> ActorSystem:
