@@ -152,9 +152,9 @@ def asyncio_queue() -> Row:
 
 def pykka() -> Row:
     """A thread per actor."""
-    import pykka  # type: ignore[import-not-found, unused-ignore]
+    import pykka
 
-    class Actor(pykka.ThreadingActor):  # type: ignore[misc, unused-ignore]
+    class Actor(pykka.ThreadingActor):
         def __init__(self) -> None:
             super().__init__()
             self.seen = 0
@@ -194,9 +194,9 @@ def pykka() -> Row:
 
 def thespian() -> Row:
     """Its base within one process, which runs an actor inside the sender's call."""
-    from thespian.actors import Actor, ActorSystem  # type: ignore[import-not-found, unused-ignore]
+    from thespian.actors import Actor, ActorSystem
 
-    class Counting(Actor):  # type: ignore[misc, unused-ignore]
+    class Counting(Actor):
         seen = 0
 
         def receiveMessage(self, message: Any, sender: Any) -> None:  # noqa: N802 - its name
@@ -233,9 +233,9 @@ def thespian() -> Row:
 
 def xoscar() -> Row:
     """A pool within one process."""
-    import xoscar as mo  # type: ignore[import-not-found, unused-ignore]
+    import xoscar as mo
 
-    class Counting(mo.Actor):  # type: ignore[misc, unused-ignore]
+    class Counting(mo.Actor):
         def __init__(self) -> None:
             super().__init__()
             self.seen = 0
@@ -278,12 +278,12 @@ def xoscar() -> Row:
 
 def tapio() -> Row:
     """A task per actor, messages validated as it does by default."""
-    import tapio as t  # type: ignore[import-not-found, unused-ignore]
+    import tapio as t
 
-    class Tick(t.Message):  # type: ignore[misc, unused-ignore]
+    class Tick(t.Message):
         number: int
 
-    class Ask(t.Message):  # type: ignore[misc, unused-ignore]
+    class Ask(t.Message):
         reply_to: t.ActorRef[Tick]
 
     handled = [0]
