@@ -49,7 +49,7 @@ def test_reply_reject_and_timeout_each_arrive_once_as_a_message() -> None:
 
 
 def test_second_and_late_replies_are_counted_once_each_and_dropped() -> None:
-    # B9
+    """B9: late replies and second ones are counted once each."""
     kept: list[ReplyTo] = []
 
     def receive(ctx: Context, message: Any) -> None:
@@ -169,6 +169,7 @@ def test_rejections_of_other_nodes_become_failures(message: Any, failed: Failed)
 
 
 def test_what_could_not_be_sent_is_refused_by_the_driver() -> None:
+    """B1, the actors' half: an ask is told PeerBusy at once, a tell is a dead letter with its reason."""
     node = Node(kind(lambda _: Scripted([])))
     outcomes = node.ask(A, Get())
     node.system.tell(A, Put(1))
@@ -203,7 +204,7 @@ def test_a_callback_from_outside_that_raises_hurts_nobody() -> None:
 
 
 def test_piped_work_comes_back_as_a_message_and_a_full_executor_says_so_at_once() -> None:
-    # B10
+    """B10: the actor gets Failed(SATURATED) in the same turn."""
     log: list[Any] = []
 
     def receive(ctx: Context, message: Any) -> None:

@@ -26,7 +26,7 @@ def drain(subscription: Subscription) -> list[Any]:
 
 
 def test_a_slow_subscriber_loses_the_oldest_and_is_told_how_many() -> None:
-    # B6
+    """B6: the oldest are lost, a Gap says how many, the snapshot holds what is true now."""
     bus = Bus()
     bus.declare(numbers())
     ready: list[Subscription] = []
@@ -64,7 +64,7 @@ def test_topics_are_declared_once_and_unknown_ones_are_our_fault_or_a_newer_peer
 
 
 def test_a_topic_without_a_snapshot_source_can_not_be_registered() -> None:
-    # B6
+    """B6: who was told of a gap must be able to read what it missed."""
     with pytest.raises(TypeError):
         Topic("topic", Put)  # type: ignore[call-arg]
 
@@ -116,7 +116,7 @@ def test_cells_subscribe_publish_and_get_gaps_until_they_stop(monkeypatch: pytes
 
 
 def test_a_cell_that_was_told_of_a_gap_reads_the_snapshot() -> None:
-    # B6
+    """B6: after the Gap it has every event's outcome."""
     seen: list[Any] = []
 
     def receive(ctx: Context, message: Any) -> None:

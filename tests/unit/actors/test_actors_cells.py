@@ -113,7 +113,8 @@ def test_a_context_kept_beyond_its_handler_is_refused() -> None:
 
 @pytest.mark.parametrize("overflow", list(Overflow))
 def test_full_mailbox_does_as_declared_and_an_ask_is_told(overflow: Overflow) -> None:
-    # B2: the mailbox holds three; nothing runs until the state is read.
+    """B2: an ask gets MailboxFull; a tell is a dead letter, the new one or the oldest as declared."""
+    # The mailbox holds three; nothing runs until the state is read.
     log: list[Any] = []
     node = Node(kind(lambda _: Scripted(log), durable=Kept, mailbox_max=3, overflow=overflow))
     node.own(A)

@@ -131,7 +131,7 @@ def test_a_decider_that_raises_means_restart() -> None:
 
 
 def test_a_restart_by_the_operator_at_any_moment_leaves_one_instance_and_loses_no_ask() -> None:
-    """P58"""
+    """P58: while it loads, runs, writes, waits after a failure, or leaves."""
     log: list[Any] = []
     broken = [False]
 

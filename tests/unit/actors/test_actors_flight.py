@@ -79,7 +79,7 @@ def test_the_flight_recorder_keeps_the_newest_turns_without_payload() -> None:
 
 
 def test_stuck_is_said_once_and_only_of_one_and_the_same_run() -> None:
-    """B5"""
+    """B5: once it has run for too long, and once only."""
     rule = StuckRule()
     message, turn = Put(1), (0, 0, A, Put, 1, True)
     here = AtWork(A, Put, message, turn)
@@ -92,7 +92,7 @@ def test_stuck_is_said_once_and_only_of_one_and_the_same_run() -> None:
 def test_a_handler_that_blocks_the_loop_is_named_while_it_does(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B5"""
+    """B5: by type, message and stack."""
     monkeypatch.setattr(limits, "handler_stuck_ms", 20)
     monkeypatch.setattr(limits, "watchdog_ms", 5)
     named = threading.Event()

@@ -36,7 +36,7 @@ def answering(ctx: Context, message: Any) -> None:
 
 
 def test_ten_thousand_messages_at_the_instant_of_passivation_lose_nothing() -> None:
-    """P69"""
+    """P69: each is answered, states are right, memory is as before."""
     entities = refs(100)
     node = Node(kind(lambda _: Owner(), durable=Kept, idle_ms=1_000))
     node.own(*entities)
@@ -60,7 +60,7 @@ def test_ten_thousand_messages_at_the_instant_of_passivation_lose_nothing() -> N
 
 
 def test_a_busy_entity_is_not_passivated_before_its_mailbox_is_empty() -> None:
-    """P70"""
+    """P70: the idle time passes in one long handler."""
     log: list[Any] = []
 
     def receive(ctx: Context, message: Any) -> None:

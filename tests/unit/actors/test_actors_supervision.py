@@ -21,7 +21,7 @@ B = EntityRef("thing", "b")
 
 
 def test_poison_is_a_dead_letter_after_five_deliveries_and_the_others_proceed() -> None:
-    # B3
+    """B3: its asker is told, and the dead letter is replayed once."""
     log: list[Any] = []
     broken = [True]
 
@@ -52,7 +52,7 @@ def test_poison_is_a_dead_letter_after_five_deliveries_and_the_others_proceed() 
 
 
 def test_a_cell_that_always_raises_is_quarantined_shown_and_released() -> None:
-    # B4
+    """B4: with its last error and the message that caused it."""
     broken = [True]
 
     def receive(ctx: Context, message: Any) -> None:

@@ -199,7 +199,7 @@ def test_lists_hold_all_nodes_and_name_those_that_did_not_answer() -> None:
 
 
 def test_a_quarantined_entity_is_shown_with_its_cause_and_released() -> None:
-    """B4"""
+    """B4: shown with its cause, released by command."""
 
     async def scene(world: World) -> None:
         ref = world.entity("n2")
@@ -237,7 +237,7 @@ def test_a_quarantined_entity_is_shown_with_its_cause_and_released() -> None:
 
 
 def test_a_dead_letter_is_shown_and_replayed_once() -> None:
-    """B3"""
+    """B3: two operators replay it, it is handled once."""
 
     async def scene(world: World) -> None:
         ref = world.entity("n2")

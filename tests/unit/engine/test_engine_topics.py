@@ -45,7 +45,7 @@ class World:
 
 
 def test_an_event_that_did_not_come_is_a_gap_for_every_subscriber() -> None:
-    """B6"""
+    """B6: between nodes, too."""
     world = World()
     assert world.receive(2, 3) == ["", ""], "what was before the two nodes met is not missed"
     assert world.taken() == [changed(2), changed(3)]
