@@ -88,7 +88,12 @@ class Engine:
         self.sharding = Sharding(self)
         self.replication = Replication(self)
         self.index = ReplicaServeIndex(
-            self.replication.machine, CODEC, world.clock, self.sharding.region.epoch, self.replication.carry_out
+            self.replication.machine,
+            CODEC,
+            world.clock,
+            self.sharding.region.epoch,
+            self.replication.carry_out,
+            lambda: self.members.clock_ahead_ms > 0,
         )
         ports = Ports(
             submit=self._submit,

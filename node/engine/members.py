@@ -21,11 +21,13 @@ SPLIT_LEASE = "split-brain"
 
 
 class Members:
-    """`machine` is the state machine; `decisions` what it decided about splits."""
+    """`machine` is the state machine; `decisions` what it decided about splits; `clock_ahead_ms` is above 0 while most
+    others would refuse what this node writes."""
 
     def __init__(self, engine: Engine) -> None:
         config, world = engine.config, engine.world
         self._engine = engine
+        self.clock_ahead_ms = 0
         self.decisions = DecisionLog(world.journal, world.clock)
         self.machine = Membership(
             config.member,
@@ -46,7 +48,8 @@ class Members:
 
     def step(self, event: gossip.Event) -> None:
         """Take in an event and do what follows from it."""
-        for effect in self.machine.step(event, self._engine.world.clock.mono_ns()):
+        clock = self._engine.world.clock
+        for effect in self.machine.step(event, clock.mono_ns(), clock.wall_ms()):
             self._carry_out(effect)
         self._engine.wake_before(self.machine.next_wake_ns())
 
@@ -81,6 +84,10 @@ class Members:
             case gossip.Late(node, late_ms):
                 text = f"its event loop ran {late_ms} ms late; what others call a failure may be only that"
                 engine.faults.put("E-NODE-LATE", f"node/{node.name}", text if late_ms else "")
+            case gossip.ClockAhead(ahead_ms):
+                self.clock_ahead_ms = ahead_ms
+                text = f"this node's wall clock is {ahead_ms} ms ahead of most others': what it writes is refused"
+                engine.faults.put("E-CLOCK-AHEAD", f"node/{engine.me.name}", text if ahead_ms else "")
             case gossip.Refused(reason):
                 engine.faults.put("E-NOT-JOINED", f"node/{engine.me.name}", reason)
             case gossip.TurnedAway(node, reason):

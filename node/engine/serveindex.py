@@ -28,12 +28,14 @@ class ReplicaServeIndex:
         clock: Clock,
         epoch_of: Callable[[int], int],
         carry_out: Callable[[Iterable[Effect]], None],
+        clock_ahead: Callable[[], bool] = lambda: False,
     ) -> None:
         self._replicator = replicator
         self._codec = codec
         self._clock = clock
         self._epoch_of = epoch_of
         self._carry_out = carry_out
+        self._clock_ahead = clock_ahead
         self._decoded: dict[str, tuple[ServeView, PoolVersion]] = {}
         self.puts_refused = 0
         self.views_cut = 0
@@ -62,7 +64,8 @@ class ReplicaServeIndex:
 
     def put(self, site: str, key: str, view: ServeView) -> None:
         epoch = self._epoch_of(shard_of(site))
-        if epoch == 0:
+        # A stamp from the future would be refused by everybody else: better nowhere than here alone (T1).
+        if epoch == 0 or self._clock_ahead():
             self.puts_refused += 1
             return
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()

@@ -133,6 +133,13 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockAhead:
+    """This node's wall clock is so far ahead of most others' that they refuse what it writes; 0 when no more."""
+
+    ahead_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """Why this node has not joined yet, when the reason changes; empty once it has joined."""
 
@@ -165,6 +172,7 @@ Effect = (
     | AskLease
     | Blocked
     | Late
+    | ClockAhead
     | Refused
     | TurnedAway
     | Removed

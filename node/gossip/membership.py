@@ -138,13 +138,14 @@ class Membership:
 
     # --- driving
 
-    def step(self, event: Event, now_ns: int) -> list[Effect]:
-        """Take in one event; returns what to do about it, in order."""
+    def step(self, event: Event, now_ns: int, wall_ms: int = 0) -> list[Effect]:
+        """Take in one event; returns what to do about it, in order. `wall_ms` is only compared with others', and 0
+        when it is not known."""
         if self._over:
             return []
         self._now = now_ns
         if self._part is not None:
-            self._part.wake(now_ns)
+            self._part.wake(now_ns, wall_ms)
         match event:
             case Start():
                 self._start()

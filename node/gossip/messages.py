@@ -78,13 +78,15 @@ class StateMessage(msgspec.Struct, frozen=True):
 @wire_type("gossip.heartbeat", lane=Lane.CONTROL)
 class Heartbeat(msgspec.Struct, frozen=True):
     """Acknowledged by whoever is alive: with its next heartbeat where the two watch each other, else at once.
-    `acknowledges` is the receiver's heartbeat that came last, 0 for none; `late_ms` how late the sender runs itself."""
+    `acknowledges` is the receiver's heartbeat that came last, 0 for none; `late_ms` how late the sender runs itself;
+    `wall_ms` what its wall clock says, 0 when that is not known."""
 
     formation: str
     sequence: int
     control: str
     acknowledges: int = 0
     late_ms: int = 0
+    wall_ms: int = 0
 
 
 @wire_type("gossip.heartbeat_ack", lane=Lane.CONTROL)

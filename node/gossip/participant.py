@@ -17,7 +17,7 @@ from node.gossip import leader
 from node.gossip.admission import Rival, over
 from node.gossip.detector import Watch
 from node.gossip.duty import Duty
-from node.gossip.events import AskLease, Blocked, Changed, Decided, Effect, Late, Moved, Removed, Send
+from node.gossip.events import AskLease, Blocked, Changed, ClockAhead, Decided, Effect, Late, Moved, Removed, Send
 from node.gossip.exchange import Exchange
 from node.gossip.join import Seed
 from node.gossip.lateness import Lateness
@@ -27,6 +27,7 @@ from node.gossip.peers import Peers
 from node.gossip.resolver import Resolver
 from node.gossip.ring import ring_of, watched_by
 from node.gossip.settings import MembershipSettings
+from node.gossip.skew import Skew
 from node.gossip.splitbrain import Decision, Lease
 from node.gossip.state import GossipState, Row, build, merge, transitions
 from node.gossip.target import candidates, choose
@@ -64,8 +65,9 @@ class Participant:
         self._resolver = Resolver(settings, wall_zero_ms)
         self._duty = Duty(settings)
         self._rival = Rival(settings)
+        self._skew = Skew()
         self._stale = True
-        self._now = 0
+        self._now = self._wall_ms = 0
         self._heartbeat_ns = self._gossip_ns = self._probe_ns = 0
         self._leave_by_ns: int | None = None
 
@@ -93,10 +95,10 @@ class Participant:
         self._adopt(state)
         self._gossip.saw(seen)
 
-    def wake(self, now_ns: int) -> None:
+    def wake(self, now_ns: int, wall_ms: int) -> None:
         """Before each event: notice the time, and whether it passed unnoticed."""
         late_ns = now_ns - self.next_wake_ns()
-        self._now = now_ns
+        self._now, self._wall_ms = now_ns, wall_ms
         if self._late.noticed(late_ns, now_ns):
             self._counters["self_late"] += 1
             self._watch.forgive(late_ns)
@@ -178,6 +180,8 @@ class Participant:
     def _on_heartbeat(self, sender: NodeId, beat: Heartbeat) -> None:
         if self._late.heard(sender, beat.late_ms):
             self._out.append(Late(sender, beat.late_ms))
+        if not self._late.ms:  # what waited while this process did not run tells nothing about clocks
+            self._skew.heard(sender, beat.wall_ms, self._wall_ms)
         if beat.acknowledges:
             self._on_ack(sender, beat.acknowledges, late=beat.late_ms > 0)
         if not self._watch.heard(sender, beat.sequence):
@@ -250,8 +254,12 @@ class Participant:
         blocked = self._duty.complain(self.view, self._now)
         self._out += [Blocked(blocked)] if blocked is not None else []
         for subject, sequence, acknowledges in self._watch.beat():
-            beat = Heartbeat(self._gossip.formation, sequence, self._me.control, acknowledges, self._late.ms)
+            beat = Heartbeat(
+                self._gossip.formation, sequence, self._me.control, acknowledges, self._late.ms, self._wall_ms
+            )
             self._send(subject.name, beat)
+        ahead_ms = self._skew.news()
+        self._out += [ClockAhead(ahead_ms)] if ahead_ms is not None else []
         self._out += self._peers.sync(self.state, self._now)
 
     def lease_answered(self, lease: Lease) -> None:
@@ -290,6 +298,7 @@ class Participant:
         self._watch.assign(watched, self._now)
         living = {m.id for m in self.state.members.values() if m.status is not Status.REMOVED}
         self._out += [Late(node, 0) for node in self._late.forget(living)]
+        self._skew.forget(living)
         self._out += self._peers.sync(self.state, self._now)
 
     def _gossip_due(self) -> bool:

@@ -309,6 +309,12 @@ _ALL: Final = (
         "Look for what keeps its processor or disk busy; 'promovolvectl node show NAME' tells its load.",
     ),
     _code(
+        "E-CLOCK-AHEAD",
+        ExitStatus.UNHEALTHY,
+        "A node's wall clock is more than a minute ahead of the others'. What it writes to the index is refused.",
+        "Set its clock; 'timedatectl' or the host's time daemon tells more. Nothing has to be restarted.",
+    ),
+    _code(
         "E-LEADER-BLOCKED",
         ExitStatus.UNHEALTHY,
         "The leader can't let nodes in or out, because those named have not seen the same state or can't be reached.",

@@ -337,6 +337,26 @@ def test_a_leader_that_cannot_act_says_who_keeps_it_from_that(seed: int) -> None
         s.until(lambda _: "" if listed("E-LEADER-BLOCKED")(s) else "still said", within_s=2)
 
 
+@seeds(2)
+def test_t1_t2_a_clock_that_is_ahead_is_known_to_its_own_node(seed: int) -> None:
+    """One that is behind troubles nobody; neither moves a member."""
+    hour_ms = 3_600_000
+    ahead = [listed("E-CLOCK-AHEAD", f"node/{name}", at=(name,)) for name in ("n1", "n2", "n3")]
+    with story(nodes=3, seed=seed) as s, s.never(suspected()):
+        s.until(converged())
+        s.step_clock("n2", hour_ms)
+        s.until(ahead[1], within_s=2)
+        with s.never(ahead[0], ahead[2]):
+            s.run(3)
+        s.step_clock("n2", -hour_ms)
+        s.until(lambda _: "" if ahead[1](s) else "n2 is still said to be ahead", within_s=2)
+        s.step_clock("n2", -hour_ms)
+        with s.never(*ahead):
+            s.run(5)
+        s.step_clock("n2", hour_ms)
+        s.until(converged())
+
+
 # ---- leaders, leaving
 
 

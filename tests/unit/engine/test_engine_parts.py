@@ -189,7 +189,10 @@ class Index:
 
         self.machine.get = get  # type: ignore[method-assign]
         self.epoch = 3
-        self.index = ReplicaServeIndex(self.machine, CODEC, self.clock, self._epoch_of, self._carry_out)
+        self.clock_ahead = False
+        self.index = ReplicaServeIndex(
+            self.machine, CODEC, self.clock, self._epoch_of, self._carry_out, lambda: self.clock_ahead
+        )
 
     def _epoch_of(self, shard: int) -> int:
         assert shard == shard_of(SITE)
@@ -211,6 +214,15 @@ class Index:
 @pytest.fixture
 def index() -> Index:
     return Index()
+
+
+def test_t1_a_node_whose_clock_is_ahead_refuses_its_own_puts(index: Index) -> None:
+    index.clock_ahead = True
+    index.index.put(SITE, KEY, index.view("c1"))
+    assert (index.index.read(KEY), index.index.puts_refused) == (None, 1)
+    index.clock_ahead = False
+    index.index.put(SITE, KEY, index.view("c1"))
+    assert index.index.read(KEY) is not None
 
 
 def test_what_is_put_is_read_and_decoded_once(index: Index) -> None:

@@ -19,6 +19,7 @@ from node.gossip.member import TRANSITIONS, Member, Status, address_order, moved
 from node.gossip.messages import StateMessage
 from node.gossip.ring import next_on, ring_of, watched_by
 from node.gossip.settings import DEFAULT, FAST, MembershipSettings
+from node.gossip.skew import Skew
 from node.gossip.state import Row, build
 from node.gossip.strategies import age_order
 from node.gossip.target import candidates, choose
@@ -115,6 +116,23 @@ def test_never_one_that_this_node_does_not_see_but_one_that_only_others_do_not()
     assert candidates(view, state) == [N[2], N[3]]
     alone = replace(view, unreachable={"n3": Unreachability((), 0), "n4": Unreachability((), 0)})
     assert candidates(alone, state) == [N[1]], "better a bad link than nobody"
+
+
+# ---- clocks
+
+
+def test_t1_a_node_is_ahead_when_most_others_say_so() -> None:
+    skew = Skew()
+    assert skew.ahead_ms() == 0
+    hour_ms = 3_600_000
+    for ahead_ms, says in ((hour_ms, hour_ms), (0, 0), (hour_ms, hour_ms), (-hour_ms, 0), (hour_ms, hour_ms)):
+        peer = N[len(skew._ahead_ms)]
+        skew.heard(peer, 10 * hour_ms, 10 * hour_ms + ahead_ms)
+        assert skew.ahead_ms() == says, len(skew._ahead_ms)
+    assert (skew.news(), skew.news()) == (hour_ms, None)
+    skew.heard(N[9], 0, hour_ms)
+    skew.forget(N[1:2])
+    assert (skew.ahead_ms(), skew.news(), skew.news()) == (0, 0, None)
 
 
 # ---- orders (MemberOrdering)
