@@ -64,10 +64,15 @@ class SendLane:
         self._watch = LinkWatch(socket, self._on_link)
         self._loop.add_reader(socket.fileno(), self._on_signal)
 
+    @property
+    def full(self) -> bool:
+        """Whether it takes no message, however small."""
+        return self.waiting >= limits.lane_high_water_messages
+
     def offer(self, name: str, data: bytes) -> bool:
         """Queues an encoded envelope; False, and nothing queued, when the lane is at one of its bounds."""
         waiting_bytes = self._waiting_bytes + len(data)
-        if self.waiting >= limits.lane_high_water_messages or waiting_bytes > limits.lane_queue_bytes_max:
+        if self.full or waiting_bytes > limits.lane_queue_bytes_max:
             return False
         self._queue.append(Queued(name, data))
         self.waiting += 1

@@ -167,6 +167,8 @@ class ZmqTransport:
         wire_type = self._codec.registry.of(envelope.message)
         peer = self._peers.get(node)
         lane = peer.lanes.get(wire_type.lane) if peer else None
+        if lane is not None and lane.full:  # before it is encoded: who is told so at once may come again at once
+            return self._unsent(node, wire_type.name, SendOutcome.PEER_BUSY)
         data = envelopes.encode(envelope, self._codec, self._clock.mono_ns())
         if len(data) > BYTES_MAX[wire_type.lane] - HEAD_BYTES_MAX:
             return self._unsent(node, wire_type.name, SendOutcome.TOO_LARGE)
