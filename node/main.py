@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import os
 import random
 import signal
 import sys
@@ -29,7 +30,7 @@ from node.actors.runtime import Runtime, outcome_of
 from node.actors.store_driver import StoreDriver
 from node.admin.key_requests import KeyRequests
 from node.admin.server import AdminServer
-from node.core import limits
+from node.core import grace, limits
 from node.core.clock import MS, SECOND, SystemClock
 from node.core.errors import OperatingError
 from node.core.fault_signals import arm_from_environment
@@ -94,6 +95,7 @@ def run(argv: list[str]) -> int:
         armed = arm_from_environment()
         if armed:
             _log.warning("faults are armed: %s", armed)
+        _say_grace(settings)
         setproctitle.setproctitle(f"promovolve-node {settings.node.name} ({settings.cluster.name})")
         with contextlib.suppress(ImportError):
             import uvloop
@@ -104,6 +106,35 @@ def run(argv: list[str]) -> int:
         hint = f"\nhint: {error.hint}" if error.hint else ""
         sys.stderr.write(f"{error.code}: {error.message}{hint}\n")
         return EXIT_LOCAL if error.code.startswith("E-STORE") else EXIT_CONFIG
+
+
+def _say_grace(settings: NodeSettings) -> None:
+    """P67: both numbers, at every start."""
+    found = grace.seen(os.environ, _text(Path("/proc/self/cgroup")) or "", _unit_file)
+    _log.info("%s", grace.line(settings.node.drain_deadline_s, found))
+    short = grace.why_short(settings.node.drain_deadline_s, found)
+    if short:
+        _log.warning("%s", short)
+
+
+def _unit_file(unit: str) -> str | None:
+    """A systemd unit's text, its drop-ins after it; of an instance its template's."""
+    name, at, rest = unit.partition("@")
+    names = [unit, f"{name}@.service"] if at and rest else [unit]
+    for folder in ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"):
+        for each in names:
+            text = _text(Path(folder, each))
+            if text is not None:
+                drop_ins = sorted(Path("/etc/systemd/system", f"{each}.d").glob("*.conf"))
+                return "\n".join([text, *(_text(file) or "" for file in drop_ins)])
+    return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
 
 
 async def _main(settings: NodeSettings) -> int:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
 from cluster_load import Load
-from cluster_world import Cluster, runs
+from cluster_world import Cluster, eventually, runs
 
 
 def test_draining_under_load_loses_nothing(cluster: Cluster) -> None:
@@ -31,3 +37,59 @@ def test_the_last_entity_node_refuses_to_drain(cluster: Cluster) -> None:
     error = cluster.refused("node", "drain", "entity-3", "--yes", status=5)
     assert "entity" in error["message"]
     assert {row["node"] for row in cluster.shards().values()} == {"entity-3"}
+
+
+def own_child(cluster: Cluster, name: str) -> subprocess.Popen[str]:
+    """The node as a child of this test, so that its exit status can be asked for."""
+    config = next((cluster.data / "nodes" / name).glob("*.toml"), cluster.data / "nodes" / f"{name}.toml")
+    command = [sys.executable, "-P", "-m", "node", "--config", str(config)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+
+
+def test_p13_a_second_signal_ends_a_node_and_its_status_says_that_something_was_left(cluster: Cluster) -> None:
+    cluster.ask("node", "stop", "entity-2", "--yes")
+    with own_child(cluster, "entity-2") as child:
+        eventually(lambda: cluster.pids(), lambda pids: pids.get("entity-2") == child.pid, 30, "the node's return")
+        eventually(lambda: cluster.status(), lambda s: all(n["ready"] for n in s["nodes"]), 30, "a ready node")
+        child.send_signal(signal.SIGTERM)
+        child.send_signal(signal.SIGTERM)
+        _, said = child.communicate(timeout=30)
+    assert (child.returncode, "E-OVERRAN" in said) == (15, True), said[-2000:]
+    drains = cluster.ask("op", "list")["items"]
+    cluster.ask("node", "start", "entity-2", "--data", str(cluster.data))
+    cluster.whole()
+    assert any(row["verb"] == "drain" and row["reason"] == "a signal" for row in drains)
+
+
+@pytest.mark.parametrize("after_s", [0.2, 0.6, 1.0])
+def test_p13_a_signal_while_it_starts_or_joins_ends_it_and_nobody_waits_for_it(
+    cluster: Cluster, after_s: float
+) -> None:
+    cluster.ask("node", "stop", "entity-2", "--yes")
+    with own_child(cluster, "entity-2") as child:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(after_s)
+        child.send_signal(signal.SIGTERM)
+        _, said = child.communicate(timeout=30)
+    # By the signal itself before Python could take it, told before it had started, or drained.
+    assert child.returncode in (-signal.SIGTERM, 143, 0), said[-2000:]
+    assert (child.returncode == 143) == ("E-STOPPED" in said)
+    eventually(lambda: cluster.status(), lambda s: len(s["nodes"]) == 3 and s["converged"], 15, "that it is forgotten")
+    cluster.ask("node", "start", "entity-2", "--data", str(cluster.data))
+    cluster.whole()
+
+
+def test_p66_a_rolling_restart_of_real_processes_keeps_everything(cluster: Cluster) -> None:
+    kept = cluster.settled_state()
+    before, shards = cluster.pids(), cluster.shards()
+    shown = cluster.ask("cluster", "restart", "--rolling", "--dry-run")
+    operation = cluster.ask("cluster", "restart", "--rolling", "--yes", "-t", "120s")
+    assert (operation["state"], operation["result"]["nodes_restarted"]) == ("done", 4), operation
+    assert operation["result"]["messages_lost"] == 0
+    after = cluster.pids()
+    assert after.keys() == before.keys()
+    assert not set(after.values()) & set(before.values())
+    moves = sum(row["epoch"] - shards[number]["epoch"] for number, row in cluster.shards().items())
+    assert moves == operation["result"]["shards_moved"] == len(shown["moves"]) <= 360
+    cluster.whole()
+    assert cluster.state() == kept
