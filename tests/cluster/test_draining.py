@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from cluster_load import Load
@@ -39,20 +41,28 @@ def test_the_last_entity_node_refuses_to_drain(cluster: Cluster) -> None:
     assert {row["node"] for row in cluster.shards().values()} == {"entity-3"}
 
 
-def own_child(cluster: Cluster, name: str) -> subprocess.Popen[str]:
+def own_child(cluster: Cluster, name: str, **environment: str) -> subprocess.Popen[str]:
     """The node as a child of this test, so that its exit status can be asked for."""
-    config = next((cluster.data / "nodes" / name).glob("*.toml"), cluster.data / "nodes" / f"{name}.toml")
+    config = cluster.data / "nodes" / name / "node.toml"
     command = [sys.executable, "-P", "-m", "node", "--config", str(config)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    env = {**os.environ, **environment}
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=env)
+
+
+def stands_still(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def test_p13_a_second_signal_ends_a_node_and_its_status_says_that_something_was_left(cluster: Cluster) -> None:
     cluster.ask("node", "stop", "entity-2", "--yes")
-    with own_child(cluster, "entity-2") as child:
+    # It stops itself where its shards would move, so that the second signal surely comes before they have.
+    with own_child(cluster, "entity-2", PROMOVOLVE_FAULT_AT="drain.shards:stop") as child:
         eventually(lambda: cluster.pids(), lambda pids: pids.get("entity-2") == child.pid, 30, "the node's return")
         eventually(lambda: cluster.status(), lambda s: all(n["ready"] for n in s["nodes"]), 30, "a ready node")
         child.send_signal(signal.SIGTERM)
+        eventually(lambda: stands_still(child.pid), bool, 10, "phase 4")
         child.send_signal(signal.SIGTERM)
+        child.send_signal(signal.SIGCONT)
         _, said = child.communicate(timeout=30)
     assert (child.returncode, "E-OVERRAN" in said) == (15, True), said[-2000:]
     drains = cluster.ask("op", "list")["items"]
@@ -61,7 +71,7 @@ def test_p13_a_second_signal_ends_a_node_and_its_status_says_that_something_was_
     assert any(row["verb"] == "drain" and row["reason"] == "a signal" for row in drains)
 
 
-@pytest.mark.parametrize("after_s", [0.2, 0.6, 1.0])
+@pytest.mark.parametrize("after_s", [0.2, 0.8])
 def test_p13_a_signal_while_it_starts_or_joins_ends_it_and_nobody_waits_for_it(
     cluster: Cluster, after_s: float
 ) -> None:
