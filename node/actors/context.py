@@ -110,13 +110,17 @@ class CellContext:
         return self._kernel.clock.wall_ms()
 
     def tell(self, to: Ref, message: msgspec.Struct) -> None:
-        # The common case without further calls; everything else is `routing.tell`'s.
+        # The common cases without further calls; everything else is `routing.tell`'s.
         if type(message) in self._bare and type(to) is EntityRef:
             cell = self._cells.get(to)
-            if cell is not None and cell.scheduled:
-                mailbox = cell.mailbox
-                if mailbox is not None and len(mailbox) < cell.room:
-                    mailbox.append(message)
+            if cell is not None:
+                if cell.scheduled:
+                    mailbox = cell.mailbox
+                    if mailbox is not None and len(mailbox) < cell.room:
+                        cell.shard.arrived += 1
+                        mailbox.append(message)
+                        return
+                elif self._kernel.rouse(cell, message):
                     return
         self._here()
         routing.tell(self._kernel, self._lifecycle, to, message, self.trace)

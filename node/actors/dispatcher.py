@@ -19,6 +19,7 @@ from node.core import limits
 from node.core.clock import MS
 
 _SKIP: Final = object()
+_THROUGHPUT: Final = limits.dispatcher_throughput_messages + 1
 _SLOW_NS: Final = limits.handler_slow_ms * MS
 
 
@@ -71,7 +72,7 @@ class Dispatcher:
         message: Any = None
         fault: Exception | None = None
         try:
-            for ran in range(1, limits.dispatcher_throughput_messages + 1):  # noqa: B007 - read after the loop
+            for ran in range(1, _THROUGHPUT):  # noqa: B007 - read after the loop
                 item = popleft()
                 if type(item) is Mail:
                     message = self._open(cell, context, item, now)

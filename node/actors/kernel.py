@@ -119,6 +119,19 @@ class Kernel:
         if not cell.scheduled:
             self.schedule(cell)
 
+    def rouse(self, cell: Cell, message: object) -> bool:
+        """Queue a bare message at a running cell that has no mail; False when it is not one, or runs now."""
+        if cell.mailbox is not None or cell.actor is None or not cell.room or cell is self.current:
+            return False
+        cell.shard.arrived += 1
+        cell.mailbox = deque((message,))
+        cell.scheduled = True
+        self.queue.append(cell)
+        if not self.in_turn and not self._woken:
+            self._woken = True
+            self.ports.wake()
+        return True
+
     def post(self, cell: Cell, mail: Mail) -> None:
         """Queue mail of the cell's own. What must arrive is bounded where it starts (open asks, executors' queues,
         handled messages), so the mailbox's bound does not apply to it; timers are coalesced, events buffered."""

@@ -132,13 +132,17 @@ class ActorSystem:
     def tell(self, to: Ref, message: msgspec.Struct, *, trace: str = "") -> None:
         """Send from outside any actor. Raises LocalProtocolError for an unregistered message."""
         kernel = self._kernel
-        # Onto a mailbox that is scheduled anyway without further calls; everything else is `routing.tell`'s.
+        # The common cases without further calls; everything else is `routing.tell`'s.
         if not trace and type(to) is EntityRef and type(message) in kernel.known:
             cell = kernel.cells.get(to)
-            if cell is not None and cell.scheduled and cell.mailbox and len(cell.mailbox) < cell.room:
-                cell.mailbox.append(message)
-                cell.shard.arrived += 1
-                return
+            if cell is not None:
+                if cell.scheduled:
+                    if cell.mailbox and len(cell.mailbox) < cell.room:
+                        cell.shard.arrived += 1
+                        cell.mailbox.append(message)
+                        return
+                elif kernel.rouse(cell, message):
+                    return
         routing.tell(kernel, self._lifecycle, to, message, trace)
 
     def ask(

@@ -397,3 +397,33 @@ def test_an_ask_to_a_moved_shard_ends_in_an_error_that_says_retry() -> None:
     [key] = node.system.dead_letters.counters
     assert key == ("stopped", "test_actors.get")
     assert Failed(Failure.STOPPED).definite
+
+
+def test_every_way_into_a_mailbox_is_counted_as_arrived() -> None:
+    """Into one at rest, into one that is scheduled, from outside and from a handler, with a trace, as an ask."""
+
+    def receive(ctx: Context, message: Any) -> None:
+        if message == Put(1):
+            for number in range(3):
+                ctx.tell(EntityRef("thing", "b"), Get(number))
+
+    node = Node(kind(lambda _: Scripted([], receive)))
+    refs = [A, EntityRef("thing", "b")]
+    node.own(*refs)
+    for ref in refs:
+        node.system.tell(ref, Get())
+    node.run()
+    for ref in refs:
+        node.system.tell(ref, Put(0))
+        node.system.tell(ref, Put(0))
+        node.system.tell(ref, Put(2), trace="t")
+        node.ask(ref, Get())
+    node.run()
+    node.system.tell(A, Put(1))
+    node.run()
+    tallies: list[ShardTally] = []
+    for shard in sorted({ref.shard for ref in refs}):
+        node.system.shard_stopping(shard, tallies.append)
+    node.run()
+    assert sum(tally.arrived for tally in tallies) == 2 + 8 + 1 + 3
+    assert all(tally.arrived == tally.handled + tally.bounced + tally.dropped for tally in tallies)
