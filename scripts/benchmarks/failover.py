@@ -1,7 +1,7 @@
 """How long a crashed node's shards are without service: `kill -9` of a real node, again and again, in both profiles.
 
 Two times after each kill, in ms: until the cluster says that every shard of the dead node runs elsewhere, and until a
-page view of a site whose owner was killed is answered with an ad again. `--runs` is the number of kills of each profile.
+page view of a site whose owner was killed is answered with an ad again. `--runs` is how many kills each profile gets.
 """
 
 from __future__ import annotations
