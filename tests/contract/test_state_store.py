@@ -317,7 +317,7 @@ def test_rows_that_no_table_has_are_refused(ask: Ask, shards: tuple[int, ...]) -
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_what_no_adapter_can_hold_is_refused_by_all(
+def test_d20_what_no_adapter_can_hold_is_refused_by_all(
     store: port.StateStore, ask: Ask, request_: port.Request, code: str
 ) -> None:
     own(ask, 7, 1)
@@ -327,7 +327,7 @@ def test_what_no_adapter_can_hold_is_refused_by_all(
     assert kept == port.Written(1)
 
 
-def test_the_longest_name_and_the_largest_record_are_held(ask: Ask) -> None:
+def test_d20_the_longest_name_and_the_largest_record_are_held(ask: Ask) -> None:
     own(ask, 7, 1)
     id_, body = "é" * (limits.store_name_bytes_max // 2), bytes(limits.record_bytes_max)
     kind = "k" * limits.store_kind_bytes_max

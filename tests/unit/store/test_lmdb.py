@@ -79,7 +79,7 @@ def test_everything_is_there_after_reopening(open_store: Open) -> None:
     assert (incarnation, identity) == (port.Incarnation(2), IDENTITY)
 
 
-def test_the_map_grows_before_anything_is_refused(open_store: Open) -> None:
+def test_d3_the_map_grows_before_anything_is_refused(open_store: Open) -> None:
     store = owned(open_store(map_bytes=1 << 20))
     bodies = {f"s{n}": bytes([n]) * 1_000_000 for n in range(12)}
     assert store.apply([write(id_, body) for id_, body in bodies.items()]) == [port.Written(1)] * 12
@@ -88,7 +88,7 @@ def test_the_map_grows_before_anything_is_refused(open_store: Open) -> None:
     assert 12_000_000 < used < limit
 
 
-def test_at_its_limit_the_map_refuses_writes_definitely_and_reads_on(open_store: Open) -> None:
+def test_d3_at_its_limit_the_map_refuses_writes_definitely_and_reads_on(open_store: Open) -> None:
     store = owned(open_store(map_bytes=1 << 20, map_bytes_max=2 << 20))
     assert store.apply([write("small", b"kept", facts=1)]) == [port.Written(1, 1)]
     answers = store.apply([write("small", b"lost", revision=1, facts=1), write("big", bytes(3_000_000))])
@@ -111,7 +111,7 @@ def full_disk(bytes_max: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_refuses_writes_definitely_and_recovers(open_store: Open, tmp_path: Path) -> None:
+def test_d2_a_full_disk_refuses_writes_definitely_and_recovers(open_store: Open, tmp_path: Path) -> None:
     store = owned(open_store())
     store.apply([write("x", b"kept")])
     with full_disk(data_file(tmp_path).stat().st_size):
@@ -153,7 +153,7 @@ class DyingTxn:
         return getattr(self.txn, name)
 
 
-def test_a_commit_that_may_have_happened_is_indefinite_and_the_file_is_opened_anew(
+def test_d10_a_commit_that_may_have_happened_is_indefinite_and_the_file_is_opened_anew(
     open_store: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = owned(open_store())
@@ -172,7 +172,7 @@ TABLE = adapter._Table
 
 
 @pytest.mark.parametrize("size", [0, 10, 5_000, "37 %"])
-def test_a_truncated_file_is_refused_before_it_is_read(open_store: Open, tmp_path: Path, size: int | str) -> None:
+def test_d4_a_truncated_file_is_refused_before_it_is_read(open_store: Open, tmp_path: Path, size: int | str) -> None:
     store = owned(open_store())
     store.apply([write(f"s{n}", bytes(3_000)) for n in range(100)])
     store.close()
@@ -185,7 +185,7 @@ def test_a_truncated_file_is_refused_before_it_is_read(open_store: Open, tmp_pat
 
 
 @pytest.mark.parametrize("size", [5_000, "37 %"])
-def test_a_truncated_file_is_refused_without_its_note_too(open_store: Open, tmp_path: Path, size: int | str) -> None:
+def test_d4_a_truncated_file_is_refused_without_its_note_too(open_store: Open, tmp_path: Path, size: int | str) -> None:
     store = owned(open_store())
     store.apply([write(f"s{n}", bytes(3_000)) for n in range(100)])
     store.close()
@@ -196,14 +196,14 @@ def test_a_truncated_file_is_refused_without_its_note_too(open_store: Open, tmp_
     refused(open_store, "E-STORE-DAMAGED", "its header says")
 
 
-def test_a_missing_file_beside_a_known_identity_is_damage(open_store: Open, tmp_path: Path) -> None:
+def test_d5_a_missing_file_beside_a_known_identity_is_damage(open_store: Open, tmp_path: Path) -> None:
     owned(open_store()).close()
     data_file(tmp_path).unlink()
     refused(open_store, "E-STORE-DAMAGED", "is missing")
     assert not data_file(tmp_path).exists()
 
 
-def test_another_empty_database_in_its_place_is_damage(open_store: Open, tmp_path: Path) -> None:
+def test_d5_another_empty_database_in_its_place_is_damage(open_store: Open, tmp_path: Path) -> None:
     owned(open_store()).close()
     data_file(tmp_path).unlink()
     lmdb.open(str(tmp_path / "store"), max_dbs=2).close()
@@ -239,21 +239,21 @@ def test_a_lost_note_is_written_again(open_store: Open, tmp_path: Path) -> None:
     assert note.read_bytes() == written
 
 
-def test_a_garbage_header_is_refused(open_store: Open, tmp_path: Path) -> None:
+def test_d7_a_garbage_header_is_refused(open_store: Open, tmp_path: Path) -> None:
     owned(open_store()).close()
     with data_file(tmp_path).open("r+b") as handle:
         handle.write(b"\xa5" * 8_192)
     refused(open_store, "E-STORE-DAMAGED")
 
 
-def test_a_newer_format_is_refused_with_both_numbers(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_d18_a_newer_format_is_refused_with_both_numbers(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "FORMAT", 3)
     owned(open_store()).close()
     monkeypatch.undo()
     refused(open_store, "E-NEWER-FORMAT", "format 3", "reads 1")
 
 
-def test_a_flipped_bit_fails_its_own_record_only(open_store: Open, tmp_path: Path) -> None:
+def test_d6_a_flipped_bit_fails_its_own_record_only(open_store: Open, tmp_path: Path) -> None:
     store = owned(open_store())
     store.apply([write("bad", b"a body to find"), write("good", b"other")])
     store.close()
@@ -277,7 +277,7 @@ def test_a_lease_of_another_boot_has_expired(open_store: Open) -> None:
     assert store.apply([port.AcquireLease("l", "b", 60_000)]) == [port.LeaseGranted(2, 60_000)]
 
 
-def test_a_file_in_the_directory_s_place_is_refused_with_its_path(open_store: Open, tmp_path: Path) -> None:
+def test_d8_a_file_in_the_directory_s_place_is_refused_with_its_path(open_store: Open, tmp_path: Path) -> None:
     (tmp_path / "store").write_bytes(b"")
     refused(open_store, "E-STORE-PATH", str(tmp_path / "store"))
 

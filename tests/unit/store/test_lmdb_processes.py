@@ -84,7 +84,7 @@ def test_two_writers_of_one_file_lose_no_update_and_share_no_number(store: LmdbS
     assert [(fact.offset, int(fact.body)) for fact in page.facts] == [(n, n) for n in range(1, 121)]
 
 
-def test_a_file_that_another_process_has_grown_is_read_on(store: LmdbStore, start: Start) -> None:
+def test_d16_a_file_that_another_process_has_grown_is_read_on(store: LmdbStore, start: Start) -> None:
     child = start("""
         for n in range(20):
             print(store.apply([port.WriteState("site", f"big{n}", 7, 1, 0, bytes(1_000_000))]))
@@ -95,7 +95,7 @@ def test_a_file_that_another_process_has_grown_is_read_on(store: LmdbStore, star
     assert written == port.Written(1)
 
 
-def test_a_file_that_another_process_grows_during_the_open_is_no_damage(
+def test_d16_a_file_that_another_process_grows_during_the_open_is_no_damage(
     tmp_path: Path, store: LmdbStore, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.close()

@@ -105,7 +105,7 @@ def set_aside(open_: Open, data: Path, *words: str) -> LmdbReplica:
 
 
 @pytest.mark.parametrize(("size", "word"), [(0, "is empty"), (10, ""), (5_000, "header says"), ("37 %", "header says")])
-def test_a_truncated_file_is_set_aside(open_: Open, size: int | str, word: str) -> None:
+def test_d4_a_truncated_file_is_set_aside(open_: Open, size: int | str, word: str) -> None:
     data = filled(open_)
     with data.open("r+b") as handle:
         handle.truncate(data.stat().st_size * 37 // 100 if size == "37 %" else int(size))
@@ -120,21 +120,21 @@ def test_a_truncated_file_without_its_note_is_set_aside_too(open_: Open) -> None
     set_aside(open_, data, "header says")
 
 
-def test_a_garbage_header_is_set_aside(open_: Open) -> None:
+def test_d7_a_garbage_header_is_set_aside(open_: Open) -> None:
     data = filled(open_)
     with data.open("r+b") as handle:
         handle.write(b"\xa5" * 8_192)
     set_aside(open_, data)
 
 
-def test_a_missing_file_beside_its_note_is_said_and_made_anew(open_: Open) -> None:
+def test_d5_a_missing_file_beside_its_note_is_said_and_made_anew(open_: Open) -> None:
     filled(open_).unlink()
     _, opening = open_()
     assert (opening.how, opening.path) == ("set_aside", "")
     assert "is missing" in opening.reason
 
 
-def test_an_empty_database_in_its_place_is_set_aside(open_: Open) -> None:
+def test_d5_an_empty_database_in_its_place_is_set_aside(open_: Open) -> None:
     data = filled(open_)
     data.unlink()
     lmdb.open(str(data.parent), max_dbs=2).close()
@@ -188,7 +188,7 @@ def test_a_start_that_was_killed_before_its_first_record_is_fresh(open_: Open, t
 
 @pytest.mark.parametrize("owner", [{"cluster_id": "c-2"}, {"node": "n2"}])
 @pytest.mark.parametrize("with_note", [True, False])
-def test_another_s_replica_is_refused_and_left_alone(open_: Open, owner: dict[str, str], with_note: bool) -> None:
+def test_d17_another_s_replica_is_refused_and_left_alone(open_: Open, owner: dict[str, str], with_note: bool) -> None:
     data = filled(open_)
     if not with_note:
         data.with_name(NOTE_NAME).unlink()
@@ -200,7 +200,7 @@ def test_another_s_replica_is_refused_and_left_alone(open_: Open, owner: dict[st
     assert open_()[1] == Opening("reused"), "the refusal holds no lock"
 
 
-def test_a_newer_format_is_refused_with_both_numbers(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_d18_a_newer_format_is_refused_with_both_numbers(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "FORMAT", 3)
     monkeypatch.setattr(replica_file, "FORMAT", 3)
     filled(open_)
@@ -210,7 +210,7 @@ def test_a_newer_format_is_refused_with_both_numbers(open_: Open, monkeypatch: p
     assert caught.value.code == "E-NEWER-FORMAT"
 
 
-def test_a_flipped_bit_is_never_returned_until_it_is_written_again(open_: Open) -> None:
+def test_d6_a_flipped_bit_is_never_returned_until_it_is_written_again(open_: Open) -> None:
     data = filled(open_)
     content = data.read_bytes()
     data.write_bytes(content.replace(b"body 42 body 42 ", b"body 42 bodi 42 "))
@@ -227,7 +227,7 @@ def test_a_flipped_bit_is_never_returned_until_it_is_written_again(open_: Open) 
     assert replica.damaged == frozenset()
 
 
-def test_a_full_disk_refuses_the_commit_and_serving_goes_on(open_: Open, tmp_path: Path) -> None:
+def test_d1_a_full_disk_refuses_the_commit_and_serving_goes_on(open_: Open, tmp_path: Path) -> None:
     filled(open_)
     replica, _ = open_()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -244,7 +244,7 @@ def test_a_full_disk_refuses_the_commit_and_serving_goes_on(open_: Open, tmp_pat
     assert get(replica, "s1|a") == entry("s1|a", bytes(500_000))
 
 
-def test_at_its_limit_the_file_refuses_the_commit_and_serving_goes_on(open_: Open) -> None:
+def test_d3_at_its_limit_the_file_refuses_the_commit_and_serving_goes_on(open_: Open) -> None:
     replica, _ = open_(map_bytes_max=1 << 20)
     replica.commit(batch(entry("s1|a", b"kept")))
     with pytest.raises(OperatingError) as caught:
@@ -366,7 +366,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
         child.communicate()
 
 
-def test_a_second_process_is_refused_naming_the_first(
+def test_d15_a_second_process_is_refused_naming_the_first(
     open_: Open, start: Callable[[str], subprocess.Popen[str]]
 ) -> None:
     child = start("""
