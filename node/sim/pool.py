@@ -6,6 +6,7 @@ import functools
 import logging
 import multiprocessing
 import os
+import signal
 from collections.abc import Iterator, Sequence
 
 from node.sim.recipe import Recipe
@@ -21,8 +22,13 @@ def results(recipes: Sequence[Recipe], hosts: Topology | None, jobs: int) -> Ite
         yield from map(one, recipes)
         return
     # Fresh interpreters: a fork would share what has been imported and cached, and its order, with this one.
-    with multiprocessing.get_context("spawn").Pool(workers, be_quiet) as pool:
+    with multiprocessing.get_context("spawn").Pool(workers, _begin) as pool:
         yield from pool.imap(one, recipes, chunksize=1)
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; the first process ends the others
+    be_quiet()
 
 
 def be_quiet() -> None:

@@ -65,9 +65,8 @@ def parse(token: str, *, nodes: int = NODES, seconds: int = SECONDS) -> Recipe:
     found: dict[str, str] = {part[:1]: part[1:] for part in parts}
     unknown = [part for part in parts if part[:1] not in set("nsfxwoup") or not part]
     if unknown or len(found) != len(parts):
-        raise BadInput(
-            "token", f"{token!r}: {unknown[0] if unknown else 'a part'!r} is no part of a replay token, or twice"
-        )
+        what = f"{unknown[0]!r} is no part of a replay token" if unknown else "a part is there twice"
+        raise BadInput("token", f"{token!r}: {what}")
 
     def number(letter: str, least: int, most: int, default: int) -> int:
         text = found.get(letter, "")

@@ -345,6 +345,12 @@ _ALL: Final = (
         "Read the log's last lines, then run 'up' again.",
     ),
     _code(
+        "E-SIM",
+        ExitStatus.FAILED,
+        "The simulator ended without a report; the message holds its last words.",
+        "A file of hosts with many nodes, or many hours, may want more memory: try fewer. Else it is our mistake.",
+    ),
+    _code(
         "E-DATA",
         ExitStatus.UNUSABLE_CONFIG,
         "The data directory holds no cluster, or another one than was expected.",

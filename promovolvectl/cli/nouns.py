@@ -38,6 +38,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "creative": Noun("creative", "Creatives and their approval."),
     "auth": Noun("auth", "Who may speak: rotating a node's key."),
     "page": Noun("page", "Pages: classify a text, list what is classified."),
+    "sim": Noun("sim", "Rehearse a cluster in virtual time, under seeded faults."),
     "serve": Noun("serve", "Why an ad was served, or none."),
     "dashboard": Noun("dashboard", "The live screen of the cluster.", verbs=False),
     "explain": Noun("explain", "What an error code means and what helps.", verbs=False),

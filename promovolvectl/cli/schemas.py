@@ -58,6 +58,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ShardPlace": protocol.ShardPlace,
     "ShardShow": protocol.ShardShow,
     "Shutdown": kinds.Shutdown,
+    "SimReport": kinds.SimReport,
     "SiteList": protocol.SiteList,
     "SiteShow": protocol.SiteShow,
     "Up": kinds.Up,

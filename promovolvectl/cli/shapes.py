@@ -60,6 +60,10 @@ def _stopped_names(payload: Payload) -> Sequence[str]:
     return [f"node/{name}" for name in payload["stopped"]]
 
 
+def _some(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names) if len(names) <= most else f"{len(names)} kinds of faults and crash points: run more seeds"
+
+
 def _whole(payload: Payload) -> Rows:
     return [payload]
 
@@ -445,6 +449,18 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _each("node", "name", Under("nodes")),
         Under("nodes"),
         head=lambda p: (f"DATA {cell(p['data'])}", f"HTTP {cell(p['http'])}"),
+    ),
+    "SimReport": Shape(
+        _columns("seed! invariant! at_s replay! text?"),
+        _each("seed", "seed", Under("violations")),
+        Under("violations"),
+        head=lambda p: (
+            f"SEEDS {cell(p['seeds'])}",
+            f"HOURS {cell(p['virtual_hours'])}",
+            f"EVENTS {cell(p['events'])}",
+            f"VIOLATIONS {len(p['violations'])}",
+            *((f"NEVER TRIED {_some(p['never'])}",) if p["never"] else ()),
+        ),
     ),
     "Down": Shape(_columns("data! stopped! changed!"), _itself("data", "data"), _whole, one=True),
     "ErrorCode": Shape(_columns("code! exit! meaning! help!"), _itself("error", "code"), _whole, one=True),

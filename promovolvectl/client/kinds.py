@@ -119,3 +119,26 @@ class SchemaName(msgspec.Struct, frozen=True, kw_only=True):
 
 class SchemaList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[SchemaName, ...]
+
+
+class SimViolation(msgspec.Struct, frozen=True, kw_only=True):
+    """One seed that failed. `replay`: what `sim replay` takes to run it again, shrunk where that was asked for."""
+
+    seed: int
+    invariant: str
+    replay: str
+    at_s: float
+    text: str
+
+
+class SimReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Simulated clusters. `seeds` have run, `events` have happened in them; `never` names what no seed has tried:
+    crash points and faults."""
+
+    seeds: int
+    virtual_hours: float
+    events: int
+    violations: tuple[SimViolation, ...]
+    shapes: int = 0
+    never: tuple[str, ...] = ()
+    virtual_s_per_s: float = 0.0

@@ -235,9 +235,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
     ),
     "NodeMailboxes": p.NodeMailboxes(
         node="node-1",
-        items=(
-            p.MailboxItem(kind="site", id=NASTY, shard=3, state="loading", messages=9, messages_max=10_000),
-        ),
+        items=(p.MailboxItem(kind="site", id=NASTY, shard=3, state="loading", messages=9, messages_max=10_000),),
         total=1,
         waiting_count=9,
         run_queue=0,
@@ -248,6 +246,15 @@ SAMPLES: dict[str, msgspec.Struct] = {
                 kind="site", message_type="ads.classify_page", count=2, longest_ms=250, last_id=NASTY, last_at=_AT
             ),
         ),
+    ),
+    "SimReport": k.SimReport(
+        seeds=200,
+        virtual_hours=3.4,
+        events=4_000_000,
+        violations=(k.SimViolation(seed=7, invariant="I1", replay="7.n5.s60.fcut.u31500", at_s=31.3, text="two"),),
+        shapes=900,
+        never=("drain.flush",),
+        virtual_s_per_s=140.0,
     ),
     "Down": k.Down(data="/data", stopped=("node-1",), changed=True),
     "ErrorCode": k.ErrorCode(code="E-X", exit=3, meaning=NASTY),

@@ -1,0 +1,112 @@
+"""`sim run|replay`: whole clusters of this release in virtual time, under seeded faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from node.admin.protocol import ClusterStatus, GetClusterStatus
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.kinds import SimReport
+from promovolvectl.local.simulation import simulate
+
+app = group("Rehearse a cluster in virtual time, under seeded faults.")
+From = Annotated[
+    str,
+    typer.Option("--from", metavar="FILE", show_default=False, help="Hosts, as 'cluster status -o json' prints them."),
+]
+Live = Annotated[bool, typer.Option("--live", help="The hosts of the running cluster.")]
+_SECONDS_PER_HOUR = 3_600
+
+
+@leaf(
+    app,
+    "run",
+    does="Let clusters live through faults drawn from seeds, and check that every promise holds.",
+    changes="Nothing: everything happens in memory, and no real node takes part.",
+    examples=(
+        "promovolvectl sim run --seeds 200 --nodes 5",
+        "promovolvectl sim run --live --hours 2 --seeds 10 --faults cut,process",
+    ),
+    exits=(ExitStatus.UNHEALTHY, ExitStatus.FAILED, ExitStatus.LOCAL_FILE),
+    shows="SimReport",
+)
+async def run_(
+    run: Run,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many clusters, each from a seed of its own.")] = 200,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, max=16, help="Nodes of each.")] = 4,
+    hours: Annotated[
+        float,
+        typer.Option(
+            "--hours", min=0.001, max=24.0, show_default=False, help="How long each lives (default a minute)."
+        ),
+    ] = 1 / 60,
+    faults: Annotated[
+        str,
+        typer.Option("--faults", help="Of net, cut, disk, store, clock, process, point, operator; or all, none."),
+    ] = "all",
+    first: Annotated[int, typer.Option("--first", min=0, help="The first seed.")] = 1,
+    from_: From = "",
+    live: Live = False,
+    coverage: Annotated[bool, typer.Option("--coverage", help="Fail too when something was never tried.")] = False,
+    shrink: Annotated[bool, typer.Option("--shrink/--no-shrink", help="Make what failed smaller.")] = True,
+) -> Answer:
+    words = ["run", "--seeds", str(seeds), "--first", str(first), "--nodes", str(nodes), "--faults", faults]
+    words += ["--seconds", str(max(1, round(hours * _SECONDS_PER_HOUR)))]
+    words += ["--shrink"] if shrink else []
+    report = await simulate(words, topology=await _hosts(run, from_, live, words), seeds=seeds, say=run.say)
+    bad = bool(report.violations) or (coverage and bool(report.never))
+    return answer_of("SimReport", report, run.local_meta(), ExitStatus.UNHEALTHY if bad else ExitStatus.OK)
+
+
+@leaf(
+    app,
+    "replay",
+    does="Run one seed again, or what a token of a report says: the same to the last event.",
+    changes="Nothing: everything happens in memory, and no real node takes part.",
+    examples=("promovolvectl sim replay 117", "promovolvectl sim replay 117.n5.s60.fcut.xcut1.u31500"),
+    exits=(ExitStatus.UNHEALTHY, ExitStatus.FAILED, ExitStatus.LOCAL_FILE),
+    shows="SimReport",
+)
+async def replay(
+    run: Run,
+    what: Annotated[str, typer.Argument(metavar="SEED|TOKEN", show_default=False, help="A seed, or a replay token.")],
+    from_: From = "",
+    live: Live = False,
+) -> Answer:
+    words = ["replay", what]
+    report: SimReport = await simulate(words, topology=await _hosts(run, from_, live, words), seeds=1, say=run.say)
+    for violation in report.violations:
+        run.say(f"{violation.invariant} at {violation.at_s:.3f} s: {violation.text}")
+    status = ExitStatus.UNHEALTHY if report.violations else ExitStatus.OK
+    return answer_of("SimReport", report, run.local_meta(), status)
+
+
+async def _hosts(run: Run, path: str, live: bool, words: list[str]) -> bytes | None:
+    """The topology to rehearse; adds to `words` where it is read from."""
+    if path and live:
+        raise usage("--from, --live", "say one of them", "promovolvectl sim run --live")
+    if not path and not live:
+        return None
+    words += ["--topology", "-"]
+    if live:
+        status, _ = await run.ask(GetClusterStatus(), ClusterStatus)
+        return msgspec.json.encode(status)
+    return _read(Path(path))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CommandFailed(
+            ExitStatus.LOCAL_FILE, "E-SOURCE", f"{path} can't be read: {error.strerror}", about=str(path)
+        ) from None

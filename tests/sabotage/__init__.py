@@ -1,0 +1,1 @@
+"""One-line faults, and the hunt for them: a simulator that does not find them proves nothing."""
