@@ -97,9 +97,13 @@ class DomainRequests:
         return p.PageList(items=tuple(views.page(entry, now_ms) for entry in state.pages.values())), call
 
     async def classify(self, request: p.ClassifyText, call: p.Meta) -> tuple[p.ClassificationShow, p.Meta]:
-        text = fold_page_text(extract(request.text).text if looks_like_html(request.text) else request.text)
-        if not text:
-            raise BadInput("text", "the page has no text", hint="give a text file, an HTML file or a URL")
+        page = request.text
+        if request.transfer:
+            page = self._server.uploads.claim(request.transfer).decode(errors="replace")
+        text = fold_page_text(extract(page).text if request.html or looks_like_html(page) else page)
+        if not any(char.isalnum() for char in text):
+            hint = "a page that a script fills has no text of its own: save what the browser shows"
+            raise p.AdminRefusal(USAGE, "E-NO-TEXT", "the page has no text", hint=hint, about="text")
         clock = self._engine.world.clock
         begun_ns = clock.mono_ns()
         classify = self._server.classifier.classify

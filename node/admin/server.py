@@ -23,6 +23,7 @@ from node.admin.outcomes import bad_input
 from node.admin.plan_requests import PlanRequests
 from node.admin.shard_requests import ShardRequests
 from node.admin.states import States
+from node.admin.uploads import Uploads
 from node.ads.classifier import Classifier
 from node.core.clock import rfc3339
 from node.core.errors import BadInput, LocalProtocolError, OperatingError, RemoteProtocolError
@@ -68,6 +69,7 @@ class AdminServer:
         DomainRequests(self)
         OperationRequests(self)
         ActorChanges(self, ActorRequests(self))
+        self.uploads = Uploads(self)
         self.live = Live(self)
 
     def on_request(self, who: str, client: Any, data: bytes, reply: Reply) -> None:

@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from node.admin.protocol import ClassificationShow, ClassifyText, GetPages, PageList
+from node.core.limits import chunk_bytes
 from promovolvectl.cli.domain import SHOWS, SiteId
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.page_text import read, text_of
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.upload import upload
 
 app = group("Pages: classify a text, list what is classified.")
 
@@ -34,8 +36,13 @@ async def classify(
         str, typer.Argument(metavar="FILE|URL|-", show_default=False, help="Text or HTML; - reads standard input.")
     ],
 ) -> Answer:
-    text = text_of(read(source))
-    return answer_of("Classification", *await run.ask(ClassifyText(text=text), ClassificationShow))
+    page = read(source)
+    text = text_of(page)
+    request = ClassifyText(text=text, html=page.html)
+    document = text.encode()
+    if len(document) > chunk_bytes:
+        request = ClassifyText(transfer=await upload(run.ask, document), html=page.html)
+    return answer_of("Classification", *await run.ask(request, ClassificationShow))
 
 
 @leaf(

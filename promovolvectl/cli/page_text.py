@@ -1,4 +1,4 @@
-"""Where a page's text comes from: a file, a URL or standard input; HTML gives its main text."""
+"""Where a page comes from: a file, a URL or standard input. What its main text is, the cluster finds."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ import sys
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
 
-from node.core import limits
 from promovolvectl.cli.release import VERSION
 from promovolvectl.cli.values import web_url
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
-SOURCE_BYTES_MAX: Final = 2 << 20  # held in memory; the text that is kept of it is 8,000 characters
+SOURCE_BYTES_MAX: Final = 2 << 20  # held in memory; the text that the cluster keeps of it is 8,000 characters
 _FETCH_S: Final = 15
-_FOLDED: Final = 16  # the cluster folds white space before it cuts; this much is always enough for it
-_HTML: Final = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)[\s>]", re.I | re.S)
-_SKIPPED: Final = frozenset(
-    ("script", "style", "noscript", "template", "svg", "nav", "header", "footer", "aside", "form", "iframe", "button")
-)
-_BREAKS: Final = frozenset(("p", "div", "br", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "section", "article"))
-_VOID: Final = frozenset(("br", "img", "hr", "input", "meta", "link", "source", "wbr", "area", "base", "col", "embed"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,65 +44,12 @@ def read(where: str) -> Source:
 
 
 def text_of(source: Source) -> str:
-    """The text to classify, cut to what a classifier can need; raises CommandFailed (2) when there is none."""
+    """Its characters, markup and all; raises CommandFailed (2) when it is no text."""
     if b"\x00" in source.data[:4096] and source.charset.lower().replace("-", "")[:5] != "utf16":
         raise CommandFailed(
             ExitStatus.USAGE, "E-NO-TEXT", f"{source.name} is not text", hint="promovolvectl page classify page.txt"
         )
-    decoded = _decoded(source)
-    text = main_text(decoded) if source.html or _HTML.match(source.data[:2048].lstrip(b"\xef\xbb\xbf")) else decoded
-    text = re.sub(r"[ \t\r\f\v]+", " ", text).strip()
-    if not re.search(r"\w", text):
-        raise CommandFailed(
-            ExitStatus.USAGE,
-            "E-NO-TEXT",
-            f"{source.name} holds no text",
-            hint="a page that a script fills has no text of its own: save what the browser shows",
-        )
-    return text[: _FOLDED * limits.page_text_chars_max]
-
-
-def main_text(html: str) -> str:
-    """Title and main text of an HTML page, without what surrounds them. Broken HTML gives what can be read of it."""
-    parser = _MainText()
-    parser.feed(html)
-    parser.close()
-    body = "".join(parser.main) if re.search(r"\w", "".join(parser.main)) else "".join(parser.all)
-    return re.sub(r"\n\s*\n+", "\n", f"{''.join(parser.title).strip()}\n{body}").strip()
-
-
-class _MainText(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title: list[str] = []
-        self.main: list[str] = []
-        self.all: list[str] = []
-        self._open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _BREAKS:
-            self._add("\n")
-        if tag not in _VOID:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._open:  # an end tag closes what was left open inside it
-            del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]
-        if tag in _BREAKS:
-            self._add("\n")
-
-    def handle_data(self, data: str) -> None:
-        if "title" in self._open and "svg" not in self._open:
-            self.title.append(data)
-        elif not _SKIPPED.intersection(self._open):
-            self._add(data)
-
-    def _add(self, text: str) -> None:
-        if _SKIPPED.intersection(self._open) or "head" in self._open:
-            return
-        self.all.append(text)
-        if "main" in self._open or "article" in self._open:
-            self.main.append(text)
+    return _decoded(source)
 
 
 class _SameKind(urllib.request.HTTPRedirectHandler):

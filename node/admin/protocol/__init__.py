@@ -183,6 +183,7 @@ from node.admin.protocol.shards import (
     ShardReceipt,
     ShardShow,
 )
+from node.admin.protocol.uploads import PieceTaken, SendPiece
 
 # Each request with the type that answers it.
 REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
@@ -224,6 +225,8 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     GetSite: SiteShow,
     GetPages: PageList,
     ClassifyText: ClassificationShow,
+    SendPiece: PieceTaken,
+    RotateKey: KeyRotation,
     CreateAdvertiser: AdvertiserShow,
     GetAdvertisers: AdvertiserList,
     GetAdvertiser: AdvertiserShow,
@@ -360,6 +363,8 @@ __all__ = [
     "NodePeer",
     "KeyRotation",
     "RotateKey",
+    "PieceTaken",
+    "SendPiece",
     "NodeRow",
     "NodeShow",
     "Operation",

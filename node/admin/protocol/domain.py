@@ -81,10 +81,13 @@ class PageList(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.page_classify")
 class ClassifyText(msgspec.Struct, frozen=True, kw_only=True):
-    """Classify a text without storing anything."""
+    """Classify a text, or the main text of an HTML page, without storing anything. One that is larger than a message
+    was sent before, in UTF-8, as `transfer`. `html`: it is markup, although it may not look like it."""
 
-    text: str
+    text: str = ""
     hint: str = ""
+    transfer: str = ""
+    html: bool = False
 
 
 @wire_type("admin.classification")

@@ -19,11 +19,12 @@ from fake_server import FakeNode
 from samples import SAMPLES, operation, plan
 
 from node.admin import protocol as p
+from node.wire.chunks import Inbox, Piece
 from promovolvectl.cli import options, values
 from promovolvectl.cli.codes import CODES
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.nouns import DEPTH
-from promovolvectl.cli.page_text import SOURCE_BYTES_MAX, Source, main_text, text_of
+from promovolvectl.cli.page_text import SOURCE_BYTES_MAX, Source, text_of
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Profile, load_file, remove_profile, write_profile
@@ -241,19 +242,9 @@ def test_urls_that_are_refused(text: str) -> None:
 # --- pages
 
 
-def test_main_text_leaves_out_what_surrounds_it() -> None:
-    html = """<!doctype html><html><head><title>Rail &amp; road</title><style>x</style></head><body><nav>Menu</nav>
-    <main><h1>Night trains</h1><p>They <b>run</b> again.<br>Soon.</p><script>alert(1)</script><aside>Ad</aside></main>
-    <footer>Imprint</footer>"""
-    text = text_of(Source("x", html.encode()))
-    assert text.split() == ["Rail", "&", "road", "Night", "trains", "They", "run", "again.", "Soon."]
-    assert main_text("<p>only <i>this") == "only this"
-
-
-@pytest.mark.parametrize("data", [b"", b" \n\t", b"<html><script>x()</script></html>", b"...", b"\x89PNG\x00\x00"])
-def test_a_page_without_text_is_refused(data: bytes) -> None:
+def test_what_is_no_text_is_refused() -> None:
     with pytest.raises(CommandFailed) as caught:
-        text_of(Source("x", data))
+        text_of(Source("x", b"\x89PNG\x00\x00"))
     assert caught.value.code == "E-NO-TEXT"
 
 
@@ -274,7 +265,10 @@ def test_classify_reads_files_and_standard_input(
         stdin = io.TextIOWrapper(io.BytesIO(b"<html><body>By road</body></html>"))
         monkeypatch.setattr(sys, "stdin", stdin)
         assert invoke("page", "classify", "-")[0] == 0
-        assert [message.text for message in node.seen] == ["Night trains run again.", "By road"]
+        assert [message.text for message in node.seen] == [
+            "Night  trains run again.",
+            "<html><body>By road</body></html>",
+        ]
         page.write_bytes(b"a" * (SOURCE_BYTES_MAX + 1))
         assert invoke("page", "classify", str(page))[0] == 17
         assert invoke("page", "classify", str(tmp_path / "none"))[0] == 17
@@ -282,6 +276,23 @@ def test_classify_reads_files_and_standard_input(
         assert invoke("page", "classify", "ftp://example.com/x")[0] == 2
         assert invoke("page", "classify", "file:///etc/hostname")[0] == 2
         assert len(node.seen) == 2
+
+
+def test_a_page_larger_than_a_message_is_sent_in_pieces(invoke: Invoke, tmp_path: Path) -> None:
+    page, markup = tmp_path / "page.html", "<html><body>" + "Ä" * 400_000
+    page.write_text(markup)
+    inbox = Inbox()
+
+    def take(request: p.SendPiece) -> p.PieceTaken:
+        piece = Piece(request.size, request.digest, request.offset, request.data)
+        return p.PieceTaken(wanted=inbox.take(request.transfer, piece, 0))
+
+    with FakeNode({p.ClassifyText: lambda _: SAMPLES["Classification"], p.SendPiece: take}) as node:
+        node.write(tmp_path)
+        assert invoke("page", "classify", str(page))[0] == 0
+        asked = node.seen[-1]
+        assert asked.text == ""
+        assert inbox.claim(asked.transfer) == markup.encode()
 
 
 # --- processes

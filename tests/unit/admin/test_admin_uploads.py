@@ -1,0 +1,51 @@
+"""A page larger than a message: sent in pieces, claimed once; pages without text are refused by the server."""
+
+from __future__ import annotations
+
+import asyncio
+
+from test_admin_server import Console
+
+from node.admin import protocol as p
+from node.wire.chunks import cut
+
+
+def pieces(document: bytes, transfer: str, size: int) -> list[p.SendPiece]:
+    return [
+        p.SendPiece(transfer=transfer, size=one.size, digest=one.digest, offset=one.offset, data=one.data)
+        for one in cut(document, size)
+    ]
+
+
+def test_w20_pieces_are_taken_in_order_and_refused_with_reasons() -> None:
+    """W20: a refused piece is counted, changes nothing, and the transfer goes on."""
+
+    async def body() -> None:
+        console = Console()
+        first, second, third = pieces(b"x" * 250, "t", 100)
+        assert (await console.ask(first)).wanted == 100
+        refused = await console.ask(third)
+        assert (refused.code, refused.exit) == ("E-BAD-INPUT", 2)
+        assert "gap" in refused.message
+        assert console.engine.counters["upload_gap"] == 1
+        assert (await console.ask(second)).wanted == 200
+        early = await console.ask(p.ClassifyText(transfer="t"))
+        assert early.code == "E-BAD-INPUT"
+        assert (await console.ask(third)).wanted == 250
+
+    asyncio.run(body())
+
+
+def test_a_page_without_text_is_refused() -> None:
+    async def body() -> None:
+        console = Console()
+        for text in ("", " \n\t", "<html><script>x()</script></html>", "..."):
+            refused = await console.ask(p.ClassifyText(text=text))
+            assert (refused.code, refused.exit) == ("E-NO-TEXT", 2)
+        markup = b"<body><nav>menu</nav></body>"
+        for piece in pieces(markup, "t", 10):
+            await console.ask(piece)
+        assert (await console.ask(p.ClassifyText(transfer="t"))).code == "E-NO-TEXT", "what was sent is judged alike"
+        assert (await console.ask(p.ClassifyText(transfer="t"))).code == "E-BAD-INPUT", "and is claimed once"
+
+    asyncio.run(body())
