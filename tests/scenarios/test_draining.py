@@ -225,7 +225,7 @@ def test_p65_nothing_is_placed_on_a_node_whose_drain_has_begun(seed: int) -> Non
         assert s.engine("n1").sharding.region.held() == SHARD_COUNT
 
 
-# ---- S04, S07, O2, P13
+# ---- S04, S07, O2, signals
 
 
 @seeds(2)
@@ -287,7 +287,7 @@ def test_o2_a_drain_of_a_node_that_is_cut_off_waits_and_says_why(seed: int) -> N
 
 
 @seeds(2)
-def test_p13_a_second_signal_ends_a_node_at_once_and_the_others_take_over(seed: int) -> None:
+def test_a_second_signal_ends_a_node_at_once_and_the_others_take_over(seed: int) -> None:
     with story(nodes=3, seed=seed, store_us=SLOW_STORE_US) as s:
         s.until(converged())
         load = s.load(asks_per_s=100, entities=50)
@@ -306,7 +306,7 @@ def test_p13_a_second_signal_ends_a_node_at_once_and_the_others_take_over(seed: 
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.05, 0.3, 1.0])
-def test_p13_a_node_told_to_stop_while_it_joins_is_gone_and_forgotten(after_s: float) -> None:
+def test_a_node_told_to_stop_while_it_joins_is_gone_and_forgotten(after_s: float) -> None:
     with story(nodes=3, seed=7) as s:
         s.until(converged())
         s.add("n4")

@@ -80,6 +80,9 @@ def test_who_may_own_shards() -> None:
         "n6": (False, True, True),
     }
     assert (nodes.nodes[0].capacity, nodes.nodes[0].version) == (2.0, "0.2")
+    closing = topology.entity_nodes(view(*members), (), {node("n1")}, held=True)
+    (first,) = [n for n in closing.nodes if n.node == node("n1")]
+    assert (first.takes_shards, first.leaving, closing.held) == (False, False, True), "it keeps what it has for now"
     assert nodes.coordinator == node("n1")
 
 
