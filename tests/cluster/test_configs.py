@@ -51,6 +51,12 @@ class Node:
         except OSError as error:
             return str(error)
 
+    def faults(self) -> int:
+        """How many it says that it has."""
+        with urllib.request.urlopen(f"http://{self.settings.wire.http}/metrics", timeout=5) as page:
+            lines = page.read().decode().splitlines()
+        return next(int(float(line.split()[1])) for line in lines if line.startswith("promovolve_faults "))
+
     def stop(self) -> int:
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(timeout=90)
@@ -153,3 +159,28 @@ def test_three_hosts_share_a_database(tmp_path: Path, nodes: list[Node], postgre
     assert set(placed) == set(names), json.dumps(placed)
     assert not list((tmp_path / "var").glob("**/store"))
     assert [node.stop() for node in nodes] == [0, 0, 0]
+
+
+def test_g1_a_node_waits_for_its_database_and_outlives_it(
+    tmp_path: Path, nodes: list[Node], own_postgres: PostgresServer
+) -> None:
+    """Down at the start: alive, not ready, and it says why. Down later: the process stays, and is whole again after."""
+    own_postgres.stop()
+    prepare(tmp_path, "node-1")
+    (tmp_path / "postgres.dsn").write_text(own_postgres.dsn)
+    (tmp_path / "postgres.dsn").chmod(0o600)
+    text = localised("one-machine.toml", tmp_path, addresses("127.0.0.1", free_ports(4)))
+    config = tmp_path / "node.toml"
+    store = f'[store]\nkind = "postgres"\ndsn_file = "{tmp_path}/postgres.dsn"\n'
+    config.write_text(text[: text.index("[store]")] + store)
+    nodes.append(Node(config))
+    why = eventually(nodes[0].ready, lambda found: "E-STORE" in found or "PostgreSQL" in found, STARTED_S, "a reason")
+    assert "waits for the state store" in why
+    own_postgres.start()
+    eventually(nodes[0].ready, lambda found: not found, STARTED_S, "readiness")
+    own_postgres.stop()
+    eventually(nodes[0].faults, bool, STARTED_S, "a fault that says so")
+    own_postgres.start()
+    eventually(nodes[0].faults, lambda count: not count, STARTED_S, "the end of the fault")
+    eventually(nodes[0].ready, lambda found: not found, STARTED_S, "readiness again")
+    assert nodes[0].stop() == 0
