@@ -99,7 +99,8 @@ class Decision(msgspec.Struct, frozen=True):
 
     def cause(self) -> str:
         """What stands in the record of a member that goes by it: short, since records are gossiped."""
-        counts = f"{self.available} counted, {self.required} required"
+        tie = f", {self.tie_break} decides" if self.tie_break else ""
+        counts = f"{self.available} counted, {self.required} required{tie}"
         return f"at {rfc3339(self.at_ms)} by decision {self.id}, {self.strategy}: {counts}"
 
 
