@@ -7,15 +7,16 @@ in `node.actors.ports`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from node.actors import routing
-from node.actors.actor import Actor, EntityType, Failed, Failure
+from node.actors.actor import EntityType, Failed, Failure
 from node.actors.ask import from_wire
 from node.actors.bus import Bus
-from node.actors.cell import Cell, Phase, ShardTally
+from node.actors.cell import Phase, ShardTally
+from node.actors.cellview import CellView, view_of
 from node.actors.deadletters import DeadLetters
 from node.actors.dispatcher import Dispatcher
 from node.actors.flight import AtWork, SlowHandler, Turn
@@ -31,21 +32,6 @@ from node.core.errors import BadInput
 from node.core.ids import EntityRef, NodeId, Ref
 from node.core.rng import Rng
 from node.wire.envelope import Envelope, Kind
-
-
-class CellView(NamedTuple):
-    """One cell as a read model may see it. `actor` is None unless it runs; `asks_open` counts asks and piped calls of
-    its own, `failures` those that still count."""
-
-    ref: EntityRef
-    actor: Actor | None
-    depth: int
-    phase: Phase
-    epoch: int
-    asks_open: int
-    revision: int
-    used_ns: int
-    failures: int
 
 
 class ActorSystem:
@@ -232,7 +218,7 @@ class ActorSystem:
         if cell.phase is Phase.QUARANTINED:
             raise BadInput("entity", f"{ref} is quarantined: release it")
         if not cell.type.idle_ms:
-            raise BadInput("entity", f"entities of the type {ref.kind!r} keep what they know in memory only")
+            raise BadInput("entity", f"entities of the type {ref.kind!r} are not made to be stopped")
         self._lifecycle.leave(cell)
         return True
 
@@ -248,6 +234,11 @@ class ActorSystem:
         """A message's bytes on the wire; 0 for one of an entity's own."""
         return self._kernel.size_of(message)
 
+    def passivates(self, kind: str) -> bool:
+        """Whether entities of this kind may be stopped while nobody needs them."""
+        entity_type = self._kernel.types.get(kind)
+        return entity_type is not None and entity_type.idle_ms > 0
+
     def mailbox_limits(self) -> dict[str, int]:
         """How many messages may wait for one entity, by kind."""
         return {kind: entity_type.mailbox_max for kind, entity_type in self._kernel.types.items()}
@@ -262,12 +253,12 @@ class ActorSystem:
 
     def cells(self) -> Iterator[CellView]:
         """All cells, in the order of their start; read only, and not kept beyond the call."""
-        return map(_view, self._kernel.cells.values())
+        return map(view_of, self._kernel.cells.values())
 
     def cell(self, ref: EntityRef) -> CellView | None:
         """One cell; None when the entity is not in memory here."""
         cell = self._kernel.cells.get(ref)
-        return None if cell is None else _view(cell)
+        return None if cell is None else view_of(cell)
 
     def cells_by_kind(self) -> dict[str, int]:
         """How many cells there are of each kind."""
@@ -307,18 +298,3 @@ class ActorSystem:
             "bus_lost": kernel.bus.lost,
             "bus_unknown": kernel.bus.unknown,
         }
-
-
-def _view(cell: Cell) -> CellView:
-    failures = cell.extras.failures if cell.extras is not None else None
-    return CellView(
-        cell.ref,
-        cell.actor,
-        cell.depth,
-        cell.phase,
-        cell.shard.epoch,
-        cell.open,
-        cell.revision,
-        cell.used_ns,
-        len(failures) if failures else 0,
-    )

@@ -66,6 +66,8 @@ class ActorChanges:
         violations: tuple[str, ...] = ()
         if show.state == "quarantined" and request.verb != "release":
             violations = (f"{request.kind} {request.id} is quarantined: release it",)
+        elif request.verb == "passivate" and not self._engine.system.passivates(request.kind):
+            violations = (f"entities of the type {request.kind} are not made to be stopped, only restarted",)
         move = p.PlanMove(shard=show.shard, from_node=show.node, entities=1, why=ENTITY_VERBS[request.verb])
         plan = self._plan(request.verb, f"{request.kind}/{request.id}", (move,), violations, not holds[request.verb])
         _keep(self._plans, plan.id, (plan, request))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from node.actors.actor import Failure
+from node.actors.cellview import CellView
 from node.actors.deadletters import DeadLetter
-from node.actors.system import CellView
 from node.core import limits
 from node.core.clock import MS, US
 from node.core.errors import BadInput

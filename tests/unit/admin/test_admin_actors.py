@@ -307,9 +307,11 @@ def test_an_entity_is_passivated_when_its_type_may_be_and_a_stranger_is_not_foun
         assert (await world.commit(plan)).state == "done"
         assert world.nodes["n1"].system.stats()["cells"] == 1
         plan, _ = await world.ask(p.StageEntity(verb="passivate", kind="lasting", id=lasting.id))
+        assert "not made to be stopped" in plan.violations[0]
         with pytest.raises(p.AdminRefusal) as refused:
             await world.commit(plan)
         assert refused.value.exit_status == 4
+        assert world.nodes["n1"].system.stats()["cells"] == 1
         for request in (p.GetEntity(kind="thing", id="nobody"), p.StageEntity(verb="restart", kind="x", id="nobody")):
             with pytest.raises(p.AdminRefusal) as missing:
                 await world.ask(request)
