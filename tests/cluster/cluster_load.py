@@ -42,11 +42,9 @@ class Beacons:
 
 
 class Load:
-    """100 requests a second over all demonstration pages, from entering to leaving the context; the ads of every
-    `beacon_each`th are reported as seen."""
+    """100 requests a second over all demonstration pages, from entering to leaving the context."""
 
-    def __init__(self, cluster: Cluster, beacon_each: int = BEACON_EACH) -> None:
-        self._beacon_each = beacon_each
+    def __init__(self, cluster: Cluster) -> None:
         self._address = urlsplit(cluster.http).netloc
         self._approved = {}
         self._targets = []
@@ -106,7 +104,7 @@ class Load:
         answer = self._judged(sent, site, status, text, slots)
         with self._lock:
             self.answers.append(answer)
-        if status == 200 and number % self._beacon_each == 0:
+        if status == 200 and number % BEACON_EACH == 0:
             for seat in json.loads(text)["seatbid"]:
                 if "winner" in seat:
                     self._beacon(seat["winner"]["impUrl"])

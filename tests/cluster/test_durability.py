@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 from beacon_load import BeaconLoad, Key
-from cluster_world import Cluster
+from cluster_world import Cluster, eventually
 from postgres_clock import new_schema
 from relayed import prepare
 
 from node.ads.facts import Click, Impression
+from node.ads.ledger import CONSUMER, read_row
 from node.core.clock import SystemClock
 from node.store.lmdb import LmdbStore
-from node.store.port import FactPage, ReadFacts, StateStore
+from node.store.port import FactPage, ListProjection, ProjectionPage, ReadFacts, StateStore
 from node.store.postgres import PostgresOptions, PostgresStore
 from node.wire.codec import CODEC
 from scripts.postgres_server import PostgresServer
@@ -79,6 +80,16 @@ def counted(store: StateStore) -> Counter[Key]:
     return found
 
 
+def in_ledger(store: StateStore) -> int:
+    """Impressions in the ledger, which follows the log."""
+    try:
+        [page] = store.apply([ListProjection(CONSUMER, limit=5_000)])
+        assert isinstance(page, ProjectionPage)
+        return sum(read_row(row.body).impressions for row in page.rows)
+    finally:
+        store.close()
+
+
 def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(
     kept: tuple[Cluster, Opened], record_property: Callable[[str, object], None]
 ) -> None:
@@ -111,6 +122,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(
     assert acknowledged - found.keys() == set(), "acknowledged and lost"
     assert {key: n for key, n in found.items() if n != 1} == {}, "counted twice"
     assert found.keys() - acknowledged - unanswered == set(), "counted and never sent"
+    impressions = sum(event == "imp" for event, _ in found)
     spent = sum(row["impressions_count"] for row in cluster.ask("campaign", "list")["items"])
-    assert spent == sum(event == "imp" for event, _ in found)
+    assert spent == impressions, "states and log agree"
+    eventually(lambda: in_ledger(opened()), lambda rows: rows == impressions, 30, "each impression in the ledger once")
     print(f"{len(acknowledged)} writes acknowledged, {loads[0].per_second:.0f}/s while single nodes were killed")
