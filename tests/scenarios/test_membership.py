@@ -267,7 +267,7 @@ def test_p10_one_against_four_for_less_than_it_takes_to_decide(seed: int) -> Non
 
 
 @seeds(2)
-def test_p15_p11_short_pauses_are_nothing_and_long_ones_are_seen_in_time(seed: int) -> None:
+def test_p15_short_pauses_are_nothing_and_long_ones_are_seen_in_time(seed: int) -> None:
     patient = replace(FAST, stable_after_ns=60_000_000_000)
     pause_s = patient.acceptable_pause_ns / 1e9
     with story(nodes=3, seed=seed, start=False) as s:

@@ -54,6 +54,7 @@ def test_five_at_once_make_one_cluster_in_one_order(seed: int) -> None:
 
 
 def test_a_node_that_may_not_form_waits_and_says_for_whom() -> None:
+    """P7: one alone forms no second cluster."""
     world = World()
     world.start("n2")
     world.run(60)
@@ -95,6 +96,7 @@ def test_the_engine_decides_whether_a_cluster_may_be_formed() -> None:
     ],
 )
 def test_another_cluster_or_other_settings_are_refused_on_both_sides(other, key: str) -> None:  # type: ignore[no-untyped-def]
+    """N19: two clusters that share a seed list too, both names said."""
     world = World()
     world.start_all(2)
     assert world.run(10, lambda: world.one_cluster("n1", "n2"))
@@ -165,6 +167,7 @@ def test_a_quick_restart_replaces_the_old_incarnation_at_once() -> None:
 
 
 def test_a_restart_at_another_address_is_reached_there() -> None:
+    """N20: a new incarnation, and nobody keeps the old route."""
     world = five(4)
     world.run(3)
     world.crash("n4")
@@ -208,6 +211,7 @@ def test_all_seeds_restart_while_the_others_live() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_whole_cluster_restart_comes_back_as_one(seed: int) -> None:
+    """P6: all killed at once and started in any order."""
     world = five(seed)
     world.run(5)
     world.crash(*FIVE)
@@ -295,7 +299,8 @@ def test_a_cut_in_one_direction_ends_with_one_side(heard: bool) -> None:
 
 
 def test_a_flapping_link_is_decided_in_bounded_time() -> None:
-    """Unreachable for about two seconds, reachable for about two: never the same for `stable_after`."""
+    """N16: unreachable for about two seconds, reachable for about two: never the same for `stable_after`. It is
+    removed once."""
     world = five(8, settings=replace(FAST, stable_after_ns=4 * SECOND))
     world.run(3)
     at = world.seconds
@@ -328,6 +333,7 @@ def test_a_paused_node_learns_that_it_was_removed() -> None:
 
 
 def test_short_pauses_and_a_pause_of_all_are_held_against_nobody() -> None:
+    """P11: no flapping, nothing removed."""
     world = five(10)
     world.run(3)
     start = len(world.views)
