@@ -38,14 +38,15 @@ class Dispatcher:
         kernel.begin_turn()
         try:
             kernel.timers.fire_due(now_ns)
-            until_ns = mono_ns() + limits.dispatcher_slice_ns
+            now_ns = mono_ns()
+            until_ns = now_ns + limits.dispatcher_slice_ns
             for _ in range(limits.dispatcher_steps_max):
                 if inbox:
                     fn, args = inbox.popleft()
                     fn(*args)
                     now_ns = mono_ns()
                 elif queue:
-                    now_ns = self._run(queue.popleft(), until_ns)
+                    now_ns = self._run(queue.popleft(), now_ns, until_ns)
                 else:
                     break
                 if now_ns >= until_ns:
@@ -54,12 +55,12 @@ class Dispatcher:
             kernel.in_turn = False
         return bool(inbox or queue)
 
-    def _run(self, cell: Cell, until_ns: int) -> int:
-        """One cell's share of the turn; returns the time at its end."""
+    def _run(self, cell: Cell, now: int, until_ns: int) -> int:
+        """One cell's share of the turn, from `now` on; returns the time at its end."""
         kernel = self._kernel
         cell.scheduled = False
         mailbox, actor = cell.mailbox, cell.actor
-        began = now = kernel.clock.mono_ns()
+        began = now
         if not mailbox or actor is None:
             return now
         popleft, receive, mono_ns = mailbox.popleft, actor.receive, kernel.clock.mono_ns

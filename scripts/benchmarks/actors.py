@@ -35,9 +35,7 @@ RATIO_AIMS = (
     ("tell", "floor", 0.25),
     ("tell", "tapio", 3.0),
     ("ask", "tapio", 5.0),
-    ("ask", "thespian", 4.0),
     ("fan_out", "asyncio_queue", 2.0),
-    ("fan_out", "floor", 0.4),
 )
 BYTES_AIMS = (("bytes_idle", 600), ("bytes_after_mail", 1_500))
 
