@@ -21,7 +21,8 @@ start.
 from __future__ import annotations
 
 import struct
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, Protocol
 
 import msgspec
 
@@ -39,6 +40,30 @@ OFFSET: Final = struct.Struct(">cQ")
 FACT: Final = b"~"
 BOOK: Final = b"B"
 INDEX: Final = b"X"
+
+
+class Table(Protocol):
+    """The database within an open transaction."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+        ...
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Adds or replaces a value."""
+        ...
+
+    def delete(self, key: bytes) -> None:
+        """Removes a key, if it is there."""
+        ...
+
+    def append(self, key: bytes, value: bytes) -> None:
+        """Adds a value under a key greater than all before."""
+        ...
+
+    def items_from(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values from `key` on, in the order of their bytes."""
+        ...
 
 
 class Counter(msgspec.Struct, frozen=True):

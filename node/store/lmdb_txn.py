@@ -6,7 +6,7 @@ It is given an open transaction and touches nothing else; the adapter begins, co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ from node.store.lmdb_layout import (
     Counter,
     FactRow,
     Prepared,
+    Table,
     book_key,
     consumer_key,
     fact_key,
@@ -34,35 +35,12 @@ from node.store.lmdb_layout import (
     row_key,
     state_key,
 )
+from node.store.lmdb_verify import verify_records
 from node.store.placement import placement_refusal
 from node.store.projection import ProjectionRow
 from node.store.record import RecordDamaged, RecordTooNew, Sealed, seal, unseal
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-
-class Table(Protocol):
-    """The database within an open transaction."""
-
-    def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
-        ...
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Adds or replaces a value."""
-        ...
-
-    def delete(self, key: bytes) -> None:
-        """Removes a key, if it is there."""
-        ...
-
-    def append(self, key: bytes, value: bytes) -> None:
-        """Adds a value under a key greater than all before."""
-        ...
-
-    def items_from(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values from `key` on, in the order of their bytes."""
-        ...
 
 
 class StoreTxn:
@@ -274,7 +252,7 @@ class StoreTxn:
             case port.AdvanceConsumer():
                 return self._advance(request)
             case port.VerifyRecords():
-                return self._verify(request)
+                return verify_records(self._records, request)
 
     def _read_consumer(self, request: port.ReadConsumer) -> port.Consumer:
         rows: list[ProjectionRow] = []
@@ -313,30 +291,3 @@ class StoreTxn:
                 self._records.delete(key)
         self._put(place, Counter(request.offset))
         return port.Advanced(request.offset)
-
-    # ---- damage
-
-    def _verify(self, request: port.VerifyRecords) -> port.Verified:
-        checked = 0
-        damaged: list[str] = []
-        last = b""
-        for key, value in self._records.items_from(request.after + b"\0" if request.after else b"\0"):
-            if checked >= max(request.limit, 1):
-                return port.Verified(checked, tuple(damaged), last)
-            checked += 1
-            last = key
-            if not self._sound(key, value):
-                damaged.append(key.decode(errors="backslashreplace").replace("\0", ":"))
-        return port.Verified(checked, tuple(damaged), b"")
-
-    def _sound(self, key: bytes, value: bytes) -> bool:
-        """Whether a record is what was written under its key; an entry of the index, whether its state is there."""
-        if key[:1] == INDEX:
-            return not value and self._records.get(b"S" + key[1 + SHARD.size :]) is not None
-        try:
-            unseal(key, value)
-        except RecordDamaged:
-            return False
-        except RecordTooNew:
-            return True
-        return True
