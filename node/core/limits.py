@@ -189,6 +189,7 @@ slot_pixels_max = 10_000
 http_body_bytes_max = 1 << 20  # a request's body is held in memory
 sites_resolved_max = 10_000  # hosts of publishers whose site a node remembers
 plans_kept_max = 64  # plans at the coordinator; older ones that were never committed must be made again
+passage_ticks_max = 10  # of at most 100 ms: how long order is waited for when a former owner does not pass it on
 receipts_unwritten_max = 1_000  # last lines of receipts that wait for the next write of the coordinator
 ownerships_kept_max = 16  # per shard: some weeks of a cluster that is rolled now and then
 handoff_typical_ms = 400  # what a plan expects of one hand-off until this coordinator has seen some

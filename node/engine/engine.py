@@ -241,7 +241,7 @@ class Engine:
         if not isinstance(inner.to, EntityRef) or inner.to.id == SINGLETON_ID:
             self.counters["dropped_not_for_an_entity"] += 1
             return "not_for_an_entity"
-        self.sharding.relayed(inner, message.hops)
+        self.sharding.relayed(inner, message.hops, message.epoch)
         return ""
 
     def route(self, envelope: Envelope) -> None:

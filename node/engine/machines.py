@@ -69,8 +69,8 @@ class Sharding:
     def route(self, envelope: Envelope) -> None:
         self._carry_out(self.region.route(envelope, self._now_ns()))
 
-    def relayed(self, envelope: Envelope, hops: int) -> None:
-        self._carry_out(self.region.relayed(envelope, hops, self._now_ns()))
+    def relayed(self, envelope: Envelope, hops: int, epoch: int = 0) -> None:
+        self._carry_out(self.region.relayed(envelope, hops, self._now_ns(), epoch))
 
     def bounced(self, envelope: Envelope) -> None:
         self._carry_out(self.region.bounced(envelope, self._now_ns()))
@@ -140,8 +140,8 @@ class Sharding:
         match effect:
             case sharding.Deliver(envelope):
                 engine.system.deliver(envelope)
-            case sharding.Forward(node, envelope, hops):
-                self._forward(node, envelope, hops)
+            case sharding.Forward(node, envelope, hops, epoch):
+                self._forward(node, envelope, hops, epoch)
             case sharding.Refuse(envelope, reason):
                 engine.system.refuse(envelope, Failure.NO_HOME, reason.value)
             case sharding.Send(node, message):
@@ -168,13 +168,13 @@ class Sharding:
             case _:
                 assert_never(effect)
 
-    def _forward(self, node: str, envelope: Envelope, hops: int) -> None:
+    def _forward(self, node: str, envelope: Envelope, hops: int, epoch: int) -> None:
         if hops == 0 and envelope.sender == self._engine.me:
             self._engine.send(node, envelope)
             return
         # The receiver must see the true sender, which is not always the node that these bytes come from, and how often
         # it was passed on.
-        relayed = Relayed(encode(envelope, CODEC, self._now_ns()), hops)
+        relayed = Relayed(encode(envelope, CODEC, self._now_ns()), hops, epoch)
         self._engine.send_message(node, "/region", relayed)
 
     def _send(self, node: str, message: msgspec.Struct) -> None:

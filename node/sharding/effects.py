@@ -124,11 +124,13 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """To the region of another node. With `hops` above zero as `Relayed`, since its sender isn't this node."""
+    """To the region of another node. With `hops` above zero as `Relayed`, since its sender isn't this node; `epoch` is
+    the one under which this node knows the owner."""
 
     node: str
     envelope: Envelope
     hops: int = 0
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

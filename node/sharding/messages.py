@@ -90,12 +90,33 @@ class DrainWanted(msgspec.Struct, frozen=True):
     on: bool
 
 
+@wire_type("sharding.passing", lane=Lane.DATA)
+class Passing(msgspec.Struct, frozen=True):
+    """A marker behind everything that the node `origin` sent to the owner of `shard` before the one of `epoch`; passed
+    on like a message, and answered by `Passed` where the shard runs. See `node.sharding.passage`."""
+
+    shard: int
+    epoch: int
+    origin: str
+    hops: int = 0
+
+
+@wire_type("sharding.passed", lane=Lane.CONTROL)
+class Passed(msgspec.Struct, frozen=True):
+    """To the origin of a marker: it came through."""
+
+    shard: int
+    epoch: int
+
+
 @wire_type("sharding.relayed", lane=Lane.DATA)
 class Relayed(msgspec.Struct, frozen=True):
-    """Another node's envelope, as encoded bytes, sent on by a region that isn't the owner; `hops` relays so far."""
+    """Another node's envelope, as encoded bytes, sent on by a region that isn't the owner; `hops` relays so far.
+    `epoch` is the one under which the sender knows the owner: who knows an older one waits for the news."""
 
     envelope: bytes
     hops: int
+    epoch: int = 0
 
 
 # ---- told to the bus
@@ -155,4 +176,4 @@ class ShardFenced(msgspec.Struct, frozen=True):
 
 # Which component of a node a message is for.
 COORDINATOR_MESSAGES = (HandOffDone, HandOffSettled, HomesWanted, DrainWanted)
-REGION_MESSAGES = (Homes, PlacementVersion, BeginHandOff)
+REGION_MESSAGES = (Homes, PlacementVersion, BeginHandOff, Passing, Passed)

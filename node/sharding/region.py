@@ -43,11 +43,14 @@ from node.sharding.messages import (
     HandOffSettled,
     Homes,
     HomesWanted,
+    Passed,
+    Passing,
     PlacementVersion,
     Receipt,
     ShardFenced,
 )
 from node.sharding.nodes import EntityNodes, ShardingSettings
+from node.sharding.passage import Passages
 from node.sharding.placement import owner, rank
 from node.sharding.views import RegionCounters
 from node.store.port import ShardRow, ShardState
@@ -73,6 +76,7 @@ class Region:
         self._wanted_ns = 0
         self._drain_ns = 0
         self._draining = False
+        self._passages = Passages()
         self.counters = RegionCounters()
 
     # ---- the hot path
@@ -82,10 +86,13 @@ class Region:
         self.counters.routed += 1
         return self._bring(envelope, 0, now_ns)
 
-    def relayed(self, envelope: Envelope, hops: int, now_ns: int) -> list[Effect]:
+    def relayed(self, envelope: Envelope, hops: int, now_ns: int, epoch: int = 0) -> list[Effect]:
         """A message that another node sent here, after `hops` relays: plain envelopes have none. One that regions pass
         to and fro waits here for news."""
         self.counters.relayed += 1
+        shard = envelope.to.shard  # type: ignore[union-attr]
+        if epoch > self._rows[shard].epoch:  # sent back to who sent it, it would only come again
+            return self._wait(shard, envelope, hops + 1, now_ns, first=False)
         return self._bring(envelope, hops + 1, now_ns)
 
     def bounced(self, envelope: Envelope, now_ns: int) -> list[Effect]:
@@ -106,7 +113,8 @@ class Region:
         if home is None or hops > limits.region_hops_max:
             return self._wait(shard, envelope, hops, now_ns, first=False)
         self.counters.forwarded += 1
-        return [Forward(home, envelope, hops)]
+        self._passages.used.add(shard)
+        return [Forward(home, envelope, hops, self._rows[shard].epoch)]
 
     def _wait(self, shard: int, envelope: Envelope, hops: int, now_ns: int, *, first: bool) -> list[Effect]:
         buffer = self._buffers.setdefault(shard, ShardBuffer())
@@ -137,6 +145,8 @@ class Region:
             case NodesChanged():
                 self._nodes = event.nodes
                 self._live = event.nodes.live()
+                for shard in self._passages.without(frozenset(n.name for n in self._live)):
+                    self._release(shard, out)
                 for shard in range(len(self._rows)):
                     self._reroute(shard, out, news=False)
             case Received():
@@ -196,7 +206,7 @@ class Region:
     @property
     def at_rest(self) -> bool:
         """Whether nothing waits for a home, for news of the table or for a drain."""
-        return not self._buffers and not self._draining and self.complete()
+        return not (self._buffers or self._draining or self._passages.holds) and self.complete()
 
     def validate(self) -> None:
         """Conservation of messages, and the relations between a shard's row, route and life here."""
@@ -215,6 +225,8 @@ class Region:
             out.extend(self._refuse(each.envelope, RefuseReason.NO_HOME) for each in late)
             if not len(buffer):
                 del self._buffers[shard]
+        for shard in self._passages.lapse():
+            self._release(shard, out)
         if not self.complete() or self._buffers:
             out.extend(self._ask_for_homes(now_ns))
         if self._draining and now_ns >= self._drain_ns:
@@ -237,6 +249,10 @@ class Region:
                     out.extend(self._ask_for_homes(now_ns))
             case BeginHandOff() as begin:
                 self._begin_handoff(event.sender, begin, out)
+            case Passing() as marker:
+                self._pass_on(marker, out)
+            case Passed(shard=shard, epoch=epoch):
+                self._came_through(shard, epoch, out)
             case _:
                 self.counters.stale += 1
 
@@ -249,10 +265,43 @@ class Region:
             return
         if rank(row) <= rank(self._rows[row.shard]):
             return
+        former = self._rows[row.shard]
         self._rows[row.shard] = row
+        elsewhere = former.node not in (row.node, self._me.name) and owner(former) in self._live
+        if elsewhere and row.epoch > former.epoch and self._passages.hold(row.shard, row.epoch, former.node):
+            out.append(Send(former.node, Passing(row.shard, row.epoch, self._me.name)))
         granted = row.state is ShardState.RUNNING and owner(row) == self._me
-        self._fire(row.shard, LocalEvent.GRANTED if granted else LocalEvent.WITHDRAWN, out)
+        if not (granted and row.shard in self._passages.holds):
+            self._fire(row.shard, LocalEvent.GRANTED if granted else LocalEvent.WITHDRAWN, out)
         self._reroute(row.shard, out, news=True)
+
+    def _release(self, shard: int, out: list[Effect]) -> None:
+        """The hold is over: what was granted starts, and what waited follows."""
+        row, local = self._rows[shard], self._local[shard]
+        if row.state is ShardState.RUNNING and owner(row) == self._me and row.epoch > local.epoch:
+            self._fire(shard, LocalEvent.GRANTED, out)
+        self._reroute(shard, out, news=True)
+
+    def _came_through(self, shard: int, epoch: int, out: list[Effect]) -> None:
+        if self._passages.passed(shard, epoch):
+            self._release(shard, out)
+
+    def _pass_on(self, marker: Passing, out: list[Effect]) -> None:
+        """Send a marker after what it follows; it waits where that waits."""
+        if not 0 <= marker.shard < len(self._rows):
+            self.counters.stale += 1
+            return
+        if marker.origin == self._me.name:  # the shard was given to this very node
+            self._came_through(marker.shard, marker.epoch, out)
+            return
+        home = self._route[marker.shard]
+        if home is None or marker.epoch > self._rows[marker.shard].epoch:
+            self._passages.markers.setdefault(marker.shard, {})[marker.origin] = marker
+        elif home == _HERE or marker.hops > limits.region_hops_max:
+            out.append(Send(marker.origin, Passed(marker.shard, marker.epoch)))
+        else:
+            onward = Passing(marker.shard, marker.epoch, marker.origin, marker.hops + 1)
+            out.append(Send(home, onward))
 
     def _begin_handoff(self, sender: NodeId, begin: BeginHandOff, out: list[Effect]) -> None:
         if not 0 <= begin.shard < len(self._rows):
@@ -321,12 +370,16 @@ class Region:
         home: str | None = None
         if self._local[shard].state is LocalState.RUNNING:
             home = _HERE
+        elif shard in self._passages.holds:
+            home = None
         elif row.state is ShardState.RUNNING and owner(row) in self._live and row.node != self._me.name:
             home = row.node
         changed, self._route[shard] = home != self._route[shard], home
         if home is not None and (changed or news) and shard in self._buffers:
             self._flush(shard, home, self._buffers.pop(shard).in_order(), out)
         if home is not None:
+            for marker in self._passages.markers.pop(shard, {}).values():
+                self._pass_on(marker, out)
             self._settle(shard, home, out)
 
     def _settle(self, shard: int, home: str, out: list[Effect]) -> None:
@@ -345,7 +398,8 @@ class Region:
             else:
                 self.counters.forwarded += 1
                 self._local[shard].forwarded += 1
-                out.append(Forward(home, each.envelope, min(each.hops, 1)))
+                self._passages.used.add(shard)
+                out.append(Forward(home, each.envelope, min(each.hops, 1), self._rows[shard].epoch))
 
     # ---- the coordinator
 

@@ -144,6 +144,31 @@ def running_plans(s: Story) -> list[PlanView]:
     return [view for view in found.items if view.plan.state == "running"]
 
 
+@seeds(6)
+def test_p49_numbered_tells_stay_in_order_while_their_shard_moves_thirty_times(seed: int) -> None:
+    with story(nodes=3, seed=seed) as s:
+        s.until(converged())
+        load = s.load(notes_per_s=200, entities=1)
+        for number in range(30):
+            here = s.owner("e0")
+            to = next(n for n in ("n1", "n2", "n3") if n != here and (number % 2 or n != "n1"))
+            s.move("e0", to)
+            s.until(runs_on("e0", to), within_s=10)
+        s.run(1)
+        s.end(load)
+        s.run(2)
+        sent = {sender: number for (sender, to), number in load.sent.items() if to == "e0"}
+        assert s.read("e0").notes == {sender: ((1, number),) for sender, number in sent.items()}
+        history = s.operator(GetHistory(shard_of("e0")))
+        assert isinstance(history, History)
+        epochs = [line.epoch for line in history.entries]
+        assert epochs == list(range(epochs[0], epochs[0] + len(epochs)))
+        for line in history.entries:
+            if line.receipt is not None:
+                assert line.receipt.arrived == line.receipt.handled + line.receipt.bounced + line.receipt.dropped
+                assert not line.receipt.refused
+
+
 @seeds(2)
 @pytest.mark.parametrize("point", ["marked", "stop_sent", "acknowledged", "epoch_issued", "started"])
 def test_p50_the_next_coordinator_goes_on_with_the_plan(seed: int, point: str) -> None:

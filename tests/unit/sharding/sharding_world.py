@@ -219,8 +219,8 @@ class World:
                     process.mailboxes.setdefault(shard, []).append(envelope)
                     process.arrived[shard] += 1
                     self.at(self.rng.randint(0, 20), lambda s=shard: self._work(process, s))  # type: ignore[misc]
-                case fx.Forward(node=node, envelope=envelope, hops=hops):
-                    self._data(process, node, envelope, hops)
+                case fx.Forward(node=node, envelope=envelope, hops=hops, epoch=epoch):
+                    self._data(process, node, envelope, hops, epoch if hops else 0)
                 case fx.Refuse(envelope=envelope, reason=reason):
                     self._end(envelope, f"refused {reason}")
                 case fx.StartShard(shard=shard, epoch=epoch):
@@ -263,7 +263,7 @@ class World:
 
         self.at(self.rng.randint(0, self.faults.delay_ms_max), arrive)
 
-    def _data(self, sender: Process, node: str, envelope: Envelope, hops: int) -> None:
+    def _data(self, sender: Process, node: str, envelope: Envelope, hops: int, epoch: int) -> None:
         def arrive() -> None:
             target = self.processes.get(node)
             if target is None:
@@ -272,7 +272,7 @@ class World:
 
             def take() -> None:
                 del target.undelivered[str(envelope.to)]
-                self.perform(target, target.region.relayed(envelope, hops, self.now))
+                self.perform(target, target.region.relayed(envelope, hops, self.now, epoch))
 
             target.undelivered[str(envelope.to)] = envelope
             self._when_awake(target, take)

@@ -14,6 +14,8 @@ from node.sharding.messages import (
     HandOffSettled,
     Homes,
     HomesWanted,
+    Passed,
+    Passing,
     PlacementVersion,
     Receipt,
     ShardFenced,
@@ -56,7 +58,7 @@ def test_known_homes_are_delivered_here_or_forwarded() -> None:
     assert r.route(e, 0) == [fx.Deliver(e)]
     other = region()
     learn(other, 1, row(B, 1))
-    assert other.route(e, 0) == [fx.Forward("b", e, 0)]
+    assert other.route(e, 0) == [fx.Forward("b", e, 0, epoch=1)]
     assert other.complete()
     assert (r.running(), other.running()) == ({SHARD: 1}, {})
 
@@ -67,7 +69,7 @@ def test_an_unknown_home_is_asked_for_and_what_waited_follows_in_order() -> None
     assert r.route(waiting[0], 0) == [fx.Send("c", HomesWanted(0))]
     assert r.route(waiting[1], 1) == []  # it has just asked
     r.route(waiting[2], 2)
-    assert learn(r, 1, row(B, 1)) == [fx.Forward("b", e, 0) for e in waiting]
+    assert learn(r, 1, row(B, 1)) == [fx.Forward("b", e, 0, epoch=1) for e in waiting]
 
 
 def test_what_waits_too_long_is_refused_at_the_earlier_of_both_deadlines() -> None:
@@ -104,7 +106,8 @@ def test_a_hand_off_bounces_flushes_and_gives_a_receipt() -> None:
     assert r.step(fx.LocalStopped(SHARD, handled=1, entities=4, arrived=2), 0) == [fx.Send("c", done)]
     assert r.step(fx.Received(C, BeginHandOff(SHARD, 1)), 0) == [fx.Send("c", done)]  # asked again: the same
     settled = fx.Send("c", HandOffSettled(SHARD, 1, forwarded=2, refused=0))
-    assert learn(r, 3, row(B, 2), base=2) == [fx.Forward("b", unrun, 1), fx.Forward("b", late, 0), settled]
+    forwarded = [fx.Forward("b", unrun, 1, epoch=2), fx.Forward("b", late, 0, epoch=2)]
+    assert learn(r, 3, row(B, 2), base=2) == [*forwarded, settled]
     assert r.held() == 0
 
 
@@ -196,10 +199,52 @@ def test_messages_that_regions_pass_to_and_fro_wait_for_news() -> None:
     r = region()
     learn(r, 1, row(B, 1))
     e = envelope()
-    assert r.relayed(e, 0, 0) == [fx.Forward("b", e, 1)]
+    assert r.relayed(e, 0, 0) == [fx.Forward("b", e, 1, epoch=1)]
     assert r.relayed(e, limits.region_hops_max, 0) == [fx.Send("c", HomesWanted(1))]
     assert r.step(fx.NodesChanged(NODES), 0) == [], "the same view is no news"
-    assert learn(r, 2, row(C, 2), base=1) == [fx.Forward("c", e, 1)]
+    # What went to b before comes first: a marker behind it says when.
+    assert learn(r, 2, row(C, 2), base=1) == [fx.Send("b", Passing(SHARD, 2, "a"))]
+    assert r.step(fx.Received(C, Passed(SHARD, 2)), 0) == [fx.Forward("c", e, 1, epoch=2)]
+
+
+def test_p49_a_marker_follows_what_waits_and_is_answered_where_the_shard_runs() -> None:
+    old = region()  # a, which owned it and does not know its next owner yet
+    learn(old, 1, row(A, 1))
+    learn(old, 2, row(A, 1, MOVING), base=1)
+    old.step(fx.LocalStopped(SHARD, 0, 0), 0)
+    unrun = envelope(1)
+    old.relayed(unrun, 0, 0)
+    assert old.step(fx.Received(C, Passing(SHARD, 2, "c")), 0) == []
+    out = learn(old, 3, row(B, 2), base=2)
+    assert out[:2] == [fx.Forward("b", unrun, 1, epoch=2), fx.Send("b", Passing(SHARD, 2, "c", 1))]
+
+    new = region()  # a again, as the next owner
+    assert new.step(fx.Received(B, Passing(SHARD, 1, "c", 1)), 0) == [], "it does not run here yet"
+    assert fx.Send("c", Passed(SHARD, 1)) in learn(new, 1, row(A, 1))
+
+
+def test_p49_order_is_given_up_when_the_former_owner_is_gone_or_silent() -> None:
+    for gone in (True, False):
+        r = region()
+        learn(r, 1, row(B, 1))
+        r.route(envelope(1), 0)
+        learn(r, 2, row(C, 2), base=1)
+        held = envelope(2)
+        r.route(held, 0)
+        if gone:
+            out = r.step(fx.NodesChanged(EntityNodes(tuple(n for n in NODES.nodes if n.node != B), C)), 0)
+        else:
+            out = [each for _ in range(limits.passage_ticks_max) for each in r.step(fx.Tick(), 0)]
+        assert fx.Forward("c", held, 0, epoch=2) in out
+
+
+def test_a_message_from_who_knows_more_waits_for_the_news() -> None:
+    """Sent back by the old row it would come again, and overtake itself."""
+    r = region()
+    learn(r, 1, row(B, 1))
+    e = envelope(1)
+    assert not [x for x in r.relayed(e, 1, 0, 2) if isinstance(x, fx.Forward)]
+    assert fx.Deliver(e) in learn(r, 2, row(A, 2), base=1)
 
 
 def test_a_home_that_left_the_cluster_is_waited_for() -> None:
@@ -209,7 +254,7 @@ def test_a_home_that_left_the_cluster_is_waited_for() -> None:
     e = envelope()
     r.route(e, 0)
     assert r.waiting() == 1
-    assert learn(r, 2, row(C, 2), base=1) == [fx.Forward("c", e, 0)]
+    assert learn(r, 2, row(C, 2), base=1) == [fx.Forward("c", e, 0, epoch=2)]
 
 
 def test_a_gap_in_versions_is_noticed_and_mended_by_the_whole_table() -> None:
