@@ -6,10 +6,16 @@ Every message may be lost, repeated or late. Rows are ordered by (epoch, moving)
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from node.store.port import ShardRow
 from node.wire.registry import Lane, wire_type
+
+# Who may say so: a node whose roster entry has none of these roles is refused at the wire.
+COORDINATORS: Final = ("singleton",)
+OWNERS: Final = ("entity",)
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -30,7 +36,7 @@ class Receipt(msgspec.Struct, frozen=True):
     dropped: int = 0
 
 
-@wire_type("sharding.homes", lane=Lane.CONTROL)
+@wire_type("sharding.homes", lane=Lane.CONTROL, senders=COORDINATORS)
 class Homes(msgspec.Struct, frozen=True):
     """Durable placement rows. `base` is the version that these rows bring to `version`; 0: they are the whole table."""
 
@@ -47,7 +53,7 @@ class HomesWanted(msgspec.Struct, frozen=True):
     version: int
 
 
-@wire_type("sharding.placement_version", lane=Lane.CONTROL)
+@wire_type("sharding.placement_version", lane=Lane.CONTROL, senders=COORDINATORS)
 class PlacementVersion(msgspec.Struct, frozen=True):
     """The present version, said again and again, so that a region that missed a change asks."""
 
@@ -55,7 +61,7 @@ class PlacementVersion(msgspec.Struct, frozen=True):
     term: int
 
 
-@wire_type("sharding.begin_handoff", lane=Lane.CONTROL)
+@wire_type("sharding.begin_handoff", lane=Lane.CONTROL, senders=COORDINATORS)
 class BeginHandOff(msgspec.Struct, frozen=True):
     """To the owner of `shard` under `epoch`: stop it and say so. The row is durably *moving*."""
 
@@ -63,7 +69,7 @@ class BeginHandOff(msgspec.Struct, frozen=True):
     epoch: int
 
 
-@wire_type("sharding.handoff_done", lane=Lane.CONTROL)
+@wire_type("sharding.handoff_done", lane=Lane.CONTROL, senders=OWNERS)
 class HandOffDone(msgspec.Struct, frozen=True):
     """The owner's answer: nothing of `shard` under `epoch` runs here any more, nor will it."""
 
@@ -72,7 +78,7 @@ class HandOffDone(msgspec.Struct, frozen=True):
     receipt: Receipt
 
 
-@wire_type("sharding.handoff_settled", lane=Lane.CONTROL)
+@wire_type("sharding.handoff_settled", lane=Lane.CONTROL, senders=OWNERS)
 class HandOffSettled(msgspec.Struct, frozen=True):
     """From the former owner of `shard` under `epoch`: of what waited there for the next owner, so many messages went on
     to it and so many waited too long. The last line of the move's receipt; not sent when nothing waited."""

@@ -278,7 +278,12 @@ def test_b1_a_peer_that_stops_reading_makes_the_lane_busy(run: Run) -> None:
         await until(busy, "the lane is full")
         sent = alpha.count("beta", "sent")
         assert sent < 4 * limits.lane_frames_max, "ZeroMQ takes no more than its high-water marks and the sockets hold"
+        sent_control = alpha.count("beta", "sent")
         assert alpha.transport.send("beta", tell(Ping(1))) is SendOutcome.SENT
+        await until(lambda: alpha.count("beta", "sent") > sent_control, "the control lane goes on")
+        unsent = {row.type: row.unsent for row in alpha.transport.ledger.rows("beta") if row.unsent}
+        assert unsent.keys() == {"test.chunk"}
+        assert unsent["test.chunk"].keys() == {"peer_busy"}
 
     run(body)
 
