@@ -13,6 +13,7 @@ from node.admin import protocol as p
 from node.admin import views
 from node.admin.actor_changes import ActorChanges
 from node.admin.actor_requests import ActorRequests
+from node.admin.check_requests import CheckRequests
 from node.admin.cluster_requests import ClusterRequests
 from node.admin.decision_requests import DecisionRequests
 from node.admin.domain_requests import DomainRequests
@@ -66,6 +67,7 @@ class AdminServer:
         DecisionRequests(self)
         PlanRequests(self)
         self._shards = ShardRequests(self)
+        CheckRequests(self)
         DomainRequests(self)
         OperationRequests(self)
         ActorChanges(self, ActorRequests(self))

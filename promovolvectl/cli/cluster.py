@@ -11,8 +11,10 @@ import msgspec
 import typer
 
 from node.admin.protocol import (
+    ClusterCheck,
     ClusterStatus,
     DecisionList,
+    GetClusterCheck,
     GetClusterHealth,
     GetClusterStatus,
     GetDecisions,
@@ -103,6 +105,22 @@ async def decisions(
         raise usage("--rehearse", "needs either --cut or --lose", "promovolvectl cluster decisions --rehearse --lose 1")
     sides = tuple(tuple(name.strip() for name in side.split(",")) for side in cut.split("/")) if cut else ()
     return answer_of("Rehearsal", *await run.ask(Rehearse(cut=sides, lose=lose), Rehearsal))
+
+
+@leaf(
+    app,
+    "check",
+    does="Look at the invariants that can be seen while the cluster lives, and name what breaks them.",
+    changes="Reads only. --messages compares the nodes' ledgers of messages, too, and takes some seconds.",
+    examples=("promovolvectl cluster check", "promovolvectl cluster check --messages -o json"),
+    exits=(ExitStatus.UNHEALTHY,),
+)
+async def check(
+    run: Run,
+    messages: Annotated[bool, typer.Option("--messages", help="Whether no message is unaccounted for.")] = False,
+) -> Answer:
+    reply, meta = await run.ask(GetClusterCheck(messages=messages), ClusterCheck, run.timeout_ms(30_000))
+    return answer_of("ClusterCheck", reply, meta, ExitStatus.OK if reply.ok else ExitStatus.UNHEALTHY)
 
 
 @leaf(

@@ -18,6 +18,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "CampaignList": protocol.CampaignList,
     "CampaignShow": protocol.CampaignShow,
     "Classification": protocol.ClassificationShow,
+    "ClusterCheck": protocol.ClusterCheck,
     "ClusterStatus": protocol.ClusterStatus,
     "Completion": kinds.Completion,
     "Coverage": protocol.Coverage,

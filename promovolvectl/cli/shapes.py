@@ -312,6 +312,12 @@ SHAPES: Final[Mapping[str, Shape]] = {
         head=_map_head,
         details=(Detail("PINS", Under("pins"), _columns("shard! node! pending! reason at")),),
     ),
+    "ClusterCheck": Shape(
+        _columns("check! result:state! detail!"),
+        _each("check", "check", Under("checks")),
+        Under("checks"),
+        head=lambda p: [f"not checked: {cell(what)}" for what in p["unchecked"]],
+    ),
     "ShardCheck": Shape(
         _columns("kind! shard! detail! repair?"),
         lambda payload: [f"{row['kind']}/{row['shard']}" for row in payload["faults"]],

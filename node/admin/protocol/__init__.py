@@ -164,6 +164,9 @@ from node.admin.protocol.serving import (
     ServeExplanation,
 )
 from node.admin.protocol.shards import (
+    CheckRow,
+    ClusterCheck,
+    GetClusterCheck,
     GetShard,
     GetShardCheck,
     GetShardHistory,
@@ -210,6 +213,7 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     GetShardHistory: ShardHistory,
     GetShardMap: ShardMap,
     GetShardCheck: ShardCheck,
+    GetClusterCheck: ClusterCheck,
     CommitPlan: Operation,
     GetOperation: Operation,
     ListOperations: OperationList,
@@ -253,6 +257,9 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
 }
 
 __all__ = [
+    "GetClusterCheck",
+    "CheckRow",
+    "ClusterCheck",
     "StagePin",
     "StageCordon",
     "StageRebalance",

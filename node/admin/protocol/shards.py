@@ -173,3 +173,28 @@ class ShardCheck(msgspec.Struct, frozen=True, kw_only=True):
     ok: bool
     faults: tuple[ShardFault, ...]
     unchecked: tuple[str, ...] = ()
+
+
+@wire_type("admin.cluster_check_get")
+class GetClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """`messages`: compare the nodes' ledgers, too; takes two looks some seconds apart."""
+
+    messages: bool = False
+
+
+@wire_type("admin.check_row")
+class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
+    """`result`: ok or fail."""
+
+    check: str
+    result: str
+    detail: str
+
+
+@wire_type("admin.cluster_check")
+class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """`unchecked` names what could not be looked at."""
+
+    ok: bool
+    checks: tuple[CheckRow, ...]
+    unchecked: tuple[str, ...] = ()

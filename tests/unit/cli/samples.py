@@ -186,6 +186,11 @@ SAMPLES: dict[str, msgspec.Struct] = {
     "CampaignList": p.CampaignList(items=(_CAMPAIGN,)),
     "CampaignShow": _CAMPAIGN,
     "Classification": p.ClassificationShow(categories=(_CATEGORY,), provider="local", elapsed_ms=1.25),
+    "ClusterCheck": p.ClusterCheck(
+        ok=False,
+        checks=(p.CheckRow(check="I5 one owner", result="fail", detail=NASTY),),
+        unchecked=("node-3@1 did not answer",),
+    ),
     "ClusterStatus": status(),
     "Completion": k.Completion(shell="bash", script="complete\n"),
     "Coverage": p.Coverage(

@@ -1,0 +1,90 @@
+"""`cluster check`: the invariants that can be looked at while the cluster lives, each with what was found."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from node.actors.runtime import outcome_of
+from node.admin import protocol as p
+from node.admin import views
+from node.admin.gather import NODE_DEADLINE_MS
+from node.core.ids import NodeId, ServiceRef
+from node.engine.messages import GetLedger, LedgerReport
+from node.wire.ledger import LedgerRow, balance, unhandled
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+SECOND_LOOK_S = 2.0
+Ledgers = dict[NodeId, tuple[LedgerRow, ...]]
+
+
+class CheckRequests:
+    """Handlers by request type."""
+
+    def __init__(self, server: AdminServer) -> None:
+        self._server = server
+        self._engine = server.engine
+        server.handlers |= {p.GetClusterCheck: self.check}
+
+    async def check(self, request: p.GetClusterCheck, call: p.Meta) -> tuple[p.ClusterCheck, p.Meta]:
+        shards, _ = await self._server.shard_check(call)
+        reports, missing = await self._server.gatherer.reports(coverage=False)
+        found = [p.CheckRow(check="I5 one owner", result="fail", detail=_fault_words(fault)) for fault in shards.faults]
+        found = found or [p.CheckRow(check="I5 one owner", result="ok", detail="all four views agree")]
+        active = sorted(name for name, report in reports.items() if report.coordinator_active)
+        found.append(_row("one coordinator", len(active) == 1, ", ".join(active) or "nobody"))
+        agree = views.replicas_agree(reports)
+        found.append(_row("I4 replicas equal", agree, f"{len(reports)} replicas {'agree' if agree else 'differ'}"))
+        if request.messages:
+            found += await self._messages()
+        ok = all(row.result == "ok" for row in found)
+        return p.ClusterCheck(ok=ok, checks=tuple(found), unchecked=shards.unchecked), self._server.with_missing(
+            call, missing
+        )
+
+    async def _messages(self) -> list[p.CheckRow]:
+        """I9: between two looks nothing may stay missing, and what was received was handled or dropped for a reason."""
+        before = await self._ledgers()
+        await asyncio.sleep(SECOND_LOOK_S)
+        after = await self._ledgers()
+        found = [
+            p.CheckRow(check="I9 handled", result="fail", detail=f"{node} has {count} {name} of {peer} unaccounted")
+            for node, rows in after.items()
+            for (peer, name), count in unhandled(rows).items()
+        ]
+        for pair, first in differences(before).items():
+            now = differences(after).get(pair, 0)
+            if first > 0 and now > 0:
+                words = f"{pair[0]} → {pair[1]}: {min(first, now)} messages have been missing for {SECOND_LOOK_S:g} s"
+                found.append(p.CheckRow(check="I9 conservation", result="fail", detail=words))
+        return found or [p.CheckRow(check="I9 conservation", result="ok", detail=f"{len(after)} ledgers add up")]
+
+    async def _ledgers(self) -> Ledgers:
+        names = sorted(self._engine.view.members)
+        answers = await asyncio.gather(*(self._ledger(name) for name in names))
+        return {answer.node: answer.rows for answer in answers if isinstance(answer, LedgerReport)}
+
+    async def _ledger(self, name: str) -> object:
+        to = ServiceRef(name, "/node")
+        return await outcome_of(lambda done: self._engine.ask(to, GetLedger(), NODE_DEADLINE_MS, done))
+
+
+def differences(ledgers: Ledgers) -> dict[tuple[NodeId, NodeId], int]:
+    """By pair of sender and receiver, how many messages left and did not arrive, as far as both were asked."""
+    return {
+        (sender, receiver): balance(sender, its, receiver, theirs).unexplained
+        for sender, its in ledgers.items()
+        for receiver, theirs in ledgers.items()
+        if sender != receiver
+    }
+
+
+def _row(check: str, ok: bool, detail: str) -> p.CheckRow:
+    return p.CheckRow(check=check, result="ok" if ok else "fail", detail=detail)
+
+
+def _fault_words(fault: p.ShardFault) -> str:
+    about = f"shard {fault.shard}: " if fault.shard >= 0 else ""
+    return f"{about}{fault.detail} ({fault.kind})"
