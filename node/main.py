@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import contextlib
 import logging
-import os
 import random
 import signal
 import sys
@@ -30,7 +29,7 @@ from node.actors.runtime import Runtime, outcome_of
 from node.actors.store_driver import StoreDriver
 from node.admin.key_requests import KeyRequests
 from node.admin.server import AdminServer
-from node.core import grace, limits
+from node.core import grace, limits, supervisor
 from node.core.clock import MS, SECOND, SystemClock
 from node.core.errors import OperatingError
 from node.core.fault_signals import arm_from_environment
@@ -68,6 +67,8 @@ from node.store.replica_lmdb import open_replica
 from node.store.replica_port import ReplicaBatch, ReplicaStore
 from node.wire.admin_zmq import AdminClient, AdminListener
 from node.wire.codec import CODEC
+from node.wire.envelope import Envelope
+from node.wire.greeting import Unwelcome
 from node.wire.keyring import Keyring
 from node.wire.keys import read_key_pair
 from node.wire.roster import KeyPair, OperatorRole, Roster, parse_roster
@@ -110,31 +111,11 @@ def run(argv: list[str]) -> int:
 
 def _say_grace(settings: NodeSettings) -> None:
     """P67: both numbers, at every start."""
-    found = grace.seen(os.environ, _text(Path("/proc/self/cgroup")) or "", _unit_file)
+    found = supervisor.patience()
     _log.info("%s", grace.line(settings.node.drain_deadline_s, found))
     short = grace.why_short(settings.node.drain_deadline_s, found)
     if short:
         _log.warning("%s", short)
-
-
-def _unit_file(unit: str) -> str | None:
-    """A systemd unit's text, its drop-ins after it; of an instance its template's."""
-    name, at, rest = unit.partition("@")
-    names = [unit, f"{name}@.service"] if at and rest else [unit]
-    for folder in ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"):
-        for each in names:
-            text = _text(Path(folder, each))
-            if text is not None:
-                drop_ins = sorted(Path("/etc/systemd/system", f"{each}.d").glob("*.conf"))
-                return "\n".join([text, *(_text(file) or "" for file in drop_ins)])
-    return None
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
 
 
 async def _main(settings: NodeSettings) -> int:
@@ -167,6 +148,8 @@ class _Node:
         self._ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self._open = contextlib.AsyncExitStack()
         self._terms = 0
+        self._engine: Engine | None = None
+        self._early = 0  # envelopes and refusals that came before there was an engine
 
     async def start(self) -> None:
         """Open everything and join; returns when the public API, if this node has one, takes requests."""
@@ -188,7 +171,7 @@ class _Node:
         runtime = Runtime(clock, limits.executor_threads)
         refused = _Refusals(clock)
         self._open.push_async_callback(runtime.close)
-        transport = self._transport(me, secret, roster, refused, lambda: engine)
+        transport = self._transport(me, secret, roster, refused)
         admin = AdminListener(
             secret, roster, clock, lambda client, data: _on_admin(server, admin, client, data), refused
         )
@@ -216,7 +199,8 @@ class _Node:
         )
         await self._seeds.look()
         config = _config(settings, self._membership, self._seeds.seeds, member, cluster_id, existed=existed)
-        engine = Engine(config, world, classifier)
+        engine = self._engine = Engine(config, world, classifier)
+        engine.counters["dropped_before_start"] += self._early
         service = NodeService(engine)
         server = AdminServer(engine, service, classifier, _names(roster))
         self._open.push_async_callback(server.close)
@@ -234,7 +218,7 @@ class _Node:
         _log.info("node %s of cluster %s (%s): started", me, settings.cluster.name, cluster_id)
 
     def _transport(
-        self, me: NodeId, secret: KeyPair, roster: Roster, refused: _Refusals, engine: Callable[[], Engine]
+        self, me: NodeId, secret: KeyPair, roster: Roster, refused: _Refusals
     ) -> ZmqTransport:
         transport = ZmqTransport(
             self._settings.cluster.name,
@@ -243,9 +227,9 @@ class _Node:
             roster,
             CODEC,
             self._clock,
-            lambda envelope: engine().on_envelope(envelope),
+            self._arrived,
             refused,
-            on_unwelcome=lambda peer, why: engine().on_unwelcome(peer, why),
+            on_unwelcome=self._unwelcome,
         )
         self._open.callback(transport.close)
         transport.bind(self._settings.wire.control, self._settings.wire.data)
@@ -264,6 +248,19 @@ class _Node:
 
     async def close(self) -> None:
         await self._open.aclose()
+
+    def _arrived(self, envelope: Envelope) -> None:
+        """Peers of an earlier life may send while this one still opens its files: machines repeat themselves."""
+        if self._engine is None:
+            self._early += 1
+        else:
+            self._engine.on_envelope(envelope)
+
+    def _unwelcome(self, peer: NodeId, why: Unwelcome) -> None:
+        if self._engine is None:
+            self._early += 1
+        else:
+            self._engine.on_unwelcome(peer, why)
 
     def _exit(self, reason: Exit) -> None:
         if not self._ended.done():

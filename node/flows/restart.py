@@ -111,15 +111,18 @@ class Restart:
             return
         self._round += 1
         self._asked_ms = ctx.wall_ms()
-        self._standings = {}
-        self._waits_for = {name for name, _ in self._nodes}
+        # Who is away is not asked: each round would last as long as its silence.
+        self._standings = {name: None for name, _ in self._nodes}
+        self._waits_for = {name for name, _ in self._nodes if self._cluster.reachable(name)}
         number = self._round
-        for name, _ in self._nodes:
+        for name in sorted(self._waits_for):
             node = ServiceRef(name, "/node")
             ctx.tell(node, HoldBalance(HOLD_MS))
             ctx.ask(node, GetStanding(), ASK_MS, lambda outcome, name=name: _Stands(number, name, outcome))  # type: ignore[misc]
         if self._roll.stage == rolling.DRAIN:
             self._drive_drain(ctx)
+        if not self._waits_for:
+            self._look(ctx)
 
     def _drive_drain(self, ctx: Context) -> None:
         """Everything here may be asked again and again."""
