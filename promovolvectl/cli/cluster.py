@@ -11,10 +11,10 @@ import msgspec
 import typer
 
 from node.admin.protocol import (
+    CheckCluster,
     ClusterCheck,
     ClusterStatus,
     DecisionList,
-    GetClusterCheck,
     GetClusterHealth,
     GetClusterStatus,
     GetDecisions,
@@ -119,7 +119,7 @@ async def check(
     run: Run,
     messages: Annotated[bool, typer.Option("--messages", help="Whether no message is unaccounted for.")] = False,
 ) -> Answer:
-    reply, meta = await run.ask(GetClusterCheck(messages=messages), ClusterCheck, run.timeout_ms(30_000))
+    reply, meta = await run.ask(CheckCluster(messages=messages), ClusterCheck, run.timeout_ms(30_000))
     return answer_of("ClusterCheck", reply, meta, ExitStatus.OK if reply.ok else ExitStatus.UNHEALTHY)
 
 

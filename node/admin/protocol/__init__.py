@@ -164,9 +164,9 @@ from node.admin.protocol.serving import (
     ServeExplanation,
 )
 from node.admin.protocol.shards import (
+    CheckCluster,
     CheckRow,
     ClusterCheck,
-    GetClusterCheck,
     GetShard,
     GetShardCheck,
     GetShardHistory,
@@ -213,7 +213,7 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     GetShardHistory: ShardHistory,
     GetShardMap: ShardMap,
     GetShardCheck: ShardCheck,
-    GetClusterCheck: ClusterCheck,
+    CheckCluster: ClusterCheck,
     CommitPlan: Operation,
     GetOperation: Operation,
     ListOperations: OperationList,
@@ -257,7 +257,7 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
 }
 
 __all__ = [
-    "GetClusterCheck",
+    "CheckCluster",
     "CheckRow",
     "ClusterCheck",
     "StagePin",

@@ -176,7 +176,7 @@ class ShardCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @wire_type("admin.cluster_check_get")
-class GetClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
+class CheckCluster(msgspec.Struct, frozen=True, kw_only=True):
     """`messages`: compare the nodes' ledgers, too; takes two looks some seconds apart."""
 
     messages: bool = False

@@ -196,10 +196,10 @@ def test_shard_check_ends_with_ten_when_it_finds_a_fault(tmp_path: Path, invoke:
 
 
 def test_cluster_check_ends_with_ten_when_an_invariant_is_broken(tmp_path: Path, invoke: Invoke) -> None:
-    with FakeNode({p.GetClusterCheck: lambda _: SAMPLES["ClusterCheck"]}) as node:
+    with FakeNode({p.CheckCluster: lambda _: SAMPLES["ClusterCheck"]}) as node:
         node.write(tmp_path)
         assert invoke("cluster", "check", "--messages", "-o", "json")[0] == 10
-    assert node.seen == [p.GetClusterCheck(messages=True)]
+    assert node.seen == [p.CheckCluster(messages=True)]
 
 
 def test_a_staged_plan_is_committed_by_its_id_and_a_stale_one_is_refused(tmp_path: Path, invoke: Invoke) -> None:
