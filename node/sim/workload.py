@@ -7,6 +7,7 @@ writes down what it asked and what it was told.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -33,7 +34,7 @@ TIMEOUT_MS = 5_000
 RETRY_MS = 600
 SERVE_TIMEOUT_MS = 2_000
 # Few and small, so that a run is no slower for it; a story that wants load makes its own.
-PROBED = Rates(asks=2, tries=6, notes=6, works=0.5, puts=1.5, poison=0.04)
+PROBED = Rates(asks=2, tries=6, works=0.5, puts=1.5, poison=0.04)
 PROBES = 8
 BEACON_FIELDS = ("url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")
 
@@ -118,7 +119,7 @@ class Workload:
         self._op(verb, key, to, message, ended)
 
     def _probe(self) -> None:
-        self._probing = Load(self._world, PROBED, "p", PROBES)
+        self._probing = Load(self._world, replace(PROBED, notes=self._world.knobs.notes_per_s), "p", PROBES)
 
     # ---- operators
 
