@@ -249,13 +249,15 @@ class Refused:
 class History:
     """All of a run. `log` holds what the checkers of every instant look at, in order. `notes`: how many each sender
     (a process) told each entity. `keys`: what probes put into the
-    ServeIndex, with the newest removal of each; `settled`: those that every replica was seen to hold."""
+    ServeIndex, with the newest removal of each; `spread`: those that every replica holds at
+    present, and since when; `settled`: those that every replica has held for so long that its disk has them."""
 
     ops: list[Op] = field(default_factory=list)
     log: list[Event] = field(default_factory=list)
     handled: list[Handled] = field(default_factory=list)
     notes: dict[tuple[str, str], int] = field(default_factory=dict)
     keys: dict[str, KeyVersion] = field(default_factory=dict)
+    spread: dict[str, tuple[KeyVersion, int]] = field(default_factory=dict)
     settled: dict[str, KeyVersion] = field(default_factory=dict)
 
     def begin(self, verb: str, key: tuple[str, ...], node: str, now_ns: int) -> Op:

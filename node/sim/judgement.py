@@ -51,7 +51,7 @@ def history_verdicts(world: World) -> list[Verdict]:
     replicas = [_replica(engine, sorted(history.keys)) for engine in engines_now]
     return [
         Verdict("I2", (*(Violation("I2", now_ns, words) for words in found), *lost.witnesses), lost.unknown),
-        removed_stays_removed(history.settled, replicas, now_ns, unknown=_forgetful(world)),
+        removed_stays_removed(history.settled, replicas, now_ns),
         all_came(history.notes, history.handled, history.ops, by_id, now_ns, rough=rough(world)),
         nothing_silent(history.notes, history.handled, _losses(world), now_ns, died=_died(world)),
         exact_counters(history.ops, probes, now_ns),
@@ -76,12 +76,6 @@ def _died(world: World) -> str:
     """Processes that took with them what they had not handled yet."""
     count = sum(host.crashes + host.cut_short + host.removals for host in world.hosts.values())
     return f"{count} processes ended with messages in them" if count else ""
-
-
-def _forgetful(world: World) -> str:
-    """Why disks may have lost a removal that was written to them."""
-    knobs = world.knobs
-    return "disks forget or fail" if knobs.disk_failure_ratio or knobs.unsynced_ms or world.disturbed["flip"] else ""
 
 
 def _losses(world: World) -> Losses:

@@ -71,6 +71,7 @@ def document(result: Result) -> dict[str, object]:
         "tail": list(result.tail),
         "ops": result.ops,
         "counters": result.counters,
+        "undecided": result.unknown,
     }
 
 
@@ -96,6 +97,7 @@ def summary(results: Sequence[Result], took_ns: int) -> dict[str, object]:
         "disturbances": _sum(r.disturbed for r in results),
         "points_reached": _sum(r.points_reached for r in results),
         "points_fired": _sum(r.points_fired for r in results),
+        "undecided": _sum(dict.fromkeys(r.unknown, 1) for r in results),
         "never": never_tried(results),
         "ops": _sum(r.ops for r in results),
         "counters": _sum(r.counters for r in results),
@@ -103,13 +105,16 @@ def summary(results: Sequence[Result], took_ns: int) -> dict[str, object]:
 
 
 def never_tried(results: Sequence[Result]) -> dict[str, list[str]]:
-    """What no run has hit: crash points that were not reached, or at which nothing ended; verbs of disturbances."""
+    """What no run has hit: crash points that were not reached, or at which nothing ended; verbs of disturbances;
+    checkers that could never decide, by their number."""
     reached, fired = _sum(r.points_reached for r in results), _sum(r.points_fired for r in results)
     disturbed = _sum(r.disturbed for r in results)
+    undecided = _sum(dict.fromkeys(r.unknown, 1) for r in results)
     return {
         "reached": [point for point in POINTS if point not in reached],
         "fired": [point for point in POINTS if point not in fired],
         "disturbances": [verb for verb in VERBS if verb not in disturbed],
+        "decided": sorted(number for number, runs in undecided.items() if runs == len(results)),
     }
 
 

@@ -34,19 +34,15 @@ def nothing_lost(ops: Iterable[h.Op], final: Mapping[str, frozenset[tuple[str, .
     return verdict.of("I2", now_ns, found, unknown="" if acknowledged else "nothing was acknowledged")
 
 
-def removed_stays_removed(
-    settled: Mapping[str, h.KeyVersion], replicas: Sequence[Replica], now_ns: int, *, unknown: str = ""
-) -> Verdict:
+def removed_stays_removed(settled: Mapping[str, h.KeyVersion], replicas: Sequence[Replica], now_ns: int) -> Verdict:
     """I3: of a removal that every replica once held, no replica ever holds an older version again, those that were
-    away included. A later put, or nothing at all, is right. `unknown`: why replicas may have forgotten."""
+    away included. A later put, or nothing at all, is right."""
     found = [
         f"{replica.node} holds {key} under {version_of(entry)}; {removal} had removed it everywhere"
         for replica in replicas
         for key, removal in sorted(settled.items())
         if (entry := replica.entries.get(key)) is not None and tuple(version_of(entry)) < removal
     ]
-    if unknown:
-        return verdict.of("I3", now_ns, (), unknown=unknown)
     return verdict.of("I3", now_ns, found, unknown="" if settled else "no removal reached every replica")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from node.actors.cell import Phase
 from node.ads.entities.coverage import NOT_APPROVED
 from node.ads.entities.site import Site
+from node.core.clock import MS
 from node.core.errors import InvariantError
 from node.core.ids import SINGLETON_SHARD
 from node.engine.engine import Engine
@@ -17,6 +18,9 @@ from node.sim import judgement, probe
 from node.sim.verdict import Violation
 from node.sim.world import World
 from node.wire.ledger import unhandled
+
+# By then every disk that takes anything has what its node held all the while.
+WRITTEN_MS = 4_000
 
 
 def why_not_converged(world: World, hosts: Collection[str]) -> str:
@@ -124,6 +128,12 @@ def _look(world: World) -> Violation | None:
                 world.record(h.Held(now_ns, engine.me, key, version_of(entry), value, damaged))
         held = [version_of(entry) >= removal for entry in entries if entry is not None]
         everywhere = all(held) and len(held) == len(world.hosts)
-        if removal != h.NEVER and everywhere:
-            history.settled[key] = max(removal, history.settled.get(key, h.NEVER))
+        if removal == h.NEVER or not everywhere:
+            history.spread.pop(key, None)
+            continue
+        version, since_ns = history.spread.get(key, (h.NEVER, 0))
+        if version != removal:
+            history.spread[key] = (removal, now_ns)
+        elif now_ns - since_ns >= WRITTEN_MS * MS:
+            history.settled[key] = removal
     return world.violation

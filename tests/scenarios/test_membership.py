@@ -302,7 +302,7 @@ def test_p15_short_pauses_are_nothing_and_long_ones_are_seen_in_time(seed: int) 
 
 @seeds(1)
 def test_a_node_that_runs_late_says_so_and_the_others_know(seed: int) -> None:
-    """D4: what is seen as a failing node may be only a busy one, and it is told by the node itself."""
+    """What is seen as a failing node may be only a busy one, and it is told by the node itself."""
     with story(nodes=3, seed=seed) as s:
         s.until(converged())
         s.stop("n2")

@@ -80,7 +80,6 @@ def test_what_every_replica_had_removed_never_returns() -> None:
     returned = replica("d", entry("p|s", 49))
     refused(removed_stays_removed(settled, [gone, returned], 9), "I3", "d holds p|s under 2:49:a")
     assert removed_stays_removed({}, [returned], 9).unknown
-    assert removed_stays_removed(settled, [returned], 9, unknown="disks forget").unknown
 
 
 def test_replicas_must_have_equal_digests_and_equal_contents() -> None:
