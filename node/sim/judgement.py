@@ -54,7 +54,7 @@ def history_verdicts(world: World) -> list[Verdict]:
         removed_stays_removed(history.settled, replicas, now_ns),
         all_came(history.notes, history.handled, history.ops, by_id, now_ns, rough=rough(world)),
         nothing_silent(history.notes, history.handled, _losses(world), now_ns, died=_died(world)),
-        exact_counters(history.ops, probes, now_ns),
+        exact_counters(history.ops, probes, now_ns, reads=history.reads),
         poison_ends(history.handled, now_ns, copies=COPIES if world.network.counters["repeated"] else 1),
         fencing_visible(world.store.recorder.refused, fenced, said, now_ns),
     ]

@@ -46,9 +46,16 @@ def removed_stays_removed(settled: Mapping[str, h.KeyVersion], replicas: Sequenc
     return verdict.of("I3", now_ns, found, unknown="" if settled else "no removal reached every replica")
 
 
-def exact_counters(ops: Iterable[h.Op], states: Iterable[ProbeState], now_ns: int) -> Verdict:
-    """X2: a counter holds all that was acknowledged, any of what is unknown, nothing else, and each once. X10 is its
-    other half: one effect for each key, and one answer however often it is asked for."""
+def exact_counters(
+    ops: Iterable[h.Op],
+    states: Iterable[ProbeState],
+    now_ns: int,
+    *,
+    reads: Iterable[tuple[str, str, int | None]] = (),
+) -> Verdict:
+    """X2: a counter holds all that was acknowledged, any of what is unknown, nothing else, and each once, and says
+    so to every node that asks (`reads`: node, entity, total). X10 is its other half: one effect for each key, and one
+    answer however often it is asked for."""
     asked: dict[str, set[str]] = {}
     certain: dict[str, set[str]] = {}
     answers: dict[tuple[str, ...], str] = {}
@@ -72,4 +79,8 @@ def exact_counters(ops: Iterable[h.Op], states: Iterable[ProbeState], now_ns: in
         for key in certain.get(entity, set()) & state.applied.keys():
             if answers[(entity, key)] != str(state.applied[key]):
                 found.append(f"X10: {entity}/{key} was answered {answers[(entity, key)]}, kept {state.applied[key]}")
+    for node, entity, total in reads:
+        kept = counters[entity].total if entity in counters else 0
+        if total != kept:
+            found.append(f"{entity} says {total} to {node}, and keeps {kept}")
     return verdict.of("X2", now_ns, found, unknown="" if answers else "nothing was counted")

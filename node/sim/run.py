@@ -15,6 +15,7 @@ from node.sim import faults, judgement, settle, setup, verdict
 from node.sim.convergence import LOOK_MS, Convergence
 from node.sim.faults import Knobs
 from node.sim.history import Outcome
+from node.sim.probe import KIND, ProbeState, Read
 from node.sim.recipe import NODES, SECONDS, Recipe
 from node.sim.scheduler import Scheduler
 from node.sim.shape import shape
@@ -202,7 +203,8 @@ class _Run:
         return world.violation is not None
 
     def _probe(self) -> None:
-        """Every node must bring a question to every site, and get the answer that the acknowledged approvals demand."""
+        """Every node must bring a question to every site and counter, and get the answer that what was acknowledged
+        demands."""
         world = self._world
         made = sorted({op.key[0] for op in world.history.acknowledged("create_site")})
         open_probes = 0
@@ -226,7 +228,22 @@ class _Run:
 
             world.ask(world.hosts[host], EntityRef("site", site), m.GetSite(), PROBE_TIMEOUT_MS, answered)
 
+        def read(host: str, entity: str) -> None:
+            nonlocal open_probes
+            open_probes += 1
+
+            def answered(outcome: object) -> None:
+                nonlocal open_probes
+                open_probes -= 1
+                total = outcome.total if isinstance(outcome, ProbeState) else None
+                world.history.reads.append((host, entity, total))
+
+            world.ask(world.hosts[host], EntityRef(KIND, entity), Read(), PROBE_TIMEOUT_MS, answered)
+
+        counters = sorted({op.key[0] for op in world.history.ops if op.verb == "add"})
         for host in world.hosts:
             for site in made:
                 probe(host, site)
+            for entity in counters:
+                read(host, entity)
         world.run(world.scheduler.now_ns // MS + 2 * PROBE_TIMEOUT_MS, lambda: world.violated() or not open_probes)

@@ -209,6 +209,8 @@ def test_counters_are_exact_and_one_key_has_one_effect() -> None:
     refused(exact_counters(ADDS, [ProbeState("c", 3, two)], 9), "X2", "counts 3 of 2 keys")  # one key counted twice
     refused(exact_counters([*ADDS, add(7, h.Outcome.OK, "k1", "3")], [ProbeState("c", 2, two)], 9), "X2", "then 3")
     refused(exact_counters(ADDS, [ProbeState("c", 2, {"k1": 2, "k2": 1})], 9), "X2", "X10", "X10")
+    said = [("n1", "c", 2), ("n2", "c", 1), ("n3", "c", None)]
+    refused(exact_counters(ADDS, [ProbeState("c", 2, two)], 9, reads=said), "X2", "says 1 to n2", "says None to n3")
     assert exact_counters(ADDS[5:], [], 9).unknown
 
 
