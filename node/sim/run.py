@@ -68,12 +68,12 @@ def run_seed(seed: int, *, nodes: int = NODES, seconds: int = SECONDS, plant: st
     return run(Recipe(seed, nodes, seconds, plant=plant))
 
 
-def run(recipe: Recipe, topology: Topology | None = None) -> Result:
-    """One run. `topology`: the hosts, instead of so many as the recipe says. Garbage is collected between runs only,
-    so that no finaliser runs at a time of its own."""
+def run(recipe: Recipe, topology: Topology | None = None, drawn: Knobs | None = None) -> Result:
+    """One run. `topology`: the hosts, instead of so many as the recipe says; `drawn`: knobs, instead of the seed's.
+    Garbage is collected between runs only, so that no finaliser runs at a time of its own."""
     scheduler = Scheduler(recipe.seed)
     names = topology.names if topology else tuple(f"n{number}" for number in range(1, recipe.nodes + 1))
-    knobs = _without(recipe, faults.draw(scheduler.derive, names, recipe.seconds, recipe.classes))
+    knobs = _without(recipe, drawn or faults.draw(scheduler.derive, names, recipe.seconds, recipe.classes))
     setups = (
         topology.setups() if topology else setup.drawn(names, api_only_node=knobs.api_only_node, profile=knobs.profile)
     )

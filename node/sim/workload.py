@@ -62,6 +62,8 @@ class Workload:
             self._after(1_000, self._create_advertiser, advertiser)
         for number in range(CAMPAIGNS):
             self._after(2_000 + 4_000 * number, self._create_campaign, number)
+        for number in range(self._world.knobs.crowd):
+            self._after(3_000 + 10 * number, self._create_advertiser, f"crowd{number}")
         self._after(5_000, self._visit)
         self._after(4_000, self._probe)
 

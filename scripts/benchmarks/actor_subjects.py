@@ -325,9 +325,7 @@ def tapio() -> Row:
 
             async def ask(rounds: int) -> None:
                 for _ in range(rounds):
-                    await asyncio.gather(
-                        *(one.ask(lambda to: Ask(reply_to=to), expect=Tick) for _ in range(ABREAST))
-                    )
+                    await asyncio.gather(*(one.ask(lambda to: Ask(reply_to=to), expect=Tick) for _ in range(ABREAST)))
 
             return {
                 "bytes_idle": each,

@@ -96,7 +96,7 @@ def test_a_drifting_clock_is_never_woken_early(drift_ppm: int) -> None:
         assert mono_ns <= clock.mono_ns() <= mono_ns + 1
 
 
-def test_every_crash_point_is_reached_and_springs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_crash_point_is_reached_and_springs() -> None:
     """One run with a trap at each point of a hand-off and of a commit: each ends its node there."""
     points = [p for p in faultpoints.POINTS if p.startswith(("store.", "handoff."))]
     traps = tuple(
@@ -105,8 +105,7 @@ def test_every_crash_point_is_reached_and_springs(monkeypatch: pytest.MonkeyPatc
     )
     moves = tuple(Disturbance(9_000 + 700 * n, "move", (f"n{n % 4 + 1}",), 1) for n in range(120))
     both = tuple(sorted((*traps, *moves), key=lambda d: d.at_ms))
-    monkeypatch.setattr(faults, "draw", lambda *_: faults.calm(disturbances=both))
-    result = run(Recipe(2, seconds=95))
+    result = run(Recipe(2, seconds=95), drawn=faults.calm(disturbances=both))
     assert result.ok, result.violation
     assert set(points) <= result.points_fired.keys()
 
