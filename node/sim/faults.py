@@ -127,7 +127,8 @@ def draw(derive: Derive, hosts: tuple[str, ...], seconds: int, classes: Iterable
     wanted = frozenset(classes)
     swarm = derive("knobs/swarm")
     left_out = {name for name in CLASSES if swarm.random() < 0.15}
-    if swarm.random() < 0.25:
+    gentle = swarm.random() < 0.25
+    if gentle:
         # A gentle world: shards move and nodes drain, and one thing more goes wrong at most. Only here may checkers
         # demand that nothing at all is lost.
         left_out = CLASSES.keys() - {"operator", swarm.choice(("", "", "clock", "disk", "process"))}
@@ -150,6 +151,9 @@ def draw(derive: Derive, hosts: tuple[str, ...], seconds: int, classes: Iterable
         "api_only_node": len(hosts) >= 4 and base.random() < 0.3,
         "profile": "default" if seconds >= 100 and base.random() < 0.3 else "fast",
     }
+    if gentle:
+        # No fault, and yet writes are under way whenever something moves.
+        values["store_us"] = swarm.choice((1_000, 20_000, 60_000))
     for name in CLASSES:
         if name in on and name in _RATIOS:
             values |= _RATIOS[name](derive(f"knobs/{name}"))

@@ -26,6 +26,7 @@ from node.sim.workload import Workload
 from node.sim.world import World
 
 SETTLE_MS_MAX = 30_000  # from agreement until every page is covered again
+QUIET_MS = 1_500  # after the last answer: what was told last, and asks nobody, is written too
 VALIDATE_EVERY_MS = 2_000
 PROBE_TIMEOUT_MS = 3_000
 TAIL_LINES = 50
@@ -164,6 +165,7 @@ class _Run:
         if world.violation is None:
             self._probe()
         if world.violation is None:
+            world.run(world.scheduler.now_ns // MS + QUIET_MS)
             self._verdicts = judgement.history_verdicts(world)
             world.violation = verdict.first(self._verdicts)
         return world.violation

@@ -21,7 +21,8 @@ SECONDS = 120
 def measure(runs: int) -> dict[str, Any]:
     """Processor time, so that what else runs on the machine counts little; each run is of another seed."""
     pool.be_quiet()
-    return {profile: spread([_speed(seed, profile) for seed in range(1, runs + 1)], "virtual s/s") for profile in PROFILES}
+    seeds = range(1, runs + 1)
+    return {profile: spread([_speed(seed, profile) for seed in seeds], "virtual s/s") for profile in PROFILES}
 
 
 def _speed(seed: int, profile: str) -> float:
