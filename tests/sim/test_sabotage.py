@@ -32,7 +32,9 @@ PROMISED = {
     "poison-retried-for-ever",
     "tombstone-pruned-early",
 }
-QUICK_FIRST = sorted(PROMISED)
+# Found by one of the first seeds; the others take tens.
+SOON = ("old-epoch-accepted", "delta-gap-accepted", "buffer-dropped", "ask-answered-twice", "poison-retried-for-ever")
+QUICK_FIRST = (*SOON, *sorted(PROMISED - set(SOON)))
 
 
 @pytest.mark.parametrize("name", sorted(PROMISED))
