@@ -54,8 +54,8 @@ CommitReplica = Callable[[ReplicaBatch, Callable[[bool, str], None]], None]
 class World:
     """The engine's ports. Everything here calls back on the engine's own thread.
 
-    `wake` asks for a turn soon; `exit` is called once, last; `outbox` counts frames that have not left yet; `freed`
-    may give memory back to the system; `journal` keeps split-brain decisions on this node's own disk.
+    `wake` asks for a turn soon; `exit` is called once, last; `freed` may give memory back to the system; `journal`
+    keeps split-brain decisions on this node's own disk.
     """
 
     clock: Clock
@@ -67,6 +67,5 @@ class World:
     commit_replica: CommitReplica
     wake: Callable[[], None]
     exit: Callable[[Exit], None]
-    outbox: Callable[[], int] = lambda: 0
     freed: Callable[[], None] = lambda: None
     journal: Journal = field(default_factory=lambda: MemoryJournal(limits.decisions_kept_max))

@@ -17,7 +17,11 @@ class Front:
 
     def __init__(self) -> None:
         self._app: ASGIApp | None = None
-        self.waits_for = "the state store"
+        self._waits_for = "the state store"
+
+    def wait_for(self, what: str) -> None:
+        """From now on it says that it waits for `what`."""
+        self._waits_for = what
 
     def become(self, app: ASGIApp) -> None:
         """From now on the API answers."""
@@ -30,7 +34,7 @@ class Front:
         await send_response(send, self._waiting(scope["path"]))
 
     def _waiting(self, path: str) -> Response:
-        waits = Check("start", f"waits for {self.waits_for}")
+        waits = Check("start", f"waits for {self._waits_for}")
         if path in probes.ALIVE:
             return probes.alive()
         if path in probes.READY:

@@ -1,4 +1,4 @@
-"""One process of a simulated host: a whole engine, started as `node.main` does it, over the simulated ports."""
+"""One process of a simulated host: a whole engine, started as `node.wiring` does it, over the simulated ports."""
 
 from __future__ import annotations
 

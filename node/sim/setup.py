@@ -14,7 +14,7 @@ from node.sharding.nodes import ShardingSettings
 if TYPE_CHECKING:
     from node.sim.process import Process
 
-# As `node.main` has it for the profile `fast`.
+# As `node.wiring` has it for the profile `fast`.
 FAST_LEASE_MS = 3_000
 SEEDS = 2
 EVERY_ROLE = ("api", "entity", "singleton")

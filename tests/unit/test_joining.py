@@ -14,7 +14,7 @@ from node.core.errors import OperatingError
 from node.core.settings import load_settings
 from node.gossip.join import Seed
 from node.gossip.settings import DEFAULT, FAST, MembershipSettings
-from node.joining import SeedWatch, WhyNot, look_up, membership_of
+from node.wiring.joining import SeedWatch, WhyNot, look_up, membership_of
 
 EXAMPLE = Path(__file__).parents[2] / "configs" / "one-machine.toml"
 

@@ -11,7 +11,7 @@ from node.http.front import Front
 
 def test_it_lives_and_is_not_ready_until_the_api_answers() -> None:
     front = Front()
-    front.waits_for = "the state store: connection refused"
+    front.wait_for("the state store: connection refused")
 
     async def api(scope: object, receive: object, send: object) -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})  # type: ignore[operator]

@@ -1,0 +1,204 @@
+"""The composition root: opens the adapters of one process, wires them to the engine, and closes them in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Coroutine
+
+from node.actors.actor import Failed
+from node.actors.memory import give_back
+from node.actors.runtime import Runtime
+from node.actors.store_driver import StoreDriver
+from node.admin.key_requests import KeyRequests
+from node.admin.server import AdminServer
+from node.core import limits
+from node.core.clock import SystemClock
+from node.core.ids import NodeId
+from node.core.settings import NodeSettings
+from node.crawler.providers.local import LocalClassifier
+from node.engine.config import CommitReplica, Exit, World
+from node.engine.engine import Engine
+from node.engine.keyservice import KeyService
+from node.engine.nodeservice import NodeService
+from node.http.app import App
+from node.http.cluster import ClusterGate
+from node.http.front import Front
+from node.http.server import HttpServer, bind
+from node.store.journal_file import FileJournal
+from node.store.replica_lmdb import open_replica
+from node.store.replica_port import ReplicaBatch, ReplicaStore
+from node.wire.admin_zmq import AdminClient, AdminListener
+from node.wire.codec import CODEC
+from node.wire.envelope import Envelope
+from node.wire.greeting import Unwelcome
+from node.wire.keys import read_key_pair
+from node.wire.roster import KeyPair, Roster
+from node.wire.transport_zmq import ZmqTransport
+from node.wiring import description, keys, signals, stores
+from node.wiring.joining import SeedWatch, membership_of
+from node.wiring.refusals import Refusals
+
+FIRST_TENURE = 1
+
+_log = logging.getLogger("node")
+
+
+class Process:
+    """The adapters of one process, in the order in which they were opened. `ended` is why it must end, once it must."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        """Raises OperatingError for settings that can't be used together."""
+        self._settings = settings
+        self._membership = membership_of(settings)
+        self._seeds = SeedWatch(settings.wire.seeds)
+        self._clock = SystemClock()
+        self._rng = random.SystemRandom()
+        self._open = contextlib.AsyncExitStack()
+        self._engine: Engine | None = None
+        self._early = 0  # envelopes and refusals that came before there was an engine
+        self.ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+
+    async def start(self) -> None:
+        """Open everything and join; returns when the public API, if this node has one, takes requests."""
+        settings, clock = self._settings, self._clock
+        pair = read_key_pair(settings.wire.key_file)
+        roster = keys.read_roster(settings.wire.roster_file)
+        self._seeds.roster = keys.names(roster)
+        front = Front()
+        http = await self._listen(front)
+        driver = stores.opened(settings, clock)
+        self._open.push_async_callback(driver.close)
+        await stores.answers(driver, front.wait_for)
+        cluster_id, existed = await stores.cluster_id(driver, settings, self._rng)
+        me = await stores.incarnation(driver, settings.node.name)
+        runtime = Runtime(clock, limits.executor_threads)
+        self._open.push_async_callback(runtime.close)
+        refused = Refusals(clock)
+        transport = self._transport(me, pair, roster, refused)
+        admin = AdminListener(pair, roster, clock, lambda client, data: _on_admin(server, admin, client, data), refused)
+        self._open.callback(admin.close)
+        admin.bind(settings.wire.admin)
+        replica = self._replica(me, cluster_id)
+        await self._seeds.look()
+        member = description.member(settings, me, transport.control_address, transport.data_address, admin.address)
+        config = description.config(
+            settings, self._membership, self._seeds.seeds, member, cluster_id, existed=existed
+        )
+        classifier = LocalClassifier()
+        engine = self._engine = Engine(config, self._world(transport, driver, runtime, replica), classifier)
+        engine.counters["dropped_before_start"] += self._early
+        service = NodeService(engine)
+        server = AdminServer(engine, service, classifier, keys.names(roster))
+        self._open.push_async_callback(server.close)
+
+        def accept(roster: Roster) -> None:
+            transport.set_roster(roster)
+            admin.set_roster(roster)
+            self._seeds.roster = keys.names(roster)
+
+        keyring = keys.keyring(settings.wire, pair, roster, server, accept, transport.show)
+        KeyService(engine, keyring)
+        KeyRequests(server, keyring)
+        signals.watch(service, engine.drain, keyring)
+        engine.start()
+        runtime.drive(engine)
+        self._keep(stores.watch(driver, clock, engine.faults), "store-watch")
+        self._keep(self._seeds.watch(engine), "seeds")
+        front.become(App(ClusterGate(engine), service, f"http://{settings.wire.http}"))
+        if http is not None:
+            self._open.push_async_callback(http.stop)  # requests end first, before what answers them
+        _log.info("node %s of cluster %s (%s): started", me, settings.cluster.name, cluster_id)
+
+    async def close(self) -> None:
+        """Closes what is open, last opened first."""
+        await self._open.aclose()
+
+    async def _listen(self, front: Front) -> HttpServer | None:
+        """The public address first: it says what the rest of the start waits for."""
+        if "api" not in self._settings.node.roles:
+            return None
+        http = HttpServer(front, bind(self._settings.wire.http))
+        await http.start()
+        self._open.push_async_callback(http.stop)
+        return http
+
+    def _transport(self, me: NodeId, pair: KeyPair, roster: Roster, refused: Refusals) -> ZmqTransport:
+        transport = ZmqTransport(
+            self._settings.cluster.name,
+            me,
+            pair,
+            roster,
+            CODEC,
+            self._clock,
+            self._arrived,
+            refused,
+            on_unwelcome=self._unwelcome,
+        )
+        self._open.callback(transport.close)
+        transport.bind(self._settings.wire.control, self._settings.wire.data)
+        return transport
+
+    def _replica(self, me: NodeId, cluster_id: str) -> ReplicaStore:
+        replica, opening = open_replica(
+            self._settings.node.data / "replica", self._clock, cluster_id=cluster_id, node=me.name, tenure=FIRST_TENURE
+        )
+        self._open.callback(replica.close)
+        _log.info("replica %s", opening)
+        return replica
+
+    def _world(self, transport: ZmqTransport, driver: StoreDriver, runtime: Runtime, replica: ReplicaStore) -> World:
+        return World(
+            self._clock,
+            self._rng,
+            transport,
+            driver.submit,
+            runtime.execute,
+            replica,
+            _commits(runtime, replica),
+            runtime.wake,
+            self._exit,
+            freed=give_back,
+            journal=FileJournal(self._settings.node.data / "decisions.jsonl", limits.decisions_kept_max),
+        )
+
+    def _keep(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Runs until the process closes."""
+        self._open.callback(asyncio.create_task(work, name=name).cancel)
+
+    def _arrived(self, envelope: Envelope) -> None:
+        """Peers of an earlier life may send while this one still opens its files: machines repeat themselves."""
+        if self._engine is None:
+            self._early += 1
+        else:
+            self._engine.on_envelope(envelope)
+
+    def _unwelcome(self, peer: NodeId, why: Unwelcome) -> None:
+        if self._engine is None:
+            self._early += 1
+        else:
+            self._engine.on_unwelcome(peer, why)
+
+    def _exit(self, reason: Exit) -> None:
+        if not self.ended.done():
+            self.ended.set_result(reason)
+
+
+def _commits(runtime: Runtime, replica: ReplicaStore) -> CommitReplica:
+    def commit(batch: ReplicaBatch, ended: Callable[[bool, str], None]) -> None:
+        def done(outcome: object) -> None:
+            ended(not isinstance(outcome, Failed), outcome.detail if isinstance(outcome, Failed) else "")
+
+        if not runtime.execute("disk", replica.commit, (batch,), done):
+            asyncio.get_running_loop().call_soon(ended, False, "the disk executor is saturated")
+
+    return commit
+
+
+def _on_admin(server: AdminServer, listener: AdminListener, client: AdminClient, data: bytes) -> None:
+    def reply(message: bytes) -> None:
+        listener.send(client, message)
+
+    server.on_request(client.operator, client, data, reply)
