@@ -183,3 +183,9 @@ def test_the_architecture_defines_what_is_cited() -> None:
         assert f"| I{number} |" in text
     for number in DEFINED["R"]:
         assert f"**R{number} " in text
+
+
+def test_test_modules_have_names_of_their_own() -> None:
+    """Two of one name in different folders can't be collected in one run, which no run of a part would show."""
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py"]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
