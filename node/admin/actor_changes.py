@@ -1,24 +1,19 @@
 """What operators change about actors: restart, passivate, release; replay and discard dead letters.
 
-Staged and committed like every change. It is done when the commit is answered, so the Operation that comes back is
-over; it is kept here, bounded, only so that a repeated commit is answered and nothing is done twice.
+Staged and committed like every change, and done when the commit is answered: see `held_plans.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from node.admin import protocol as p
 from node.admin.actor_requests import ActorRequests
+from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import CONFLICT, USAGE, ask
-from node.core.clock import rfc3339
 from node.core.hashing import shard_of
 from node.core.ids import ServiceRef
-from node.core.limits import plans_kept_max
 from node.engine.actor_messages import EntityCommand, Settled, SettleDeadLetters
 from node.engine.messages import NodeDone
 
@@ -34,25 +29,17 @@ LETTER_VERBS = {
     "replay": "is sent again, once, without an asker",
     "discard": "is forgotten; its counter stays",
 }
-Staged = p.StageEntity | p.StageDeadLetters
-Kept = TypeVar("Kept")
 
 
 class ActorChanges:
-    """Stages and commits; a plan that was not staged here goes on to who staged it."""
+    """Stages them, and carries them out once they are committed."""
 
-    def __init__(self, server: AdminServer, actors: ActorRequests) -> None:
+    def __init__(self, server: AdminServer, actors: ActorRequests, held: HeldPlans) -> None:
         self._server = server
         self._engine = server.engine
         self._actors = actors
-        self._plans: OrderedDict[str, tuple[p.Plan, Staged]] = OrderedDict()
-        self._done: OrderedDict[str, p.Operation] = OrderedDict()
-        self._commit_others = server.handlers[p.CommitPlan]
-        server.handlers |= {
-            p.StageEntity: self.stage_entity,
-            p.StageDeadLetters: self.stage_letters,
-            p.CommitPlan: self.commit,
-        }
+        self._held = held
+        server.handlers |= {p.StageEntity: self.stage_entity, p.StageDeadLetters: self.stage_letters}
 
     async def stage_entity(self, request: p.StageEntity, call: p.Meta) -> tuple[p.Plan, p.Meta]:
         if request.verb not in ENTITY_VERBS:
@@ -69,8 +56,14 @@ class ActorChanges:
         elif request.verb == "passivate" and not self._engine.system.passivates(request.kind):
             violations = (f"entities of the type {request.kind} are not made to be stopped, only restarted",)
         move = p.PlanMove(shard=show.shard, from_node=show.node, entities=1, why=ENTITY_VERBS[request.verb])
-        plan = self._plan(request.verb, f"{request.kind}/{request.id}", (move,), violations, not holds[request.verb])
-        _keep(self._plans, plan.id, (plan, request))
+        plan = self._held.hold(
+            request.verb,
+            f"{request.kind}/{request.id}",
+            lambda _reason: self._command(request),
+            moves=(move,),
+            violations=violations,
+            changed=not holds[request.verb],
+        )
         return plan, call
 
     async def stage_letters(self, request: p.StageDeadLetters, call: p.Meta) -> tuple[p.Plan, p.Meta]:
@@ -87,45 +80,23 @@ class ActorChanges:
             if request.verb == "replay" and not letter.replayable:
                 violations.append(f"{identity} was the entity's own message and can't be sent again")
         target = ", ".join(dict.fromkeys(request.ids))
-        plan = self._plan(request.verb, target, tuple(moves), tuple(violations), changed=True)
-        _keep(self._plans, plan.id, (plan, request))
+        plan = self._held.hold(
+            request.verb,
+            target,
+            lambda _reason: self._settle(request),
+            moves=tuple(moves),
+            violations=tuple(violations),
+        )
         return plan, call
 
-    async def commit(self, request: p.CommitPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
-        key = request.request_id or request.id
-        if key in self._done:
-            return self._done[key], call
-        if request.id not in self._plans:
-            return await self._commit_others(request, call)
-        plan, staged = self._plans[request.id]
-        if not plan.changed or plan.violations:
-            text = "; ".join(plan.violations) or "the plan changes nothing"
-            raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", text, about=plan.target)
-        begun_ns = self._engine.world.clock.mono_ns()
-        result = await (self._command(staged) if isinstance(staged, p.StageEntity) else self._settle(staged))
-        operation = p.Operation(
-            id=f"op-{key}",
-            verb=plan.verb,
-            target=plan.target,
-            state="failed" if result.get("missed_count") else "done",
-            phases=(),
-            elapsed_s=(self._engine.world.clock.mono_ns() - begun_ns) / 1e9,
-            result=result,
-            started_at=rfc3339(self._engine.world.clock.wall_ms()),
-            reason=request.reason,
-        )
-        self._plans.pop(request.id, None)
-        _keep(self._done, key, operation)
-        return operation, call
-
-    async def _command(self, staged: p.StageEntity) -> dict[str, int | float | str | bool]:
+    async def _command(self, staged: p.StageEntity) -> Result:
         """Sent to whoever owns the shard now, which need not be who owned it when the plan was made."""
         home = self._engine.sharding.region.homes()[shard_of(staged.id)]
         to = ServiceRef(home.node, "/node")
         done: NodeDone = await ask(self._engine, to, EntityCommand(staged.verb, staged.kind, staged.id))
         return {"changed": done.changed, "node": home.node}
 
-    async def _settle(self, staged: p.StageDeadLetters) -> dict[str, int | float | str | bool]:
+    async def _settle(self, staged: p.StageDeadLetters) -> Result:
         by_node: dict[tuple[str, int], list[int]] = {}
         for identity in dict.fromkeys(staged.ids):
             node, incarnation, number = self._actors.letter_of(identity)
@@ -140,22 +111,3 @@ class ActorChanges:
         taken = sum(settled.done for found, _ in answers for settled in found)
         wanted = sum(len(numbers) for numbers in by_node.values())
         return {f"{staged.verb}ed_count": taken, "missed_count": wanted - taken}
-
-    def _plan(
-        self, verb: str, target: str, moves: tuple[p.PlanMove, ...], violations: tuple[str, ...], changed: bool
-    ) -> p.Plan:
-        return p.Plan(
-            id=f"p-{self._engine.world.rng.getrandbits(40):010x}",
-            verb=verb,
-            target=target,
-            base_version=self._engine.sharding.region.version,
-            moves=moves,
-            violations=violations,
-            changed=changed,
-        )
-
-
-def _keep(kept: OrderedDict[str, Kept], key: str, value: Kept) -> None:
-    kept[key] = value
-    while len(kept) > plans_kept_max:
-        kept.popitem(last=False)

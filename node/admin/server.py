@@ -13,12 +13,15 @@ from node.admin import protocol as p
 from node.admin import views
 from node.admin.actor_changes import ActorChanges
 from node.admin.actor_requests import ActorRequests
+from node.admin.caller import ASKED_BY
 from node.admin.check_requests import CheckRequests
 from node.admin.cluster_requests import ClusterRequests
 from node.admin.decision_requests import DecisionRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.gather import Gatherer
+from node.admin.held_plans import HeldPlans
 from node.admin.live import Live
+from node.admin.member_requests import MemberRequests
 from node.admin.operation_requests import OperationRequests
 from node.admin.outcomes import bad_input
 from node.admin.plan_requests import PlanRequests
@@ -70,7 +73,9 @@ class AdminServer:
         CheckRequests(self)
         DomainRequests(self)
         OperationRequests(self)
-        ActorChanges(self, ActorRequests(self))
+        held = HeldPlans(self)
+        ActorChanges(self, ActorRequests(self), held)
+        MemberRequests(self, held)
         self.uploads = Uploads(self)
         self.live = Live(self)
 
@@ -98,6 +103,7 @@ class AdminServer:
 
     async def _answer(self, who: str, number: int, timeout_ms: int, request: msgspec.Struct, reply: Reply) -> None:
         meta = self.meta()
+        ASKED_BY.set(who)
         answer: msgspec.Struct
         try:
             handler = self.handlers.get(type(request), _no_request)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from node.core.clock import MS
+from node.core.ids import NodeId
 from node.core.limits import split_lease_ttl_ms
 from node.engine.config import Exit
 from node.engine.decisions import DecisionLog
 from node.engine.events import of_move
 from node.gossip import events as gossip
+from node.gossip.member import Status
 from node.gossip.membership import Membership
 from node.gossip.splitbrain import Decision
 from node.store.port import AcquireLease, Answer, LeaseGranted, LeaseHeld
@@ -52,6 +54,14 @@ class Members:
         for effect in self.machine.step(event, clock.mono_ns(), clock.wall_ms()):
             self._carry_out(effect)
         self._engine.wake_before(self.machine.next_wake_ns())
+
+    def remove(self, node: NodeId, by: str) -> bool:
+        """Declare this very incarnation dead; whether that changed anything."""
+        known = self.machine.state.members.get(node.name)
+        if known is None or known.id != node or known.status >= Status.DOWN:
+            return False
+        self.step(gossip.Down(node.name, by))
+        return True
 
     def _carry_out(self, effect: gossip.Effect) -> None:
         engine = self._engine

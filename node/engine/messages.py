@@ -51,6 +51,15 @@ class StopNode(msgspec.Struct, frozen=True):
     drain: bool
 
 
+@wire_type("node.remove_member", lane=Lane.CONTROL)
+class RemoveMember(msgspec.Struct, frozen=True):
+    """Declare a member dead on behalf of an operator, `by` whom and why; asked of a node when it is not the one that
+    goes. Answered with NodeDone."""
+
+    member: NodeId
+    by: str
+
+
 @wire_type("node.report_get")
 class GetNodeReport(msgspec.Struct, frozen=True):
     """`coverage`: look at every local site's slots too."""
@@ -142,6 +151,7 @@ class NodeReport(msgspec.Struct, frozen=True):
     `running`: `(shard, epoch, entities)` of the shards whose entities run here. `lag_ms`: how long peers have had
     something of this node's unacknowledged, by peer. `counters`: whatever was not handled, by reason, and totals.
     `living`: `(shard, epoch)` as the actors have them; `buffered`: `(shard, messages, oldest ms)` that wait for a home.
+    `behind`: entries of this node's that peers in reach have not acknowledged, by peer.
     """
 
     node: str
@@ -174,3 +184,4 @@ class NodeReport(msgspec.Struct, frozen=True):
     why_not_joined: str = ""
     living: tuple[tuple[int, int], ...] = ()
     buffered: tuple[tuple[int, int, int], ...] = ()
+    behind: dict[str, int] = msgspec.field(default_factory=dict)

@@ -25,6 +25,7 @@ from node.engine.messages import (
     MapReport,
     NodeDone,
     NodeReport,
+    RemoveMember,
     ReplicaEntryReport,
     SiteReport,
     StopNode,
@@ -55,6 +56,7 @@ class NodeService:
             GetReplicaEntry: self._entry_wanted,
             GetDecisions: self._decisions_wanted,
             StopNode: self._stop_wanted,
+            RemoveMember: self._remove_wanted,
         }
         for request in REQUESTS:
             engine.services[request] = self._sharding_wanted
@@ -148,6 +150,7 @@ class NodeService:
             why_not_joined=engine.membership.why_not_joined,
             living=tuple((s, epoch) for s, epoch in sorted(engine.system.owned().items()) if s != SINGLETON_SHARD),
             buffered=engine.sharding.region.buffers(now_ns),
+            behind=engine.replication.behind(now_ns),
         )
 
     def counters(self) -> dict[str, int]:
@@ -226,6 +229,11 @@ class NodeService:
         if isinstance(message, REQUESTS):
             engine = self._engine
             engine.sharding.request(message, lambda answer: engine.reply(envelope, answer))
+
+    def _remove_wanted(self, envelope: Envelope) -> None:
+        message = envelope.message
+        if isinstance(message, RemoveMember):
+            self._engine.reply(envelope, NodeDone(self._engine.members.remove(message.member, message.by)))
 
     def _stop_wanted(self, envelope: Envelope) -> None:
         message = envelope.message

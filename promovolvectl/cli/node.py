@@ -1,4 +1,4 @@
-"""`node list|show|mailboxes|cordon|uncordon|drain|undrain|stop|start`."""
+"""`node list|show|can-stop|mailboxes|cordon|uncordon|drain|undrain|remove|stop|start`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from node.admin.protocol import (
+    CanStop,
     Done,
+    GetCanStop,
     GetMailboxes,
     GetNode,
     GetNodes,
@@ -19,6 +21,7 @@ from node.admin.protocol import (
     Plan,
     StageCordon,
     StageDrain,
+    StageRemove,
     StopNode,
     Undrain,
 )
@@ -28,7 +31,6 @@ from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plan_text
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import Ending
 from promovolvectl.client import paths
 from promovolvectl.client.exit_codes import ExitStatus
@@ -36,6 +38,7 @@ from promovolvectl.client.kinds import NodeUndrain
 
 app = group("Nodes: list, show, cordon, drain, stop, start.")
 LAST_ENTITY_NODE = "last-entity-node"
+REMOVAL_RULES = ("live-node", "majority", LAST_ENTITY_NODE)
 Name = Annotated[str, typer.Argument(metavar="NODE", show_default=False, help="The node's name.")]
 
 
@@ -62,6 +65,20 @@ async def list_(run: Run) -> Answer:
 )
 async def show(run: Run, name: Name) -> Answer:
     return answer_of("NodeShow", *await run.ask(GetNode(node=name), NodeShow))
+
+
+@leaf(
+    app,
+    "can-stop",
+    does="Whether a node can stop now, and what would happen: roles, majority, replicas, who is away.",
+    changes="Reads only. Ends with 5 when it can't, and says why.",
+    examples=("promovolvectl node can-stop entity-1", "promovolvectl node can-stop entity-1 -o json --query reasons"),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.REFUSED),
+    shows="CanStop",
+)
+async def can_stop(run: Run, name: Name) -> Answer:
+    reply, meta = await run.ask(GetCanStop(node=name), CanStop)
+    return answer_of("CanStop", reply, meta, ExitStatus.OK if reply.can_stop else ExitStatus.REFUSED)
 
 
 @leaf(
@@ -154,12 +171,9 @@ async def drain(
     ] = None,
     **given: Any,
 ) -> Answer:
-    for rule in force or ():
-        if rule != LAST_ENTITY_NODE:
-            text = f"there is no rule {rule!r}; there is {LAST_ENTITY_NODE}"
-            raise usage("--force", text, f"--force {LAST_ENTITY_NODE}")
-    again = spelled("node", "drain", name, *(word for rule in force or () for word in ("--force", rule)))
-    stage = StageDrain(node=name, force=LAST_ENTITY_NODE in (force or ()))
+    words = overridden(force, LAST_ENTITY_NODE)
+    again = spelled("node", "drain", name, *words)
+    stage = StageDrain(node=name, force=bool(words))
     return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
 
 
@@ -176,6 +190,45 @@ async def drain(
 async def undrain(run: Run, name: Name, **given: Any) -> Answer:
     done, meta = await run.ask(Undrain(node=name, reason=given["reason"]), Done)
     return answer_of("NodeUndrain", NodeUndrain(node=name, changed=done.changed, message=done.message), meta)
+
+
+@leaf(
+    app,
+    "remove",
+    does="Declare a dead node dead, without waiting for a decision; it is listed no more, on any node.",
+    changes=(
+        "Its shards are placed elsewhere. All that is kept is a mark, so that this start of it never comes back: "
+        "if it still runs it stops writing and exits. Started again it joins as another incarnation."
+    ),
+    examples=(
+        "promovolvectl node remove entity-3 --reason 'disk lost'",
+        "promovolvectl node remove entity-3 --force live-node --yes",
+    ),
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.REFUSED,
+        ExitStatus.NOT_CONFIRMED,
+        ExitStatus.NOT_ALLOWED,
+        ExitStatus.FAILED,
+    ),
+    flags=CHANGE,
+    shows="Operation",
+)
+async def remove(
+    run: Run,
+    name: Name,
+    force: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--force", metavar="RULE", show_default=False, help=f"Override a rule: {', '.join(REMOVAL_RULES)}."
+        ),
+    ] = None,
+    **given: Any,
+) -> Answer:
+    words = overridden(force, *REMOVAL_RULES)
+    stage = StageRemove(node=name, force=tuple(force or ()), reason=given["reason"])
+    return await plan_then_commit(run, stage, again=spelled("node", "remove", name, *words), given=given)
 
 
 @leaf(

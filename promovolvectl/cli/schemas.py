@@ -15,6 +15,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "AdvertiserList": protocol.AdvertiserList,
     "AdvertiserShow": protocol.AdvertiserShow,
     "Approved": protocol.Approved,
+    "CanStop": protocol.CanStop,
     "CampaignList": protocol.CampaignList,
     "CampaignShow": protocol.CampaignShow,
     "Classification": protocol.ClassificationShow,

@@ -120,6 +120,13 @@ def _plan_head(payload: Payload) -> Sequence[str]:
     return lines
 
 
+def _can_stop_head(payload: Payload) -> Sequence[str]:
+    yes = f"yes: {payload['node']} can stop; its shards move first"
+    answer = yes if payload["can_stop"] else f"no: {payload['node']} can't stop now"
+    counts = f"{payload['available']} of {payload['counted']} counted members in reach, {payload['required']} required"
+    return (answer, f"  has {payload['shards']} shards, {payload['entities']} entities; without it {counts}")
+
+
 def _map_head(payload: Payload) -> Sequence[str]:
     lines = [f"PLACEMENT  version {payload['version']}, term {payload['term']}, epoch max {payload['epoch_max']}"]
     if payload["unallocated"]:
@@ -444,6 +451,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _columns("node! step! changed! confirmed! unconfirmed! accepted"), _itself("node", "node"), _whole, one=True
     ),
     "NodeStop": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
+    "CanStop": Shape(
+        _columns("code! object! text!"), _itself("node", "node"), Under("reasons"), head=_can_stop_head
+    ),
     "NodeUndrain": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
     "Shutdown": Shape(_columns("stopped! changed!"), _stopped_names, _whole, one=True),
     "NodeStart": Shape(_columns("node! changed! pid log"), _itself("node", "node"), _whole, one=True),

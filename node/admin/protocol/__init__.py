@@ -106,6 +106,7 @@ from node.admin.protocol.live import (
     Subscribe,
     Subscribed,
 )
+from node.admin.protocol.members import CanStop, GetCanStop, StageRemove, StopReason
 from node.admin.protocol.operations import (
     CancelOperation,
     CancelPlan,
@@ -243,6 +244,8 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     ApproveCreative: Approved,
     GetExplanation: ServeExplanation,
     StopNode: Done,
+    StageRemove: Plan,
+    GetCanStop: CanStop,
     FreezePlacement: Done,
     Subscribe: Subscribed,
     GetEntities: EntityList,
@@ -260,6 +263,10 @@ __all__ = [
     "CheckCluster",
     "CheckRow",
     "ClusterCheck",
+    "CanStop",
+    "GetCanStop",
+    "StageRemove",
+    "StopReason",
     "StagePin",
     "StageCordon",
     "StageRebalance",

@@ -124,7 +124,7 @@ def test_no_profile_and_an_unknown_profile(invoke: Invoke, tmp_path: Path) -> No
     [
         ("vesion", "Did you mean 'version'?"),
         ("node drian x", "Did you mean 'drain', 'undrain'?"),
-        ("node", "needs a verb: list, show, mailboxes, cordon, uncordon, drain, undrain, stop, start"),
+        ("node", "needs a verb: list, show, can-stop, mailboxes, cordon, uncordon, drain, undrain, remove, "),
         ("node show", "Missing argument"),
         ("version extra", "unexpected extra argument"),
         ("version -o jsno", "there is no format 'jsno'"),

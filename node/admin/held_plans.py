@@ -1,0 +1,101 @@
+"""Plans that the node which was asked carries out itself, at once, rather than the coordinator over time.
+
+A change is done when its commit is answered, so the Operation that comes back is over; it is kept here, bounded, only
+so that a repeated commit is answered and nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from node.admin import protocol as p
+from node.admin.outcomes import CONFLICT
+from node.core.clock import rfc3339
+from node.core.limits import plans_kept_max
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+Result = dict[str, int | float | str | bool]
+# (reason) -> what came of it; `missed_count` above zero means that it failed. Raises AdminRefusal.
+CarryOut = Callable[[str], Awaitable[Result]]
+Kept = TypeVar("Kept")
+
+
+class HeldPlans:
+    """Commits what was held here; a plan that was not goes on to who staged it."""
+
+    def __init__(self, server: AdminServer) -> None:
+        self._engine = server.engine
+        self._plans: OrderedDict[str, tuple[p.Plan, CarryOut]] = OrderedDict()
+        self._done: OrderedDict[str, p.Operation] = OrderedDict()
+        self._commit_others = server.handlers[p.CommitPlan]
+        server.handlers[p.CommitPlan] = self.commit
+
+    def hold(
+        self,
+        verb: str,
+        target: str,
+        carry_out: CarryOut,
+        *,
+        moves: tuple[p.PlanMove, ...] = (),
+        violations: tuple[str, ...] = (),
+        changed: bool = True,
+        overridden: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+        before: tuple[p.Counter, ...] = (),
+        after: tuple[p.Counter, ...] = (),
+    ) -> p.Plan:
+        """A plan under a new id; `carry_out` is awaited once, when it is committed."""
+        plan = p.Plan(
+            id=f"p-{self._engine.world.rng.getrandbits(40):010x}",
+            verb=verb,
+            target=target,
+            base_version=self._engine.sharding.region.version,
+            moves=moves,
+            violations=violations,
+            changed=changed,
+            overridden=overridden,
+            notes=notes,
+            before=before,
+            after=after,
+        )
+        _keep(self._plans, plan.id, (plan, carry_out))
+        return plan
+
+    async def commit(self, request: p.CommitPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
+        key = request.request_id or request.id
+        if key in self._done:
+            return self._done[key], call
+        if request.id not in self._plans:
+            return await self._commit_others(request, call)
+        plan, carry_out = self._plans[request.id]
+        if not plan.changed or plan.violations:
+            text = "; ".join(plan.violations) or "the plan changes nothing"
+            raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", text, about=plan.target)
+        begun_ns = self._engine.world.clock.mono_ns()
+        result = await carry_out(request.reason)
+        operation = p.Operation(
+            id=f"op-{key}",
+            verb=plan.verb,
+            target=plan.target,
+            state="failed" if result.get("missed_count") else "done",
+            phases=(),
+            elapsed_s=(self._engine.world.clock.mono_ns() - begun_ns) / 1e9,
+            result=result,
+            started_at=rfc3339(self._engine.world.clock.wall_ms()),
+            reason=request.reason,
+        )
+        self._plans.pop(request.id, None)
+        _keep(self._done, key, operation)
+        return operation, call
+
+
+def _keep(kept: OrderedDict[str, Kept], key: str, value: Kept) -> None:
+    kept[key] = value
+    while len(kept) > plans_kept_max:
+        kept.popitem(last=False)

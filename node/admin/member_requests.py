@@ -1,0 +1,162 @@
+"""Requests about members: taking one out for good, and whether one can stop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from node.admin import protocol as p
+from node.admin.caller import ASKED_BY
+from node.admin.can_stop import can_stop
+from node.admin.held_plans import HeldPlans, Result
+from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
+from node.core.clock import MS
+from node.core.hashing import shard_of
+from node.core.ids import ServiceRef
+from node.core.limits import remove_wait_ms_max
+from node.engine import topology
+from node.engine.messages import NodeDone, RemoveMember
+from node.gossip.departure import Departure, Tally, departure
+from node.gossip.member import Member, Status
+from node.store.port import ShardState
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+LIVE_NODE, MAJORITY, LAST_ENTITY_NODE = RULES = ("live-node", "majority", "last-entity-node")
+_LOOK_S = 0.05
+
+
+class MemberRequests:
+    """Handlers by request type."""
+
+    def __init__(self, server: AdminServer, held: HeldPlans) -> None:
+        self._server = server
+        self._engine = server.engine
+        self._held = held
+        server.handlers |= {p.StageRemove: self.stage_remove, p.GetCanStop: self.can_stop}
+
+    async def can_stop(self, request: p.GetCanStop, call: p.Meta) -> tuple[p.CanStop, p.Meta]:
+        engine = self._engine
+        if engine.view.member(request.node) is None:
+            raise not_found("node", request.node, sorted(engine.view.members))
+        reports, missing = await self._server.gatherer.reports(coverage=False)
+        moving = sum(row.state is ShardState.MOVING for row in engine.sharding.region.homes())
+        if engine.view.member(request.node) is None:  # it went while the others were asked
+            raise not_found("node", request.node, sorted(engine.view.members))
+        settings = engine.config.membership
+        reply = can_stop(engine.view, settings, request.node, engine.going_nodes(), moving, reports)
+        return reply, self._server.with_missing(call, missing)
+
+    # ---- removing
+
+    async def stage_remove(self, request: p.StageRemove, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        for rule in request.force:
+            if rule not in RULES:
+                text = f"there is no rule {rule!r}; there are {', '.join(RULES)}"
+                raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, about="force")
+        known = self._engine.membership.state.members
+        member = known.get(request.node)
+        if member is None:
+            raise not_found("node", request.node, sorted(self._engine.view.members))
+        target = f"node/{request.node}"
+
+        async def remove(reason: str) -> Result:
+            return await self._remove(member, request.force, reason or request.reason)
+
+        if member.status >= Status.DOWN:
+            word = "was removed" if member.status is Status.REMOVED else "is being removed"
+            note = f"{member.id} {word} {member.cause}".strip()
+            return self._held.hold("remove", target, remove, changed=False, notes=(note,)), call
+        broken = self._broken(member)
+        effect = departure(self._engine.view, self._engine.config.membership, member.node)
+        shards = self._shards(member)
+        plan = self._held.hold(
+            "remove",
+            target,
+            remove,
+            moves=tuple(
+                p.PlanMove(shard=shard, from_node=member.node, why="placed again once it is removed")
+                for shard in shards
+            ),
+            violations=tuple(text for rule, text in broken.items() if rule not in request.force),
+            overridden=tuple(text for rule, text in broken.items() if rule in request.force),
+            notes=self._notes(member, shards, effect),
+            before=_counters(effect.before),
+            after=_counters(effect.after),
+        )
+        return plan, call
+
+    def _broken(self, member: Member) -> dict[str, str]:
+        """The rules that its removal breaks, with words and how to override them."""
+        view, name = self._engine.view, member.node
+        if not view.reachable(name):
+            return {}
+        found = {LIVE_NODE: f"{name} is {member.status.word} and can be reached: 'node stop {name}' lets it hand over"}
+        left = departure(view, self._engine.config.membership, name)
+        if left.loses_majority:
+            found[MAJORITY] = f"a majority would be lost: without it {left.after.words()}"
+        others = [m for m in view.up("entity") if m.node != name and view.reachable(m.node)]
+        if "entity" in member.roles and not others:
+            found[LAST_ENTITY_NODE] = f"{name} is the last entity node in reach: nobody could take its shards"
+        return {rule: f"{text}; --force {rule} overrides it" for rule, text in found.items()}
+
+    def _shards(self, member: Member) -> tuple[int, ...]:
+        rows = self._engine.sharding.region.homes()
+        return tuple(r.shard for r in rows if (r.node, r.incarnation) == (member.node, member.incarnation))
+
+    def _notes(self, member: Member, shards: tuple[int, ...], effect: Departure) -> tuple[str, ...]:
+        replica = self._engine.replication.machine
+        owned = frozenset(shards)
+        keys = sum(len(replica.keys_of_site(s).keys) for s in replica.sites() if shard_of(s) in owned)
+        return (
+            f"ends {member.id} for good: only a restart, as another incarnation, brings {member.node} back",
+            f"{len(shards)} shards are placed again; {keys} keys of them are on every replica",
+            f"majority: now {effect.before.words()}; then {effect.after.words()}",
+        )
+
+    async def _remove(self, member: Member, force: tuple[str, ...], reason: str) -> Result:
+        """The rules are asked once more: the node may have come back since the plan was made."""
+        engine = self._engine
+        now = engine.membership.state.members[member.node]
+        if now.incarnation != member.incarnation:
+            text = f"{member.node} is another start by now, {now.id}"
+            raise p.AdminRefusal(CONFLICT, "E-STALE-PLAN", text, hint="make the plan again", about=member.node)
+        standing = [text for rule, text in self._broken(now).items() if rule not in force]
+        if now.status < Status.DOWN and standing:
+            raise p.AdminRefusal(CONFLICT, "E-STALE-PLAN", "; ".join(standing), about=member.node)
+        by = ASKED_BY.get() + (f": {reason}" if reason else "")
+        done = await self._order(member, by)
+        await self._gone(member)
+        return {"changed": done.changed, "node": member.node, "removed": not self._is_member(member)}
+
+    async def _order(self, member: Member, by: str) -> NodeDone:
+        """A node can't answer for its own end: another one is told to bring it about."""
+        engine = self._engine
+        if member.node != engine.me.name:
+            return NodeDone(engine.members.remove(member.id, by))
+        others = sorted(topology.peers(engine.view))
+        if not others:
+            text = f"{member.node} is the only node in reach"
+            raise p.AdminRefusal(REFUSED, "E-REFUSED", text, hint=f"promovolvectl node stop {member.node}")
+        done: NodeDone = await ask(engine, ServiceRef(others[0], "/node"), RemoveMember(member.id, by))
+        return done
+
+    async def _gone(self, member: Member) -> None:
+        """Until the others have agreed and it is listed no more, or for as long as that takes where all are well."""
+        clock = self._engine.world.clock
+        until_ns = clock.mono_ns() + remove_wait_ms_max * MS
+        while self._is_member(member) and clock.mono_ns() < until_ns and member.node != self._engine.me.name:
+            await asyncio.sleep(_LOOK_S)
+
+    def _is_member(self, member: Member) -> bool:
+        found = self._engine.view.member(member.node)
+        return found is not None and found.incarnation == member.incarnation
+
+
+def _counters(tally: Tally) -> tuple[p.Counter, ...]:
+    return (
+        p.Counter(name="counted", count=tally.counted),
+        p.Counter(name="required", count=tally.required),
+        p.Counter(name="available", count=tally.available),
+    )
