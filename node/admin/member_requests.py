@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from node.actors.bus import Subscription
 from node.admin import protocol as p
 from node.admin.caller import ASKED_BY
 from node.admin.can_stop import can_stop
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
-from node.core.clock import MS
 from node.core.hashing import shard_of
 from node.core.ids import ServiceRef
 from node.core.limits import remove_wait_ms_max
 from node.engine import topology
+from node.engine.events import EVENTS
 from node.engine.messages import NodeDone, RemoveMember
 from node.gossip.departure import Departure, Tally, departure
 from node.gossip.member import Member, Status
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from node.admin.server import AdminServer
 
 LIVE_NODE, MAJORITY, LAST_ENTITY_NODE = RULES = ("live-node", "majority", "last-entity-node")
-_LOOK_S = 0.05
 
 
 class MemberRequests:
@@ -127,7 +127,8 @@ class MemberRequests:
             raise p.AdminRefusal(CONFLICT, "E-STALE-PLAN", "; ".join(standing), about=member.node)
         by = ASKED_BY.get() + (f": {reason}" if reason else "")
         done = await self._order(member, by)
-        await self._gone(member)
+        if member.node != engine.me.name:
+            await self._gone(member)
         return {"changed": done.changed, "node": member.node, "removed": not self._is_member(member)}
 
     async def _order(self, member: Member, by: str) -> NodeDone:
@@ -144,14 +145,27 @@ class MemberRequests:
 
     async def _gone(self, member: Member) -> None:
         """Until the others have agreed and it is listed no more, or for as long as that takes where all are well."""
-        clock = self._engine.world.clock
-        until_ns = clock.mono_ns() + remove_wait_ms_max * MS
-        while self._is_member(member) and clock.mono_ns() < until_ns and member.node != self._engine.me.name:
-            await asyncio.sleep(_LOOK_S)
+        gone = asyncio.Event()
+
+        def look(subscription: Subscription) -> None:
+            while subscription.take() is not None:
+                pass
+            if not self._is_member(member):
+                gone.set()
+
+        subscription = self._engine.system.bus.subscribe(EVENTS, look)
+        try:
+            look(subscription)
+            async with asyncio.timeout(remove_wait_ms_max / 1_000):
+                await gone.wait()
+        except TimeoutError:
+            pass  # the answer says that it is still listed
+        finally:
+            subscription.close()
 
     def _is_member(self, member: Member) -> bool:
-        found = self._engine.view.member(member.node)
-        return found is not None and found.incarnation == member.incarnation
+        found = self._engine.membership.state.members[member.node]
+        return found.incarnation == member.incarnation and found.status is not Status.REMOVED
 
 
 def _counters(tally: Tally) -> tuple[p.Counter, ...]:

@@ -49,6 +49,8 @@ TRANSITIONS: Final[dict[Status, frozenset[Status]]] = {
 }
 # Those that count for a majority and may lead: the cluster has agreed that they are in, and not yet that they are out.
 COUNTED: Final = frozenset({Status.UP, Status.LEAVING})
+# Those that the cluster has not agreed upon yet: they have been in for moments, and count for nothing.
+NEW: Final = frozenset({Status.JOINING, Status.WEAKLY_UP})
 # Those whose unreachability keeps the cluster from agreeing; exiting and down ones are on their way out anyway.
 UNDECIDED: Final = frozenset({Status.JOINING, Status.WEAKLY_UP, Status.UP, Status.LEAVING})
 # Those that take part in gossip.

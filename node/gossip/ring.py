@@ -10,7 +10,7 @@ from __future__ import annotations
 import xxhash
 
 from node.core.ids import NodeId
-from node.gossip.member import TAKING_PART
+from node.gossip.member import NEW, TAKING_PART
 from node.gossip.state import GossipState
 
 
@@ -41,13 +41,18 @@ def reachable_from(state: GossipState, me: NodeId, neighbours: int) -> set[NodeI
     them. A subject whose watchers among these all report it is unreachable; where one of them vouches for it, it is
     one bad link, not a dead node. Vouching starts at `me`, so two nodes on the far side of a cut can't vouch for each
     other. Silence vouches only for the next `neighbours`, who have been watched all along: whom a node began to watch
-    because others failed, it vouches for once it has said so."""
+    because others failed, it vouches for once it has said so. So does one that is only joining for whom others report:
+    it has watched nobody yet, and its coming must not make a silent node look alive."""
     ring = ring_of(state)
+    reported = {row.subject for row in state.rows.values() if not row.reachable}
     found = {me}
     queue = [me]
     while queue:
         observer = queue.pop()
-        all_along = next_on(ring, observer, neighbours)
+        all_along = set(next_on(ring, observer, neighbours))
+        known = state.members.get(observer.name)
+        if known is not None and known.status in NEW:
+            all_along -= reported
         for subject in watched_by(state, ring, observer, neighbours):
             row = state.rows.get((observer, subject))
             if subject not in found and (row.reachable if row else subject in all_along):

@@ -438,28 +438,6 @@ def test_s01_all_killed_and_started_in_any_order_under_loss(seed: int) -> None:
             s.until(up(*FIVE), within_s=30)
 
 
-@seeds(1)
-def test_s02_one_that_was_killed_for_good_is_never_listed_again(seed: int) -> None:
-    def is_listed(_: Story) -> str:
-        seers = [e.me.name for e in s.running() if e.view.member("n5") is not None]
-        return "" if seers else "nobody lists n5"
-
-    with story(nodes=5, seed=seed) as s:
-        s.until(converged())
-        s.kill("n5")
-        s.until(removed("n5"), within_s=s.bound_s)
-        with s.never(is_listed):
-            for name in ("n1", "n2", "n3", "n4"):
-                s.kill(name)
-                s.start(name)
-                s.until(converged())
-            for name in ("n6", "n7"):
-                s.add(name)
-                s.start(name)
-            s.until(converged())
-            s.run(60)
-
-
 @seeds(2)
 def test_s04_left_and_back_at_once(seed: int) -> None:
     with story(nodes=5, seed=seed) as s:

@@ -167,6 +167,17 @@ def test_two_on_the_far_side_of_a_cut_do_not_vouch_for_each_other() -> None:
     assert reachable_from(state, NodeId("n0", 1), 5) == {NodeId(f"n{i}", 1) for i in (0, 1, 2)}
 
 
+def test_who_only_joins_does_not_make_a_silent_node_look_alive() -> None:
+    """Found by P11: each newcomer made all others believe for a pause that a dead node was back."""
+    lost = cluster(4, [(a, 3) for a in (0, 1, 2)])
+    joiner = Member("n4", 1, "n4:1", status=Status.JOINING)
+    state = lost.with_member(joiner)
+    seen = {NodeId(f"n{i}", 1) for i in (0, 1, 2, 4)}
+    assert reachable_from(state, NodeId("n0", 1), 5) == reachable_from(state, joiner.id, 5) == seen
+    vouched = state.with_row(Row(joiner.id, NodeId("n3", 1), True, 1))
+    assert reachable_from(vouched, NodeId("n0", 1), 5) == {*seen, NodeId("n3", 1)}
+
+
 def test_one_bad_link_is_not_a_dead_node() -> None:
     state = cluster(3, [(0, 1), (1, 0)])
     for i in range(3):

@@ -1,0 +1,202 @@
+"""What operators ask about members and do to them, through the requests that the commands make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from console import Console
+from seeds import SCALE, seeds
+
+from node.admin import protocol as p
+from node.core.clock import SECOND
+from node.gossip.member import Status
+from node.gossip.settings import FAST
+from node.sim.conditions import converged, exited, incarnation, removed, status, unreachable, up
+from node.sim.story import Condition, Story, story
+
+FIVE = ("n1", "n2", "n3", "n4", "n5")
+
+
+def is_listed(name: str) -> Condition:
+    """Somebody who runs lists it: never to be seen of one that was removed."""
+
+    def condition(s: Story) -> str:
+        seers = [e.me.name for e in s.running() if e.view.member(name) is not None]
+        return "" if seers else f"nobody lists {name}"
+
+    return condition
+
+
+@contextmanager
+def patient_story(nodes: int, seed: int) -> Iterator[Story]:
+    """Converged, and nothing is decided while the story lasts."""
+    with story(nodes=nodes, seed=seed, start=False) as s:
+        names = tuple(s.world.hosts)
+        for name in names:
+            s.setup(name, membership=replace(FAST, stable_after_ns=120 * SECOND, weakly_up_after_ns=120 * SECOND))
+        s.start(*names)
+        s.until(converged())
+        yield s
+
+
+@seeds(3)
+def test_p24_a_dead_node_is_removed_then_an_unknown_one_then_the_dead_one_again(seed: int) -> None:
+    """P24: 0, 3, and 0 with `"changed": false`; the record says who did it and why."""
+    with story(nodes=3, seed=seed) as s:
+        s.until(converged())
+        s.kill("n3")
+        s.until(unreachable("n3"))
+        ops = Console(s, "n1")
+        plan = ops.ask(p.StageRemove(node="n3"))
+        assert (plan.changed, plan.violations) == (True, ())
+        assert {move.from_node for move in plan.moves} == {"n3"}
+        assert {c.name: c.count for c in plan.before} == {"counted": 3, "required": 2, "available": 2}
+        assert {c.name: c.count for c in plan.after} == {"counted": 2, "required": 2, "available": 2}
+        assert plan.notes[1].startswith(f"{len(plan.moves)} shards are placed again")
+        done = ops.ask(p.CommitPlan(id=plan.id, reason="its disk is lost", request_id="once"))
+        assert (done.state, done.result) == ("done", {"changed": True, "node": "n3", "removed": True})
+        assert ops.ask(p.CommitPlan(id=plan.id, request_id="once")) == done
+        s.until(removed("n3"), within_s=2)
+        with pytest.raises(p.AdminRefusal, match="there is no node 'n9'") as unknown:
+            ops.ask(p.StageRemove(node="n9"))
+        assert unknown.value.exit_status == 3
+        for name in ("n1", "n2"):
+            again = Console(s, name).plan_and_commit(p.StageRemove(node="n3"))
+            assert isinstance(again, p.Plan)
+            assert not again.changed
+            assert again.notes[0].endswith("by an operator: its disk is lost")
+        s.start("n3")
+        s.until(incarnation("n3", 2), converged())
+
+
+@seeds(2)
+def test_o3_a_live_node_is_not_removed_unless_that_is_named(seed: int) -> None:
+    """O3: refused, and nothing changed; with the rules named it is told, stops by itself and others have its shards."""
+    with story(nodes=3, seed=seed) as s:
+        s.until(converged())
+        ops = Console(s, "n1")
+        plan = ops.ask(p.StageRemove(node="n3"))
+        assert len(plan.violations) == 1
+        assert "can be reached" in plan.violations[0]
+        with pytest.raises(p.AdminRefusal, match="can be reached"):
+            ops.ask(p.CommitPlan(id=plan.id))
+        s.run(2)
+        assert all(incarnation(name, 1)(s) == "" for name in ("n1", "n2", "n3"))
+        # A node that is asked about itself has another one bring it about.
+        own = Console(s, "n3").plan_and_commit(p.StageRemove(node="n3", force=("live-node",)))
+        assert isinstance(own, p.Operation)
+        s.until(exited("n3", "by an operator"), removed("n3"), within_s=5)
+        s.until(converged())
+
+
+@seeds(2)
+def test_o3_what_a_removal_would_lose_is_named_rule_by_rule(seed: int) -> None:
+    """Two of three are left in reach; without one of them the other would be no majority, and the last of its kind."""
+    with patient_story(3, seed) as s:
+        s.kill("n1")
+        s.until(unreachable("n1"))
+        ops = Console(s, "n2")
+        plan = ops.ask(p.StageRemove(node="n3", force=("live-node",)))
+        (text,) = plan.violations
+        assert text.startswith("a majority would be lost: without it 1 of 2 counted members in reach, 2 required")
+        assert text.endswith("--force majority overrides it")
+        assert [o.partition(" and ")[0] for o in plan.overridden] == ["n3 is up"]
+        s.kill("n3")
+        s.until(unreachable("n3", seen_by=("n2",)))
+        last = ops.ask(p.StageRemove(node="n2", force=("live-node", "majority")))
+        assert [v.partition(":")[0] for v in last.violations] == ["n2 is the last entity node in reach"]
+        with pytest.raises(p.AdminRefusal, match="there is no rule 'all'"):
+            ops.ask(p.StageRemove(node="n2", force=("all",)))
+        s.start("n1", "n3")
+        s.until(converged())
+
+
+@seeds(2)
+def test_a_node_that_came_back_after_the_plan_was_made_is_not_removed_by_it(seed: int) -> None:
+    with story(nodes=3, seed=seed) as s:
+        s.until(converged())
+        s.stop("n3")
+        s.until(unreachable("n3", seen_by=("n1", "n2")))
+        ops = Console(s, "n1")
+        plan = ops.ask(p.StageRemove(node="n3"))
+        s.thaw("n3")
+        s.until(converged())
+        with pytest.raises(p.AdminRefusal, match="can be reached") as stale:
+            ops.ask(p.CommitPlan(id=plan.id))
+        assert (stale.value.exit_status, stale.value.code) == (4, "E-STALE-PLAN")
+        assert incarnation("n3", 1)(s) == ""
+
+
+@seeds(2)
+def test_p11_whether_a_node_can_stop_names_who_cannot_be_reached(seed: int) -> None:
+    """P11: one node stopped, another joins, a third is asked about; after the thaw all goes on by itself."""
+    with patient_story(4, seed) as s:
+        s.stop("n4")
+        s.until(unreachable("n4", seen_by=("n1", "n2", "n3")))
+        since_ns = s.engine("n2").view.unreachable["n4"].since_ns
+        s.add("n5")
+        s.start("n5")
+        s.until(lambda _: "" if "n5" in s.engine("n3").view.members else "n5 is unknown")
+        ops = Console(s, "n1")
+        for at in (ops, Console(s, "n2")):
+            answer, meta = at.asked(p.GetCanStop(node="n3"))
+            assert not answer.can_stop
+            (away,) = (r for r in answer.reasons if r.code == "unreachable")
+            assert away.about == "node/n4"
+            assert "n4 can't be reached" in away.text
+            assert "n4" in {m.node for m in meta.missing}
+            assert status("n5", Status.JOINING, seen_by=("n1", "n2", "n3"))(s) == ""
+            assert s.engine("n2").view.unreachable["n4"].since_ns == since_ns
+        s.thaw("n4")
+        s.until(up(*FIVE), converged())
+        s.until(lambda _: "" if ops.ask(p.GetCanStop(node="n3")).can_stop else "n3 can't stop", within_s=30)
+
+
+@seeds(1)
+def test_who_cannot_stop_is_told_by_which_rule(seed: int) -> None:
+    with story(nodes=2, seed=seed) as s:
+        s.until(converged())
+        s.add("n3", roles=("api",))
+        s.start("n3")
+        s.until(converged("n1", "n2", "n3"))
+        ops = Console(s, "n3")
+        s.until(lambda _: "" if ops.ask(p.GetCanStop(node="n2")).can_stop else "n2 can't stop")
+        s.drain("n2")
+        s.until(lambda _: "" if s.engine("n1").going_nodes() else "n2 does not drain yet")
+        codes = {r.code: r.text for r in ops.ask(p.GetCanStop(node="n1")).reasons}
+        assert "last-of-role" in codes
+        s.until(exited("n2"), removed("n2"), within_s=20)
+        last = ops.ask(p.GetCanStop(node="n1"))
+        assert (last.counted, last.required, last.available, last.can_stop) == (0, 1, 0, False)
+        assert [r.text for r in last.reasons if "entity" in r.text] == [
+            "n1 is the last entity node in reach: nobody could take its shards"
+        ]
+        with pytest.raises(p.AdminRefusal, match="there is no node 'n9'"):
+            ops.ask(p.GetCanStop(node="n9"))
+
+
+@seeds(1)
+def test_s02_what_an_operator_removed_is_listed_by_nobody_for_ten_minutes(seed: int) -> None:
+    """S02: and the tables of members, marks and peers stay as long as the names that were ever used."""
+    with story(nodes=5, seed=seed, profile="default") as s:
+        s.until(converged())
+        s.kill("n5")
+        s.until(unreachable("n5"))
+        Console(s, "n2").plan_and_commit(p.StageRemove(node="n5"))
+        s.until(removed("n5"), within_s=5)
+        with s.never(is_listed("n5")):
+            for name in FIVE[:4]:
+                s.kill(name)
+                s.start(name)
+                s.until(converged())
+            for name in ("n6", "n7"):
+                s.add(name)
+                s.start(name)
+            s.until(converged())
+            tables = {e.me.name: len(e.membership.state.members) for e in s.running()}
+            s.run(600 if SCALE > 1 else 90)
+            assert {e.me.name: len(e.membership.state.members) for e in s.running()} == tables
+            assert set(tables.values()) <= {6, 7}
