@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Invoke
-from fake_server import FakeNode, Handlers
+from fake_server import FakeNode
 from msgspec.structs import replace
 from samples import SAMPLES, operation, plan
 
 from node.admin import protocol as p
+
+Handlers = dict[type, Callable[[Any], Any]]
 
 NO: Any = SAMPLES["CanStop"]
 YES = replace(NO, can_stop=True, reasons=())
