@@ -150,6 +150,15 @@ class Context(Protocol):
         """
         ...
 
+    def delete(self, *, facts: Sequence[msgspec.Struct] = (), reply: msgspec.Struct | None = None) -> None:
+        """Delete the durable state, with the facts that this implies, and end the entity with this handler.
+
+        Its timers and subscriptions go, kept replies fail, what its asks and pipes still bring is dropped. It is not
+        remembered any more: it starts again only when a message comes, without a state, and not before the delete is
+        durable; `reply` leaves then. If the delete is refused or fails, the entity starts again from the store.
+        """
+        ...
+
     def pipe(self, executor: str, fn: Callable[..., Any], *args: Any, then: Adapter) -> None:
         """Run blocking work on a named, bounded executor; its outcome comes back as `then(outcome)`."""
         ...

@@ -69,9 +69,10 @@ class Shard:
 
 class Extras:
     """What a cell has only at times. `retry`: the end of its back-off. `restart_due`: it starts again once its write
-    is answered. `ending`: it does so only if mail waits."""
+    is answered. `ending`: it does so only if mail waits; `deleting`: because its state goes."""
 
     __slots__ = (
+        "deleting",
         "ending",
         "failures",
         "kept",
@@ -91,6 +92,7 @@ class Extras:
         self.retry: Call | None = None
         self.restart_due = False
         self.ending = False
+        self.deleting = False
 
 
 class Cell:

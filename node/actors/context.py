@@ -15,7 +15,7 @@ from node.actors.actor import Adapter, Failed, Failure, ReplyTo
 from node.actors.cell import Cell
 from node.actors.kernel import Kernel
 from node.actors.mailbox import Mail, Origin
-from node.actors.persist import Staged, stage
+from node.actors.persist import Staged, stage, stage_delete
 from node.core.clock import MS
 from node.core.errors import LocalProtocolError
 from node.core.ids import EntityRef, Ref
@@ -57,8 +57,9 @@ class CellTimer:
 
 class CellContext:
     """One run's context. `mail` is the mail being handled, None for a bare tell; `staged` its persists; `uncounted`
-    is how much of what ran was the cell's own, or was not handled. `_bare` holds the message types that may be queued
-    as they are: the known ones while the context is open and no trace has to travel along, else none."""
+    is how much of what ran was the cell's own, or was not handled; `ended`: it deleted itself. `_bare` holds the
+    message types that may be queued as they are: the known ones while the context is open and no trace has to travel
+    along, else none."""
 
     __slots__ = (
         "_bare",
@@ -66,6 +67,7 @@ class CellContext:
         "_cells",
         "_kernel",
         "_lifecycle",
+        "ended",
         "mail",
         "now",
         "staged",
@@ -83,6 +85,7 @@ class CellContext:
         self.mail: Mail | None = None
         self.trace = ""
         self.uncounted = 0
+        self.ended = False
         self.staged: list[Staged] = []
 
     def enter(self, mail: Mail | None) -> None:
@@ -173,7 +176,14 @@ class CellContext:
         then: object | None = None,
     ) -> None:
         cell = self._here()
+        if self.ended:
+            raise LocalProtocolError(f"{cell.ref} has deleted itself: only who comes after it may persist")
         self.staged.append(stage(self._kernel, cell, state, facts, self.mail, reply, then, self.trace))
+
+    def delete(self, *, facts: Sequence[msgspec.Struct] = (), reply: msgspec.Struct | None = None) -> None:
+        cell = self._here()
+        self.staged.append(stage_delete(self._kernel, cell, facts, self.mail, reply, self.trace))
+        self.ended = True
 
     def pipe(self, executor: str, fn: Callable[..., Any], *args: Any, then: Adapter) -> None:
         cell = self._here()

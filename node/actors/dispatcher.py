@@ -87,8 +87,9 @@ class Dispatcher:
                     if context.staged:
                         self._lifecycle.persistence.commit(cell, context.staged)
                         context.staged = []
-                    if not used:
-                        used = type(message) not in background
+                        if context.ended:
+                            until_ns = now  # what waits is for who comes after it
+                    used = used or type(message) not in background
                 before, now = now, mono_ns()
                 if now - before > _SLOW_NS:
                     self._slow(cell, message, now - before)
@@ -107,7 +108,7 @@ class Dispatcher:
             cell.used_ns = now
         kernel.flight.append((began, now, cell.ref, type(message), ran, fault is None))
         if fault is None:
-            self._rest(cell)
+            self._rest(cell, ended=context.ended)
         else:
             mail = item if type(item) is Mail else Mail(Origin.TELL, item, kernel.me)
             self._lifecycle.supervisor.failed(cell, fault, mail)
@@ -119,8 +120,11 @@ class Dispatcher:
         name = kernel.name_of(message) if message is not _SKIP else "-"
         kernel.slow.note(cell.ref, name, took_ns, kernel.clock.wall_ms())
 
-    def _rest(self, cell: Cell) -> None:
-        """After a run: back into the queue, or to rest without a mailbox."""
+    def _rest(self, cell: Cell, *, ended: bool) -> None:
+        """After a run: back into the queue, or to rest without a mailbox, or to its end."""
+        if ended:
+            self._lifecycle.deleted(cell)
+            return
         if cell.mailbox:
             self._kernel.schedule(cell)
         else:

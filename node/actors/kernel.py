@@ -135,8 +135,7 @@ class Kernel:
     def post(self, cell: Cell, mail: Mail) -> None:
         """Queue mail of the cell's own. What must arrive is bounded where it starts (open asks, executors' queues,
         handled messages), so the mailbox's bound does not apply to it; timers are coalesced, events buffered."""
-        allowed = cell.phase in (Phase.LOADING, Phase.RUNNING, Phase.BACKOFF)
-        if not allowed and not (cell.phase is Phase.STOPPING and self.runs_stopping(cell, mail)):
+        if cell.phase is not Phase.RUNNING and not self._takes_own(cell, mail):
             self.dead.count(f"own_{cell.phase.value}", mail.origin.value)
             return
         if cell.mailbox is None:
@@ -144,6 +143,12 @@ class Kernel:
         else:
             cell.mailbox.append(mail)
         self.schedule(cell)
+
+    def _takes_own(self, cell: Cell, mail: Mail) -> bool:
+        """Whether a cell that does not run takes mail of its own; what was begun by one that ended starts nobody."""
+        if cell.phase is Phase.BACKOFF:
+            return cell.extras is None or not cell.extras.ending
+        return cell.phase is Phase.LOADING or (cell.phase is Phase.STOPPING and self.runs_stopping(cell, mail))
 
     def runs_stopping(self, cell: Cell, item: Any) -> bool:
         """Whether a stopping cell still runs this mail: what its writes released always, what its own asks, pipes and

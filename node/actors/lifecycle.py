@@ -4,21 +4,22 @@ only `Actor.start` does. What a failure leads to is `supervisor`'s.
 | phase | mail | leaves it by |
 |---|---|---|
 | LOADING | waits | state read → `start` → RUNNING; read failed → BACKOFF |
-| RUNNING | runs | handler raised → BACKOFF or QUARANTINED; write refused → BACKOFF; quiet and leaving → GONE |
-| BACKOFF | waits | delay over and no write under way → LOADING; to end, and none waits → GONE |
+| RUNNING | runs | handler raised → BACKOFF or QUARANTINED; write refused, deleted → BACKOFF; quiet and leaving → GONE |
+| BACKOFF | waits | delay over, or deleted, and no write under way → LOADING; to end, and none waits → GONE |
 | QUARANTINED | refused | released → BACKOFF, at once LOADING |
 | STOPPING | bounces; own mail runs while a reply is owed | nothing under way, no kept reply can come → GONE |
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from node.actors.actor import EntityType, Failed, Failure
 from node.actors.cell import Cell, Phase, Shard
 from node.actors.context import CellContext
 from node.actors.kernel import Kernel
-from node.actors.mailbox import Mail
+from node.actors.mailbox import Mail, travels
 from node.actors.persist import Persistence
 from node.actors.residents import Residents
 from node.actors.supervisor import Supervisor
@@ -80,7 +81,7 @@ class Lifecycle:
         if cell.phase is not Phase.LOADING:
             return  # stopped while it was read
         if isinstance(answer, Absent):
-            self._start(cell, None, 0)
+            self._start(cell, None, answer.revision)
         elif isinstance(answer, Record):
             try:
                 state = self._kernel.ports.codec.decode_record(answer.body)
@@ -120,6 +121,9 @@ class Lifecycle:
             self.supervisor.failed(cell, fault, None)
             return
         kernel.count("cells_started")
+        if context.ended:
+            self.deleted(cell)
+            return
         cell.used_ns = cell.filed_ns = now_ns
         if cell.phase is Phase.LOADING:
             cell.phase = Phase.RUNNING
@@ -137,12 +141,36 @@ class Lifecycle:
         if cell.phase is Phase.RUNNING:
             self.discard(cell, None)
             self.supervisor.back_off(cell)
+        elif cell.phase is Phase.BACKOFF and cell.extras is not None and cell.extras.deleting:
+            cell.extras.ending = cell.extras.deleting = False  # it is still there, and may be a remembered one
+            self.supervisor.back_off(cell)
         else:
             if cell.phase is Phase.STOPPING:
                 self.discard(cell, None)
             self.settle(cell)
 
     # ---- ending
+
+    def deleted(self, cell: Cell) -> None:
+        """Its handler deleted its state. Mail of others that waits starts it anew, once that is durable."""
+        kernel = self._kernel
+        kernel.count("deleted")
+        self.discard(cell, None)
+        waiting, cell.mailbox = cell.mailbox or (), None
+        for item in waiting:
+            if not travels(item):
+                kernel.dead.count("own_deleted", item.origin.value)
+            elif cell.mailbox is None:
+                cell.mailbox = deque((item,))
+            else:
+                cell.mailbox.append(item)
+        if cell.phase is Phase.STOPPING:
+            self.settle(cell)
+            return
+        cell.phase = Phase.BACKOFF
+        extras = cell.extra()
+        extras.ending = extras.deleting = True
+        self.supervisor.settled(cell)
 
     def leave(self, cell: Cell) -> bool:
         """Passivate it, at once when it is quiet (True), else as soon as it is. Mail that comes first is handled

@@ -17,12 +17,13 @@ from node.actors.kernel import Kernel
 from node.actors.mailbox import Mail, Origin
 from node.core import limits
 from node.core.errors import LocalProtocolError, OperatingError
-from node.store.port import Answer, Conflict, Fact, Fenced, StoreFailed, WriteState, Written
+from node.store.port import Answer, Conflict, DeleteState, Fact, Fenced, StoreFailed, WriteState, Written
 
 
 @dataclass(slots=True)
 class Staged:
-    """One call of persist: the encoded state and facts, and what waits for them. Without a body it only waits."""
+    """One call of persist: the encoded state and facts, and what waits for them. Without a body it only waits; a
+    delete's is empty."""
 
     body: bytes | None
     facts: tuple[Fact, ...]
@@ -30,13 +31,15 @@ class Staged:
     reply: msgspec.Struct | None
     then: object | None
     trace: str
+    deletes: bool = False
 
 
 @dataclass(slots=True)
 class Batch:
-    """What one write covers: the newest state, all facts, all that waits."""
+    """What one write covers: the newest state, or that it is deleted, all facts, all that waits."""
 
     body: bytes = b""
+    deletes: bool = False
     facts: list[Fact] = field(default_factory=list)
     waiting: list[Staged] = field(default_factory=list)
 
@@ -80,7 +83,7 @@ class Persistence:
             if item.reply is not None and (item.mail is None or not kernel.promise(item.mail)):
                 item.reply = None
             if item.body is not None:
-                batch.body = item.body
+                batch.body, batch.deletes = item.body, item.deletes
             batch.facts.extend(item.facts)
             batch.waiting.append(item)
         if cell.writer is None:
@@ -89,16 +92,12 @@ class Persistence:
 
     def _submit(self, cell: Cell, batch: Batch) -> None:
         kernel = self._kernel
-        ref = cell.ref
-        request = WriteState(
-            kind=ref.kind,
-            id=ref.id,
-            shard=cell.shard.number,
-            epoch=cell.shard.epoch,
-            revision=cell.revision,
-            body=batch.body,
-            facts=tuple(batch.facts),
-        )
+        ref, shard, revision, facts = cell.ref, cell.shard, cell.revision, tuple(batch.facts)
+        request: WriteState | DeleteState
+        if batch.deletes:
+            request = DeleteState(ref.kind, ref.id, shard.number, shard.epoch, revision, facts)
+        else:
+            request = WriteState(ref.kind, ref.id, shard.number, shard.epoch, revision, batch.body, facts)
         kernel.count("writes")
         kernel.ports.submit(request, lambda answer: kernel.later(self._answered, cell, answer))
 
@@ -109,8 +108,8 @@ class Persistence:
         if not isinstance(answer, Written):
             self._lost(cell, writer, answer)
             return
-        cell.revision = answer.revision
         batch = writer.under_way
+        cell.revision = 0 if batch.deletes else answer.revision  # who comes after a delete reads what is there
         if writer.next is not None:
             writer.under_way, writer.next = writer.next, None
             self._submit(cell, writer.under_way)
@@ -159,12 +158,31 @@ def stage(
         raise LocalProtocolError(f"{cell.type.kind!r} persists {cell.type.durable}, not {type(state)}")
     if reply is not None:
         kernel.check(reply)
-    codec = kernel.ports.codec
-    body = codec.encode_record(state)
+    body = kernel.ports.codec.encode_record(state)
     if len(body) > limits.record_bytes_max:
         raise OperatingError("E-RECORD-TOO-LARGE", f"{cell.ref} has a state of {len(body)} bytes")
-    encoded = tuple(Fact(kernel.registry.of(fact).name, codec.encode_record(fact)) for fact in facts)
-    return Staged(body, encoded, mail, reply, then, trace)
+    return Staged(body, _encoded(kernel, facts), mail, reply, then, trace)
+
+
+def stage_delete(
+    kernel: Kernel,
+    cell: Cell,
+    facts: Sequence[msgspec.Struct],
+    mail: Mail | None,
+    reply: msgspec.Struct | None,
+    trace: str,
+) -> Staged:
+    """As `stage`, for the end of the state. Raises LocalProtocolError for a type that keeps nothing."""
+    if cell.type.durable is None:
+        raise LocalProtocolError(f"{cell.type.kind!r} keeps no state that could be deleted")
+    if reply is not None:
+        kernel.check(reply)
+    return Staged(b"", _encoded(kernel, facts), mail, reply, None, trace, deletes=True)
+
+
+def _encoded(kernel: Kernel, facts: Sequence[msgspec.Struct]) -> tuple[Fact, ...]:
+    codec = kernel.ports.codec
+    return tuple(Fact(kernel.registry.of(fact).name, codec.encode_record(fact)) for fact in facts)
 
 
 def _failed(answer: Answer) -> Failed:

@@ -18,8 +18,9 @@ from node.actors.supervision import describe
 from node.core import limits
 from node.core.clock import MS, Clock
 from node.core.faultpoints import reach
+from node.store.keys import body_of
 from node.store.lanes import Lane, one_lane
-from node.store.port import Answer, Request, StateStore, StoreFailed, WriteState
+from node.store.port import Answer, Request, StateChange, StateStore, StoreFailed
 
 _log = logging.getLogger(__name__)
 
@@ -129,8 +130,8 @@ class _Queue:
         size = 0
         while self.waiting and len(batch) < limits.store_batch_requests_max:
             request = self.waiting[0][0]
-            if isinstance(request, WriteState):
-                size += len(request.body) + sum(len(fact.body) for fact in request.facts)
+            if isinstance(request, StateChange):
+                size += len(body_of(request)) + sum(len(fact.body) for fact in request.facts)
             if batch and size > limits.store_batch_bytes_max:
                 break
             batch.append(self.waiting.popleft())

@@ -90,7 +90,7 @@ class Supervisor:
         if extras.ending and not cell.mailbox:
             self._lifecycle.remove(cell)
         elif extras.restart_due or extras.ending:
-            extras.restart_due = extras.ending = False
+            extras.restart_due = extras.ending = extras.deleting = False
             self._start_again(cell)
 
     # ---- what a failure does

@@ -208,6 +208,7 @@ refusals_told_apart_max = 1_000  # peers and reasons that a log line is kept apa
 # --- draining
 drain_record_ms_max = 1_000  # a phase waits this long to be on record: rather unrecorded than not drained
 drain_blockers_named_max = 8  # of what holds a phase up; the rest is counted in one line
+operations_kept_ms = 30 * 86_400_000  # ended ones start with their shard too: a month is what people look back
 operations_listed_max = 200  # the newest ones; a list is for people
 drains_cancelled_kept = 64  # names of a node's cancelled drains, so that a late order does not begin one again
 roll_settle_ms_max = 300_000  # a rolling restart waits this long for a whole cluster, then stops

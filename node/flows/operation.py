@@ -10,7 +10,7 @@ plan:  running ──the coordinator says how the plan ended──▶ done, fail
 restart: see `flows.rolling`
 ```
 
-Its entity moves with its shard, also away from the node that it drains.
+Its entity moves with its shard, also away from the node that it drains. One that ended long ago deletes itself.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from node.flows.messages import (
     StartOperation,
 )
 from node.flows.restart import Restart
+from node.flows.retention import outlived
 from node.flows.state import OperationState
 from node.sharding.requests import Cancel, Declined, GetPlans, PlanView, PlanViews
 
@@ -74,6 +75,9 @@ class Operation:
         self._restart: Restart | None = None
 
     def start(self, ctx: Context, state: OperationState | None) -> None:
+        if state is not None and outlived(state.status, ctx.wall_ms()):
+            ctx.delete()
+            return
         self._state = state
         if state is not None and state.start.verb == "restart":
             self._restart = Restart(self._cluster, state)

@@ -25,6 +25,7 @@ from node.flows.messages import (
     SiteCoverage,
     StartReplay,
 )
+from node.flows.retention import outlived
 from node.wire.registry import wire_type
 
 SITES_AT_ONCE = 8
@@ -58,7 +59,7 @@ class _Poll(msgspec.Struct, frozen=True):
 
 
 class Replay:
-    """Durable, remembered while it runs."""
+    """Durable, remembered until it ended long ago."""
 
     def __init__(self, operation: str) -> None:
         self._id = operation
@@ -70,6 +71,9 @@ class Replay:
         self._best_at_ms = 0
 
     def start(self, ctx: Context, state: ReplayState | None) -> None:
+        if state is not None and outlived(state.status, ctx.wall_ms()):
+            ctx.delete()
+            return
         self._state = state
         if state is not None and state.status.state == "running":
             self._before_known = True

@@ -24,7 +24,7 @@ class FencelessStore:
         self._store.close()
 
     def _excused(self, request: port.Request) -> port.Request:
-        if not isinstance(request, port.WriteState):
+        if not isinstance(request, port.StateChange):
             return request
         placement = self._store.apply([port.ReadPlacement()])[0]
         if not isinstance(placement, port.Placement):

@@ -15,12 +15,14 @@ from node.sim.trace import Trace
 from node.store.port import (
     AcquireLease,
     Answer,
+    DeleteState,
     Fenced,
     Incarnation,
     LeaseGranted,
     NextIncarnation,
     PlacementWritten,
     Request,
+    StateChange,
     WritePlacement,
     WriteState,
     Written,
@@ -46,9 +48,10 @@ class Recorder:
     def applied(self, now_ns: int, node: NodeId, request: Request, answer: Answer) -> None:
         """The store has decided; its answer may never arrive."""
         match request, answer:
-            case WriteState(), _:
+            case WriteState() | DeleteState(), _:
                 words = f"{request.kind}:{request.id} shard {request.shard} epoch {request.epoch}"
-                self._trace.add(f"{node} writes {words}: {type(answer).__name__}")
+                verb = "writes" if isinstance(request, WriteState) else "deletes"
+                self._trace.add(f"{node} {verb} {words}: {type(answer).__name__}")
                 if isinstance(answer, Written):
                     shard, epoch = request.shard, request.epoch
                     self._record(h.Wrote(now_ns, node, request.kind, request.id, shard, epoch, answer.revision))
@@ -69,10 +72,10 @@ class Recorder:
 
     def told(self, now_ns: int, node: NodeId, request: Request, answer: Answer) -> None:
         """An answer arrived at the process that asked."""
-        if isinstance(request, WriteState) and isinstance(answer, Fenced):
+        if isinstance(request, StateChange) and isinstance(answer, Fenced):
             self.refused.append(h.Refused(now_ns, node, request.shard, request.epoch))
 
-    def _money(self, now_ns: int, request: WriteState) -> None:
+    def _money(self, now_ns: int, request: StateChange) -> None:
         for stored in request.facts:
             if stored.type in ("fact.impression", "fact.click"):
                 fact = CODEC.decode(stored.body)
@@ -80,7 +83,7 @@ class Recorder:
                     self._record(h.Counted(now_ns, "imp", fact.campaign, fact.request_id, fact.price_micros))
                 elif isinstance(fact, Click):
                     self._record(h.Counted(now_ns, "click", fact.campaign, fact.request_id, 0))
-        if request.kind not in _ACCOUNTS:
+        if request.kind not in _ACCOUNTS or not isinstance(request, WriteState):
             return
         state = CODEC.decode(request.body)
         if isinstance(state, CampaignState | AdvertiserState):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from node.store.lease import StoredLease, StoreTime, left_ns
-from node.store.port import Conflict, Fenced, StoreFailed, WritePlacement, WriteState
+from node.store.port import Conflict, Fenced, StateChange, StoreFailed, WritePlacement
 from node.store.projection import AdvanceConsumer
 
 
-def state_refusal(request: WriteState, shard_epoch: int, found_revision: int) -> Fenced | Conflict | None:
-    """Why a state may not be written, or None.
+def state_refusal(request: StateChange, shard_epoch: int, found_revision: int) -> Fenced | Conflict | None:
+    """Why a state may not be written or deleted, or None; `found_revision` is the state's or its tombstone's.
 
     The fence comes before the revision: a former owner is told that it is one, not that it should read again.
     Epoch 0 means never allocated, so nobody may write under it.

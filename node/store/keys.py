@@ -10,11 +10,13 @@ from typing import Final
 from node.core import limits
 from node.store.port import (
     AcquireLease,
+    DeleteState,
     ListStates,
     NextIncarnation,
     ReadState,
     ReleaseLease,
     Request,
+    StateChange,
     StoreFailed,
     WritePlacement,
     WriteState,
@@ -34,10 +36,10 @@ def request_refusal(request: Request) -> StoreFailed | None:
             problem = _name_problem(name, bytes_max)
             if problem:
                 return StoreFailed("E-BAD-KEY", problem, definite=True)
-    if isinstance(request, WriteState):
+    if isinstance(request, StateChange):
         if not 0 <= request.shard <= _SHARD_MAX:
             return StoreFailed("E-BAD-KEY", f"shard {request.shard} does not exist", definite=True)
-        size = len(request.body) + sum(len(fact.body) + len(fact.type) for fact in request.facts)
+        size = len(body_of(request)) + sum(len(fact.body) + len(fact.type) for fact in request.facts)
         if size > limits.record_bytes_max:
             message = f"{request.kind}:{request.id} and its facts: {size} bytes, more than {limits.record_bytes_max}"
             return StoreFailed("E-RECORD-TOO-LARGE", message, definite=True)
@@ -60,7 +62,12 @@ def page_full(records: int, size: int, limit: int) -> bool:
     return records >= records_max or (records > 0 and size >= limits.store_page_bytes_max)
 
 
-def wrong_shard(request: WriteState, shard: int) -> StoreFailed:
+def body_of(request: StateChange) -> bytes:
+    """What of a state is kept: of a deleted one nothing."""
+    return request.body if isinstance(request, WriteState) else b""
+
+
+def wrong_shard(request: StateChange, shard: int) -> StoreFailed:
     """A writer that names another shard for an entity would walk around that shard's fence."""
     message = f"{request.kind}:{request.id} belongs to shard {shard}, not {request.shard}"
     return StoreFailed("E-WRONG-SHARD", message, definite=True)
@@ -80,7 +87,7 @@ def split_state_name(name: bytes) -> tuple[str, str]:
 def _kinds_of(request: Request) -> tuple[str, ...]:
     """Names that go before another one in a key."""
     match request:
-        case ReadState(kind=kind) | WriteState(kind=kind):
+        case ReadState(kind=kind) | WriteState(kind=kind) | DeleteState(kind=kind):
             return (kind,)
         case ListStates(kinds=kinds):
             return kinds
@@ -92,7 +99,7 @@ def _kinds_of(request: Request) -> tuple[str, ...]:
 
 def _names_of(request: Request) -> tuple[str, ...]:
     match request:
-        case ReadState(id=id_) | WriteState(id=id_):
+        case ReadState(id=id_) | WriteState(id=id_) | DeleteState(id=id_):
             return (id_,)
         case AcquireLease(name=name, holder=holder) | ReleaseLease(name=name, holder=holder):
             return (name, holder)

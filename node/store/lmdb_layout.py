@@ -5,6 +5,7 @@ One database, one prefix byte for each family of keys:
     M name                  the format, the placement's version, the fact counter, the identity
     S kind NUL id           a state: shard (2 bytes), body
     X shard kind NUL id     index of states by shard; no value
+    D kind NUL id           the tombstone of a deleted state: shard (2 bytes)
     L name                  a lease
     P shard                 a row of the placement table
     B key                   a record of the coordinator's book
@@ -27,7 +28,7 @@ from typing import Final, Protocol
 import msgspec
 
 from node.store import port
-from node.store.keys import request_refusal, state_name
+from node.store.keys import body_of, request_refusal, state_name
 from node.store.record import body_sum
 
 FORMAT: Final = 1
@@ -95,9 +96,9 @@ class Prepared(msgspec.Struct, frozen=True):
 def prepare(request: port.Request, wall_ms: int) -> Prepared:
     """Encodes a request ahead of its transaction: a process that is stopped inside one stops every other writer."""
     refusal = request_refusal(request)
-    if refusal is not None or not isinstance(request, port.WriteState):
+    if refusal is not None or not isinstance(request, port.StateChange):
         return Prepared(request, refusal)
-    body = SHARD.pack(request.shard) + request.body
+    body = SHARD.pack(request.shard) + body_of(request)
     rows = (
         msgspec.msgpack.encode(FactRow(request.kind, request.id, wall_ms, fact.type, fact.body))
         for fact in request.facts
@@ -107,6 +108,10 @@ def prepare(request: port.Request, wall_ms: int) -> Prepared:
 
 def state_key(kind: str, id_: str) -> bytes:
     return b"S" + state_name(kind, id_)
+
+
+def tombstone_key(kind: str, id_: str) -> bytes:
+    return b"D" + state_name(kind, id_)
 
 
 def index_key(shard: int, kind: str, id_: str) -> bytes:

@@ -34,6 +34,7 @@ from node.store.lmdb_layout import (
     projection_key,
     row_key,
     state_key,
+    tombstone_key,
 )
 from node.store.lmdb_verify import verify_records
 from node.store.placement import placement_refusal
@@ -69,9 +70,9 @@ class StoreTxn:
                 self._put(key, Counter(number))
                 return port.Incarnation(number)
             case port.ReadState(kind=kind, id=id_):
-                return self._record(state_name(kind, id_), bodies=True) or port.Absent()
-            case port.WriteState() as request:
-                return self._write_state(request, prepared)
+                return self._record(state_name(kind, id_), bodies=True) or self._absent(kind, id_)
+            case port.WriteState() | port.DeleteState() as request:
+                return self._change_state(request, prepared)
             case port.ListStates() as request:
                 return self._list_states(request)
             case port.ReadFacts() as request:
@@ -136,9 +137,14 @@ class StoreTxn:
         body = found.body[SHARD.size :] if bodies else b""
         return port.Record(*split_state_name(name), found.revision, found.epoch, body)
 
-    def _write_state(self, request: port.WriteState, prepared: Prepared) -> port.Answer:
-        key = state_key(request.kind, request.id)
-        found = self._unsealed(key)
+    def _absent(self, kind: str, id_: str) -> port.Absent:
+        tombstone = self._unsealed(tombstone_key(kind, id_))
+        return port.Absent(tombstone.revision if tombstone else 0)
+
+    def _change_state(self, request: port.StateChange, prepared: Prepared) -> port.Answer:
+        key, tombstone = state_key(request.kind, request.id), tombstone_key(request.kind, request.id)
+        living = self._unsealed(key)
+        found = living or self._unsealed(tombstone)
         if found is not None:
             (shard,) = SHARD.unpack_from(found.body)
             if shard != request.shard:
@@ -148,10 +154,16 @@ class StoreTxn:
         if refusal is not None:
             return refusal
         last_offset = self._append_facts(prepared.facts)
-        value = seal(key, prepared.body, revision=revision + 1, epoch=request.epoch, summed=prepared.summed)
-        self._records.put(key, value)
-        if found is None:
-            self._records.put(index_key(request.shard, request.kind, request.id), b"")
+        kept = tombstone if isinstance(request, port.DeleteState) else key
+        value = seal(kept, prepared.body, revision=revision + 1, epoch=request.epoch, summed=prepared.summed)
+        self._records.put(kept, value)
+        entry = index_key(request.shard, request.kind, request.id)
+        if kept is tombstone:
+            self._records.delete(key)
+            self._records.delete(entry)
+        elif living is None:
+            self._records.delete(tombstone)
+            self._records.put(entry, b"")
         return port.Written(revision + 1, last_offset)
 
     def _append_facts(self, facts: tuple[tuple[bytes, bytes], ...]) -> int:

@@ -5,7 +5,7 @@ Nothing survives the object; one object may be shared by many simulated nodes.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 
 import msgspec
@@ -30,6 +30,7 @@ class MemoryStore:
         self._incarnations: dict[str, int] = {}
         self._states: dict[tuple[str, str], tuple[int, port.Record]] = {}
         self._names: list[tuple[str, str]] = []  # the keys of _states, sorted
+        self._tombstones: dict[tuple[str, str], tuple[int, int]] = {}  # shard and revision
         self._facts: list[port.StoredFact] = []
         self._leases: dict[str, leases.StoredLease] = {}
         self._version = 0
@@ -55,10 +56,11 @@ class MemoryStore:
                 self._incarnations[request.node] = number
                 return port.Incarnation(number)
             case port.ReadState():
-                found = self._states.get((request.kind, request.id))
-                return port.Absent() if found is None else found[1]
-            case port.WriteState():
-                return self._write_state(request)
+                name = (request.kind, request.id)
+                found = self._states.get(name)
+                return port.Absent(self._tombstones.get(name, (0, 0))[1]) if found is None else found[1]
+            case port.WriteState() | port.DeleteState():
+                return self._change_state(request)
             case port.ListStates():
                 return self._list_states(request)
             case port.ReadFacts():
@@ -94,18 +96,26 @@ class MemoryStore:
         """In order of the keys' bytes, which is the order of their letters."""
         return tuple(port.BookEntry(key, self._book[key]) for key in sorted(self._book))
 
-    def _write_state(self, request: port.WriteState) -> port.Answer:
+    def _change_state(self, request: port.StateChange) -> port.Answer:
         name = (request.kind, request.id)
         shard, found = self._states.get(name, (request.shard, None))
+        revision = found.revision if found else 0
+        if found is None and name in self._tombstones:
+            shard, revision = self._tombstones[name]
         if shard != request.shard:
             return wrong_shard(request, shard)
-        revision = found.revision if found else 0
         refusal = state_refusal(request, self._row(request.shard).epoch, revision)
         if refusal is not None:
             return refusal
-        if found is None:
-            insort(self._names, name)
-        self._states[name] = (shard, port.Record(*name, revision + 1, request.epoch, request.body))
+        if isinstance(request, port.DeleteState):
+            if found is not None:
+                del self._states[name], self._names[bisect_left(self._names, name)]
+            self._tombstones[name] = (shard, revision + 1)
+        else:
+            if found is None:
+                insort(self._names, name)
+                self._tombstones.pop(name, None)
+            self._states[name] = (shard, port.Record(*name, revision + 1, request.epoch, request.body))
         at_ms = self._clock.wall_ms()
         for fact in request.facts:
             self._facts.append(port.StoredFact(len(self._facts) + 1, *name, at_ms, fact.type, fact.body))

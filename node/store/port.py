@@ -122,7 +122,7 @@ class NextIncarnation(msgspec.Struct, frozen=True):
 
 
 class ReadState(msgspec.Struct, frozen=True):
-    """→ Record, or Absent."""
+    """→ Record, or Absent, which names the revision that the next write is based on."""
 
     kind: str
     id: str
@@ -131,8 +131,8 @@ class ReadState(msgspec.Struct, frozen=True):
 class WriteState(msgspec.Struct, frozen=True):
     """Write a state and the facts it implies. → Written, Conflict or Fenced.
 
-    `revision` is the one this write is based on (0: the entity must not exist); `epoch` is the writer's fencing
-    epoch, which must be the placement table's for `shard` (I1).
+    `revision` is the one this write is based on (0: the entity must never have existed); `epoch` is the writer's
+    fencing epoch, which must be the placement table's for `shard` (I1).
     """
 
     kind: str
@@ -142,6 +142,25 @@ class WriteState(msgspec.Struct, frozen=True):
     revision: int
     body: bytes
     facts: tuple[Fact, ...] = ()
+
+
+class DeleteState(msgspec.Struct, frozen=True):
+    """Delete a state, and append the facts that this implies. → Written, Conflict or Fenced, as for WriteState.
+
+    What stays is a tombstone under the revision of that answer. It is neither read nor listed, and it is what keeps a
+    late write of anybody who does not know of it from bringing the state back: that conflicts. Only who has read
+    Absent with its revision may write a new state there.
+    """
+
+    kind: str
+    id: str
+    shard: int
+    epoch: int
+    revision: int
+    facts: tuple[Fact, ...] = ()
+
+
+StateChange = WriteState | DeleteState
 
 
 class ListStates(msgspec.Struct, frozen=True):
@@ -204,6 +223,7 @@ Request = (
     | NextIncarnation
     | ReadState
     | WriteState
+    | DeleteState
     | ListStates
     | ReadFacts
     | AcquireLease
@@ -221,7 +241,9 @@ Request = (
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """The store was read and holds no such state."""
+    """The store was read and holds no such state. `revision` is that of the tombstone of a deleted one, else 0."""
+
+    revision: int = 0
 
 
 class Done(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ _INITIALISE: Final = (
 )
 _IDENTITY: Final = "SELECT cluster_id, cluster_name, shard_count, map_count, hash_version, format FROM identity"
 _READ_STATES: Final = (
-    "SELECT s.kind, s.id, s.revision, s.epoch, s.body FROM states s"
+    "SELECT s.kind, s.id, s.revision, s.epoch, s.body, s.deleted FROM states s"
     " JOIN unnest($1::text[], $2::text[]) AS w (kind, id) ON s.kind = w.kind AND s.id = w.id"
 )
 # A page ends where its bodies would fill memory: bodies behind that place stay at the server.
@@ -28,7 +28,7 @@ _LIST_PARTS: Final = (
     "SELECT kind, id, revision, epoch, CASE WHEN before < $5 THEN body END FROM ("
     " SELECT kind, id, revision, epoch, body,"
     " sum(octet_length(body)) OVER (ORDER BY kind, id) - octet_length(body) AS before"
-    " FROM (SELECT * FROM states WHERE kind = ANY($1::text[]) AND (kind, id) > ($2, $3)",
+    " FROM (SELECT * FROM states WHERE NOT deleted AND kind = ANY($1::text[]) AND (kind, id) > ($2, $3)",
     " ORDER BY kind, id LIMIT $4) AS page) AS sized ORDER BY kind, id",
 )
 _LIST: Final = "".join(_LIST_PARTS)
@@ -84,7 +84,7 @@ async def lock_rows(connection: Connection, shards: list[int], *, alone: bool) -
 
 
 async def lock_states(connection: Connection, names: list[tuple[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
-    """Shard and revision of those states that there are."""
+    """Shard and revision of those states, and tombstones, that there are."""
     rows = await connection.fetch(_LOCK_STATES, [kind for kind, _ in names], [id_ for _, id_ in names])
     return {(row[0], row[1]): (row[2], row[3]) for row in rows}
 
@@ -111,10 +111,10 @@ async def shard_count(connection: Connection) -> int:
 
 async def read_states(
     connection: Connection, names: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], port.Record]:
-    """Those of the states that there are."""
+) -> dict[tuple[str, str], port.Record | port.Absent]:
+    """Those of the states, and tombstones, that there are."""
     rows = await connection.fetch(_READ_STATES, [kind for kind, _ in names], [id_ for _, id_ in names])
-    return {(row[0], row[1]): port.Record(*row) for row in rows}
+    return {(row[0], row[1]): port.Absent(row[2]) if row[5] else port.Record(*row[:5]) for row in rows}
 
 
 async def list_states(connection: Connection, request: port.ListStates) -> port.StatePage:

@@ -74,7 +74,10 @@ CREATE TABLE projections (
 );
 """
 
-MIGRATIONS: Final = (_FIRST, _CONSUMERS)
+# A deleted state's row stays as its tombstone: whoever waits for its lock then sees it as it is, not a gap.
+_TOMBSTONES: Final = "ALTER TABLE states ADD COLUMN deleted boolean NOT NULL DEFAULT false"
+
+MIGRATIONS: Final = (_FIRST, _CONSUMERS, _TOMBSTONES)
 _LOCK_CLASS: Final = 0x70726F6D  # "prom": advisory locks have one number space per database
 
 

@@ -28,7 +28,7 @@ from node.store import postgres_projections as projections
 from node.store import postgres_reads as reads
 from node.store import postgres_writes as writes
 from node.store.fencing import state_refusal
-from node.store.keys import request_refusal, wrong_shard
+from node.store.keys import body_of, request_refusal, wrong_shard
 from node.store.placement import placement_refusal
 from node.store.postgres_errors import StoreWentBack
 from node.store.postgres_schema import Connection
@@ -66,6 +66,7 @@ class _State(msgspec.Struct):
     revision: int
     epoch: int = 0
     body: bytes | None = None
+    deleted: bool = False
 
 
 class PgTxn:
@@ -120,7 +121,7 @@ class PgTxn:
             await self._lock_leases(sorted(names))
         if placements:
             await self._lock_placement(sorted({row.shard for request in placements for row in request.rows}))
-        wanted = [request for request in batch if isinstance(request, port.WriteState)]
+        wanted = [request for request in batch if isinstance(request, port.StateChange)]
         shards = {request.shard for request in wanted} - self._rows.keys()
         if shards:
             self._rows.update(await reads.lock_rows(self._sql, sorted(shards), alone=False))
@@ -154,8 +155,8 @@ class PgTxn:
     def _decide(self, request: port.Request, index: int) -> port.Answer | None:
         """The answer to a request that is decided on the working set; None for another."""
         match request:
-            case port.WriteState():
-                return self._write_state(request, index)
+            case port.WriteState() | port.DeleteState():
+                return self._change_state(request, index)
             case port.AcquireLease():
                 stored, answer = leases.acquire(self._leases.get(request.name), request, self._now)
                 if stored is not None:
@@ -180,7 +181,7 @@ class PgTxn:
     def _row(self, shard: int) -> port.ShardRow:
         return self._rows.get(shard) or port.ShardRow(shard)
 
-    def _write_state(self, request: port.WriteState, index: int) -> port.Answer:
+    def _change_state(self, request: port.StateChange, index: int) -> port.Answer:
         name = (request.kind, request.id)
         state = self._states.get(name)
         if state is not None and state.shard != request.shard:
@@ -190,7 +191,8 @@ class PgTxn:
             return refusal
         if state is None:
             state = self._states[name] = _State(request.shard, 0, 0)
-        state.revision, state.epoch, state.body = state.revision + 1, request.epoch, request.body
+        state.revision, state.epoch, state.body = state.revision + 1, request.epoch, body_of(request)
+        state.deleted = isinstance(request, port.DeleteState)
         self._facts += ((*name, fact.type, fact.body) for fact in request.facts)
         if not request.facts:
             return port.Written(state.revision)
@@ -269,8 +271,14 @@ class PgTxn:
 
     async def _flush_states(self) -> None:
         changed = [(name, state) for name, state in sorted(self._states.items()) if state.body is not None]
-        new = [(*name, made.shard, made.revision, made.epoch, made.body) for name, made in changed if not made.found]
-        known = [(*name, state.revision, state.epoch, state.body) for name, state in changed if state.found]
+        new = [
+            (*name, made.shard, made.revision, made.epoch, made.body, made.deleted)
+            for name, made in changed
+            if not made.found
+        ]
+        known = [
+            (*name, state.revision, state.epoch, state.body, state.deleted) for name, state in changed if state.found
+        ]
         if new:
             await writes.insert_states(self._sql, new)
         if known:

@@ -62,20 +62,20 @@ async def write_book(connection: Connection, changed: Mapping[str, bytes]) -> No
 
 
 async def insert_states(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Rows of kind, id, shard, revision, epoch, body."""
+    """Rows of kind, id, shard, revision, epoch, body, deleted."""
     await connection.fetch(
-        "INSERT INTO states (kind, id, shard, revision, epoch, body) SELECT * FROM"
-        " unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::bytea[])",
+        "INSERT INTO states (kind, id, shard, revision, epoch, body, deleted) SELECT * FROM"
+        " unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::bytea[], $7::boolean[])",
         *_columns(rows),
     )
 
 
 async def update_states(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Rows of kind, id, revision, epoch, body."""
+    """Rows of kind, id, revision, epoch, body, deleted."""
     await connection.fetch(
-        "UPDATE states s SET revision = w.revision, epoch = w.epoch, body = w.body FROM"
-        " unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[])"
-        " AS w (kind, id, revision, epoch, body) WHERE s.kind = w.kind AND s.id = w.id",
+        "UPDATE states s SET revision = w.revision, epoch = w.epoch, body = w.body, deleted = w.deleted FROM"
+        " unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::boolean[])"
+        " AS w (kind, id, revision, epoch, body, deleted) WHERE s.kind = w.kind AND s.id = w.id",
         *_columns(rows),
     )
 

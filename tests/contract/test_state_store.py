@@ -130,6 +130,67 @@ def test_naming_another_shard_does_not_walk_around_the_fence(ask: Ask) -> None:
     assert (answer.code, answer.definite) == ("E-WRONG-SHARD", True)
 
 
+def delete(id_: str, revision: int, *, epoch: int = 1, shard: int = 7, facts: int = 0) -> port.DeleteState:
+    made = tuple(port.Fact("test.fact", f"{id_}-{n}".encode()) for n in range(facts))
+    return port.DeleteState("site", id_, shard, epoch, revision, made)
+
+
+def test_p72_a_deleted_state_is_neither_read_nor_listed_and_its_facts_are_appended(
+    store: port.StateStore, ask: Ask
+) -> None:
+    own(ask, 7, 1)
+    store.apply([write("x"), write("y")])
+    assert ask(delete("x", 1, facts=1)) == port.Written(2, 1)
+    assert ask(port.ReadState("site", "x")) == port.Absent(2)
+    left = port.StatePage((port.Record("site", "y", 1, 1, b"b"),), more=False)
+    assert ask(port.ListStates(("site",))) == ask(port.ListStates(("site",), shard=7)) == left
+    facts = ask(port.ReadFacts())
+    assert isinstance(facts, port.FactPage)
+    assert [fact.body for fact in facts.facts] == [b"x-0"]
+
+
+def test_p72_no_late_write_brings_a_deleted_state_back(store: port.StateStore, ask: Ask) -> None:
+    own(ask, 7, 1)
+    store.apply([write("x"), write("x", revision=1), delete("x", 2)])
+    for based_on in (0, 1, 2):
+        assert ask(write("x", revision=based_on, facts=1)) == port.Conflict(3)
+        assert ask(delete("x", based_on, facts=1)) == port.Conflict(3)
+    own(ask, 7, 2, version=1)
+    assert ask(write("x", revision=3)) == port.Fenced(2), "a former owner that had deleted it itself"
+    answer = ask(write("x", revision=3, shard=8))
+    assert isinstance(answer, port.StoreFailed)
+    assert answer.code == "E-WRONG-SHARD"
+    assert ask(port.ReadState("site", "x")) == port.Absent(3)
+    assert ask(port.ReadFacts()) == port.FactPage((), more=False)
+
+
+def test_a_new_state_is_written_on_top_of_a_tombstone_and_may_be_deleted_again(
+    store: port.StateStore, ask: Ask
+) -> None:
+    own(ask, 7, 1)
+    again = write("x", revision=2, body=b"new")
+    assert store.apply([write("x"), delete("x", 1), again, port.ReadState("site", "x")]) == [
+        port.Written(1),
+        port.Written(2),
+        port.Written(3),
+        port.Record("site", "x", 3, 1, b"new"),
+    ]
+    listed = ask(port.ListStates(("site",), shard=7))
+    assert isinstance(listed, port.StatePage)
+    assert [record.id for record in listed.records] == ["x"]
+    assert ask(delete("x", 3)) == port.Written(4)
+    assert ask(port.ReadState("site", "x")) == port.Absent(4)
+
+
+def test_a_delete_is_fenced_and_conflicts_as_a_write_does_and_then_changes_nothing(ask: Ask) -> None:
+    own(ask, 7, 4)
+    ask(write("x", epoch=4))
+    assert ask(delete("x", 1, epoch=3)) == port.Fenced(4)
+    assert ask(delete("x", 0, epoch=4, facts=1)) == port.Conflict(1)
+    assert ask(port.ReadState("site", "x")) == port.Record("site", "x", 1, 4, b"b")
+    assert ask(port.ReadFacts()) == port.FactPage((), more=False)
+
+
 def test_facts_take_dense_offsets_in_commit_order(store: port.StateStore, ask: Ask, clock: ManualClock) -> None:
     own(ask, 7, 1)
     answers = store.apply([write("a", facts=2), write("b", epoch=9, facts=5), write("c"), write("d", facts=1)])

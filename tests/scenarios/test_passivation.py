@@ -39,8 +39,13 @@ class Keep(msgspec.Struct, frozen=True):
     number: int
 
 
+@wire_type("test_passivation.delete")
+class Delete(msgspec.Struct, frozen=True):
+    pass
+
+
 class Keeper:
-    """Durable and remembered; answers once it is."""
+    """Durable and remembered, or deleted; answers once it is."""
 
     def __init__(self, _entity: str) -> None:
         pass
@@ -49,7 +54,10 @@ class Keeper:
         pass
 
     def receive(self, ctx: Context, message: Any) -> None:
-        ctx.persist(Kept(message.number), reply=Kept(message.number))
+        if isinstance(message, Delete):
+            ctx.delete(reply=Kept())
+        else:
+            ctx.persist(Kept(message.number), reply=Kept(message.number))
 
 
 def with_keepers(_process: Process) -> EntityTypes:
@@ -124,6 +132,32 @@ def test_p71_all_nodes_start_again_and_remembered_entities_run_once_at_their_pac
         print(f"seed {seed}: {len(refs)} remembered entities run {s.now_s - begun_s:.1f} s after the start")
         sent = sum(engine.system.stats()["remembered"] for engine in s.running())
         assert sent >= len(refs), "nobody asked for them"
+
+
+@seeds(1)
+def test_p72_what_was_deleted_is_not_started_when_all_nodes_start_again_nor_written_by_a_former_owner(
+    seed: int,
+) -> None:
+    with story(nodes=NODES, seed=seed, start=False) as s:
+        refs = cluster_of_keepers(s, 200)
+        gone, kept = refs[::4], [ref for number, ref in enumerate(refs) if number % 4]
+        former = s.owner(gone[0].shard)
+        s.ask(gone[0], Keep(9), at=former)
+        s.stop(former)
+        s.until(removed(former), within_s=s.bound_s)
+        other = next(name for name in s.world.hosts if name != former)
+        s.until(answered(*(s.ask(ref, Delete(), at=other, timeout_ms=20_000) for ref in gone)))
+        s.thaw(former)  # and now it writes what it was asked for
+        s.until(converged(), all_run_at_home(kept))
+        assert not where(s).keys() & set(gone), "they ended when they were deleted, and stay so"
+        s.kill(*(f"n{number}" for number in range(1, NODES + 1)))
+        s.run(1)
+        s.start(*(f"n{number}" for number in range(1, NODES + 1)))
+        with s.never(lambda s: "" if where(s).keys() & set(gone) else "none of them runs"):
+            s.until(converged(), all_run_at_home(kept), within_s=20)
+            s.run(5)
+        s.until(answered(*(s.ask(ref, Keep(1)) for ref in gone)))
+        s.until(all_run_at_home(refs))
 
 
 @seeds(1)

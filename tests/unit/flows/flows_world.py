@@ -20,7 +20,16 @@ from node.flows.operation import Operation
 from node.flows.replay import Replay, ReplayState
 from node.flows.state import OperationState
 from node.store.memory import MemoryStore
-from node.store.port import AcquireLease, Answer, LeaseGranted, Request, ShardRow, ShardState, WritePlacement
+from node.store.port import (
+    AcquireLease,
+    Answer,
+    LeaseGranted,
+    Request,
+    ShardRow,
+    ShardState,
+    StateChange,
+    WritePlacement,
+)
 from node.wire.envelope import Envelope, Kind
 
 
@@ -116,7 +125,7 @@ class World:
             more = self.system.turn(self.clock.mono_ns())
             while self.requests:
                 request, done = self.requests.popleft()
-                self.writes += type(request).__name__ == "WriteState"
+                self.writes += isinstance(request, StateChange)
                 done(self.store.apply([request])[0])
                 more = True
             wake_ns = self.system.next_wake_ns()

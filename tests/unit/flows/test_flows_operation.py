@@ -8,6 +8,7 @@ import pytest
 from flows_world import World
 
 from node.actors.actor import Failed
+from node.core.clock import SECOND
 from node.core.ids import EntityRef
 from node.engine.drain import ALL
 from node.flows.messages import (
@@ -25,6 +26,7 @@ from node.flows.messages import (
 from node.flows.operation import PLAN_TIMEOUT_MS, POLL_MS
 from node.sharding.book import Plan, PlannedMove
 from node.sharding.requests import Cancel, Declined, GetPlans, PlanView, PlanViews
+from node.store.port import ListStates, StatePage
 
 DRAIN = StartOperation("drain", "n2", 1)
 MOVE = StartOperation("move", plan="p-1", target="shard/17")
@@ -304,3 +306,24 @@ def test_the_same_id_again_changes_nothing_and_an_unknown_one_does_not_exist(wor
     assert isinstance(found, Failed)
     world.advance(100)
     assert world.system.cells_by_kind() == {"operation": 1}
+
+
+# ---- what is kept of them
+
+
+@pytest.mark.parametrize(("days", "kept"), [(29, True), (31, False)])
+def test_p72_an_operation_that_ended_long_ago_is_deleted_when_it_starts_and_a_running_one_never(
+    world: World, days: int, kept: bool
+) -> None:
+    start(world, DRAIN)
+    world.ask("operation", "op-2", StartOperation("drain", "n9", 1))  # no member, so it ends at once
+    world.advance(POLL_MS)
+    assert world.ask("operation", "op-2", GetOperation()).ended_ms > 0
+    world.system = None  # type: ignore[assignment]  # nobody runs, and time passes
+    world.clock.advance_ns(days * 86_400 * SECOND)
+    world.restart()
+    world.advance(1_000)
+    page = world.store.apply([ListStates(("operation",), bodies=False)])[0]
+    assert isinstance(page, StatePage)
+    assert [record.id for record in page.records] == ["op-1", *(["op-2"] if kept else [])]
+    assert status(world).state == "running"

@@ -44,6 +44,7 @@ REQUESTS = st.one_of(
     st.builds(port.ReadState, KINDS, IDS),
     st.builds(port.WriteState, KINDS, IDS, st.just(1), SMALL, SMALL, st.binary(max_size=5), FACTS),
     st.builds(port.WriteState, KINDS, IDS, SHARDS, SMALL, SMALL, st.binary(max_size=5), FACTS),
+    st.builds(port.DeleteState, KINDS, IDS, st.just(1), SMALL, SMALL, FACTS),
     st.builds(
         port.ListStates,
         st.lists(KINDS, max_size=3).map(tuple),
@@ -98,10 +99,20 @@ class StoreModel(RuleBasedStateMachine):
 
     @rule(kind=KINDS, id_=IDS, shard=SHARDS, facts=FACTS, body=st.binary(max_size=5))
     def write_as_owner(self, kind: str, id_: str, shard: int, facts: tuple[port.Fact, ...], body: bytes) -> None:
+        epoch, revision = self.stands_at(kind, id_, shard)
+        self.both([port.WriteState(kind, id_, shard, epoch, revision, body, facts)])
+
+    @rule(kind=KINDS, id_=IDS, shard=SHARDS, facts=FACTS)
+    def delete_as_owner(self, kind: str, id_: str, shard: int, facts: tuple[port.Fact, ...]) -> None:
+        epoch, revision = self.stands_at(kind, id_, shard)
+        self.both([port.DeleteState(kind, id_, shard, epoch, revision, facts)])
+
+    def stands_at(self, kind: str, id_: str, shard: int) -> tuple[int, int]:
+        """The shard's epoch and the entity's revision."""
         (table, found) = self.both([port.ReadPlacement(), port.ReadState(kind, id_)])
         assert isinstance(table, port.Placement)
-        revision = found.revision if isinstance(found, port.Record) else 0
-        self.both([port.WriteState(kind, id_, shard, table.rows[shard].epoch, revision, body, facts)])
+        assert isinstance(found, port.Record | port.Absent)
+        return table.rows[shard].epoch, found.revision
 
     @rule(name=CONSUMERS, by=SMALL, rows=PROJECTED)
     def advance(self, name: str, by: int, rows: tuple[ProjectionRow, ...]) -> None:
