@@ -25,7 +25,7 @@ _REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")
     app,
     "list",
     does="The newest operations, running ones among them, each with its state.",
-    changes="Reads only.",
+    changes="Reads only. One that has ended is on record for 30 days.",
     examples=("promovolvectl op list", "promovolvectl op list --state running -o name"),
 )
 async def list_(
