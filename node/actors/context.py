@@ -86,7 +86,7 @@ class CellContext:
         self.trace = ""
         self.uncounted = 0
         self.ended = False
-        self.staged: list[Staged] = []
+        self.staged: list[Staged] | None = None
 
     def enter(self, mail: Mail | None) -> None:
         """The message that is handled next came with this."""
@@ -142,7 +142,7 @@ class CellContext:
             self.reply(message)
             return
         self._kernel.check(message)
-        self.staged.append(Staged(None, (), self.mail, message, None, self.trace))
+        self._stage(Staged(None, (), self.mail, message, None, self.trace))
 
     def reject(self, reason: str) -> None:
         self._here()
@@ -178,11 +178,11 @@ class CellContext:
         cell = self._here()
         if self.ended:
             raise LocalProtocolError(f"{cell.ref} has deleted itself: only who comes after it may persist")
-        self.staged.append(stage(self._kernel, cell, state, facts, self.mail, reply, then, self.trace))
+        self._stage(stage(self._kernel, cell, state, facts, self.mail, reply, then, self.trace))
 
     def delete(self, *, facts: Sequence[msgspec.Struct] = (), reply: msgspec.Struct | None = None) -> None:
         cell = self._here()
-        self.staged.append(stage_delete(self._kernel, cell, facts, self.mail, reply, self.trace))
+        self._stage(stage_delete(self._kernel, cell, facts, self.mail, reply, self.trace))
         self.ended = True
 
     def pipe(self, executor: str, fn: Callable[..., Any], *args: Any, then: Adapter) -> None:
@@ -244,6 +244,12 @@ class CellContext:
         self.cancel(key)
         due_ns = self.now + max(delay_ms, 0) * MS
         cell.extra().timers[key] = CellTimer(self._kernel, cell, key, message, due_ns, period_ns)
+
+    def _stage(self, item: Staged) -> None:
+        if self.staged is None:
+            self.staged = [item]
+        else:
+            self.staged.append(item)
 
     def _kept(self, to: ReplyTo) -> Mail | None:
         extras = self._here().extras

@@ -19,6 +19,7 @@ from node.core import limits
 from node.core.clock import MS
 
 _SKIP: Final = object()
+_RUNNING: Final = Phase.RUNNING  # an enumeration's member costs a look-up of its own
 _THROUGHPUT: Final = limits.dispatcher_throughput_messages + 1
 _SLOW_NS: Final = limits.handler_slow_ms * MS
 
@@ -86,7 +87,7 @@ class Dispatcher:
                     receive(context, message)
                     if context.staged:
                         self._lifecycle.persistence.commit(cell, context.staged)
-                        context.staged = []
+                        context.staged = None
                         if context.ended:
                             until_ns = now  # what waits is for who comes after it
                     used = used or type(message) not in background
@@ -108,7 +109,7 @@ class Dispatcher:
             cell.used_ns = now
         kernel.flight.append((began, now, cell.ref, type(message), ran, fault is None))
         if fault is None:
-            self._rest(cell, ended=context.ended)
+            self._rest(cell, context)
         else:
             mail = item if type(item) is Mail else Mail(Origin.TELL, item, kernel.me)
             self._lifecycle.supervisor.failed(cell, fault, mail)
@@ -120,16 +121,20 @@ class Dispatcher:
         name = kernel.name_of(message) if message is not _SKIP else "-"
         kernel.slow.note(cell.ref, name, took_ns, kernel.clock.wall_ms())
 
-    def _rest(self, cell: Cell, *, ended: bool) -> None:
+    def _rest(self, cell: Cell, context: CellContext) -> None:
         """After a run: back into the queue, or to rest without a mailbox, or to its end."""
-        if ended:
+        if context.ended:
             self._lifecycle.deleted(cell)
             return
-        if cell.mailbox:
+        mailbox = cell.mailbox
+        if mailbox:
             self._kernel.schedule(cell)
         else:
             cell.mailbox = None
-        if cell.leaving or cell.phase is not Phase.RUNNING:
+            spare = self._kernel.spare
+            if mailbox is not None and len(spare) < limits.mailboxes_spare_max:
+                spare.append(mailbox)
+        if cell.leaving or cell.phase is not _RUNNING:
             self._lifecycle.settle(cell)
 
     def _open(self, cell: Cell, context: CellContext, mail: Mail, now_ns: int) -> Any:

@@ -19,7 +19,7 @@ from node.actors.bus import Bus
 from node.actors.cell import Cell, Phase, Shard
 from node.actors.deadletters import DeadLetters
 from node.actors.flight import SlowHandlers, Turn
-from node.actors.mailbox import Mail, Origin, take_oldest, travels
+from node.actors.mailbox import Mail, Mailbox, Origin, take_oldest, travels
 from node.actors.ports import Ports
 from node.actors.supervision import Fault
 from node.actors.timers import Timers
@@ -47,6 +47,7 @@ class Kernel:
         self.cells: dict[EntityRef, Cell] = {}
         self.shards: dict[int, Shard] = {}
         self.queue: deque[Cell] = deque()
+        self.spare: list[Mailbox] = []  # empty ones, for those who get their first mail next
         self.inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self.known: set[type] = set()
         self.current: Cell | None = None
@@ -124,7 +125,9 @@ class Kernel:
         if cell.mailbox is not None or cell.actor is None or not cell.room or cell is self.current:
             return False
         cell.shard.arrived += 1
-        cell.mailbox = deque((message,))
+        spare = self.spare
+        cell.mailbox = mailbox = spare.pop() if spare else deque()
+        mailbox.append(message)
         cell.scheduled = True
         self.queue.append(cell)
         if not self.in_turn and not self._woken:

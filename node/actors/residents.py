@@ -167,6 +167,7 @@ class Residents:
         _shrink(kernel.cells)
         for shard in kernel.shards.values():
             _shrink(shard.cells)
+        kernel.spare.clear()
         while len(kernel.flight) > limits.flight_turns_kept_min:
             kernel.flight.popleft()
         forget_names()

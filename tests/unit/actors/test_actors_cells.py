@@ -8,6 +8,7 @@ import pytest
 from actors_harness import Get, Got, Kept, Node, NotRegistered, Owner, Poison, Put, Scripted, kind
 
 from node.actors.actor import Context, Failed, Failure, Overflow
+from node.core import limits
 from node.core.errors import LocalProtocolError
 from node.core.ids import EntityRef, NodeId, ServiceRef
 from node.wire.envelope import Envelope, Kind
@@ -359,3 +360,18 @@ def test_a_slow_handler_ends_the_turn_and_others_get_theirs() -> None:
     assert len(log) == 1
     node.system.turn(node.clock.mono_ns())
     assert Poison() in log
+
+
+def test_mailboxes_are_used_again_by_others_empty_and_in_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "mailboxes_spare_max", 10)
+    logs: dict[str, list[Any]] = {}
+    node = Node(kind(lambda name: Scripted(logs.setdefault(name, []))))
+    refs = [EntityRef("thing", f"e{number}") for number in range(30)]
+    node.own(*refs)
+    for round_ in range(3):
+        for ref in refs:
+            node.system.tell(ref, Get(round_))
+        node.run()
+    assert logs == {ref.id: [Get(0), Get(1), Get(2)] for ref in refs}
+    assert len(node.system._kernel.spare) == 10
+    assert not any(node.system._kernel.spare)
