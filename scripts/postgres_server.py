@@ -53,8 +53,17 @@ class PostgresServer:
     @property
     def dsn(self) -> str:
         """Its connection string, as the superuser."""
-        host = "127.0.0.1" if self._tcp else str(self.root)
-        return f"postgresql://postgres@/postgres?host={host}&port={self.port}"
+        return self.dsn_at(self.address or f"{self.root}:{self.port}")
+
+    @property
+    def address(self) -> str:
+        """Where it listens on TCP; empty when it does not."""
+        return f"127.0.0.1:{self.port}" if self._tcp else ""
+
+    def dsn_at(self, address: str) -> str:
+        """Its connection string through something that relays from `address`, HOST:PORT."""
+        host, _, port = address.rpartition(":")
+        return f"postgresql://postgres@/postgres?host={host}&port={port}"
 
     @property
     def pid(self) -> int:

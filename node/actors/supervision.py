@@ -42,9 +42,9 @@ class Failures:
         return len(self._at_ns) > restarts_max
 
 
-def backoff_ns(failures: int, rng: Rng) -> int:
+def backoff_ns(failures: int, rng: Rng, max_ms: int = limits.restart_backoff_ms_max) -> int:
     """How long to wait before the restart after `failures` (from 1) in the window: doubling, bounded, with jitter."""
-    base_ms = min(limits.restart_backoff_ms_min << min(failures - 1, 16), limits.restart_backoff_ms_max)
+    base_ms = min(limits.restart_backoff_ms_min << min(failures - 1, 16), max_ms)
     return round(base_ms * MS * (1 + _JITTER * rng.random()))
 
 

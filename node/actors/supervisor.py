@@ -62,7 +62,7 @@ class Supervisor:
         extras = cell.extra()
         extras.store_failures = extras.store_failures or Failures()
         extras.store_failures.note(self._kernel.clock.mono_ns(), limits.restarts_max, limits.restart_window_ms)
-        self._wait(cell, len(extras.store_failures))
+        self._wait(cell, len(extras.store_failures), limits.store_backoff_ms_max)
 
     def release(self, cell: Cell) -> None:
         """Start a quarantined entity again, with a clean record."""
@@ -165,12 +165,12 @@ class Supervisor:
 
     # ---- starting again
 
-    def _wait(self, cell: Cell, failures: int) -> None:
+    def _wait(self, cell: Cell, failures: int, max_ms: int = limits.restart_backoff_ms_max) -> None:
         kernel = self._kernel
         cell.phase = Phase.BACKOFF
         extras = cell.extra()
         extras.retry = Call(lambda _: self._restart_now(cell))
-        kernel.timers.add(kernel.clock.mono_ns() + backoff_ns(failures, kernel.rng), extras.retry)
+        kernel.timers.add(kernel.clock.mono_ns() + backoff_ns(failures, kernel.rng, max_ms), extras.retry)
 
     def _restart_now(self, cell: Cell) -> None:
         extras = cell.extra()

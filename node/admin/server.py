@@ -39,6 +39,7 @@ from node.wire.roster import OperatorRole
 
 _log = logging.getLogger(__name__)
 SECOND_LOOK_S = 0.15
+STORE_LOOK_S = 1.0
 
 # (request, meta) -> (reply, meta): the meta that a handler gives back may name who did not answer.
 Handler = Callable[[Any, p.Meta], Awaitable[tuple[msgspec.Struct, p.Meta]]]
@@ -149,7 +150,7 @@ class AdminServer:
             # A write between two nodes' reports looks like a difference; one that stays is one.
             await asyncio.sleep(SECOND_LOOK_S)
             reports, missing = await self.gatherer.reports()
-        known_sites = len(await self.states.ids("site"))
+        known_sites = await self._known_sites()
         total = sum(report.requests_count for report in reports.values())
         now_ns = self.engine.world.clock.mono_ns()
         before, at_ns = self._requests_before
@@ -157,7 +158,19 @@ class AdminServer:
         self._requests_before = (total, now_ns)
         rows = self.engine.sharding.region.homes()
         status = views.cluster_status(self.engine.view, rows, reports, known_sites, round(rate, 1))
+        if known_sites is None:
+            meta = self.warned(
+                meta, "E-STORE", "the state store does not say which sites there are: coverage is unknown"
+            )
         return status, self.with_missing(meta, missing)
+
+    async def _known_sites(self) -> int | None:
+        """How many sites the store holds; None when it does not answer, for which nothing else may wait."""
+        try:
+            async with asyncio.timeout(STORE_LOOK_S):
+                return len(await self.states.ids("site"))
+        except (p.AdminRefusal, TimeoutError):
+            return None
 
     def push(self, number: int, meta: p.Meta, message: msgspec.Struct, reply: Reply) -> None:
         """A document under a subscription's id."""

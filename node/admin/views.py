@@ -168,9 +168,10 @@ def _ratio(present: int, expected: int) -> float:
 
 
 def cluster_status(
-    view: ClusterView, rows: Sequence[ShardRow], reports: Reports, known_sites: int, rate: float
+    view: ClusterView, rows: Sequence[ShardRow], reports: Reports, known_sites: int | None, rate: float
 ) -> p.ClusterStatus:
-    """The cluster on one page. `known_sites`: how many the store holds; until all of them answer, coverage is 0."""
+    """The cluster on one page. `known_sites`: how many the store holds, None when it does not say; until all of them
+    answer, coverage is 0."""
     nodes = node_rows(view, reports)
     items = shard_items(view, rows, reports)
     index = maps(reports)
@@ -178,7 +179,7 @@ def cluster_status(
     active = next((r for r in reports.values() if r.coordinator_active), None)
     digests = {report.view_digest for report in reports.values()}
     required, available = topology.entity_majority(view)
-    complete = len(covered.sites) >= known_sites
+    complete = known_sites is not None and len(covered.sites) >= known_sites
     return p.ClusterStatus(
         converged=view.converged and len(digests) == 1 and all(n.reachable for n in nodes if n.status == "up"),
         leader=view.leader or None,

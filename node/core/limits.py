@@ -45,6 +45,7 @@ dispatcher_throughput_messages = 64  # messages of one cell in one turn, then th
 dispatcher_slice_ns = 2_000_000  # and no longer than this, so that sockets and timers are never starved
 restart_backoff_ms_min = 1_000
 restart_backoff_ms_max = 30_000
+store_backoff_ms_max = 4_000  # whom the store failed is back so soon after it is, however long it was away
 restart_window_ms = 60_000  # restarts are counted in this window …
 restarts_max = 5  # … and this many of them quarantine the entity
 deliveries_max = 5  # a message that fails an entity this often is a dead letter

@@ -88,7 +88,7 @@ async def watch(driver: StoreDriver, clock: Clock, faults: Faults) -> None:
     while True:
         blocked_ns = driver.blocked_since_ns
         waited_ms = (clock.mono_ns() - blocked_ns) // MS if blocked_ns else 0
-        text = f"the state store has not answered for {waited_ms // 1000} s; another process blocks it"
+        text = f"the state store has not answered for {waited_ms // 1000} s: out of reach, or another process blocks it"
         faults.put("E-STORE-BLOCKED", "store", text if blocked_ns else "")
         failure = driver.failure
         code = failure.code if failure else ""

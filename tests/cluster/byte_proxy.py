@@ -11,6 +11,8 @@ with Relay(layout, pids) as relay:
     relay.corrupt("n1", "n2")    # one bit of the next bytes
     relay.heal()
 ```
+
+With `database`, the way to a PostgreSQL server is a link, too: `relay.cut("n1", DATABASE)`.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from promovolvectl.local.ports import HOST
 
 CHUNK_BYTES = 65_536
 LANES = ("control", "data")
+DATABASE = "database"
 Link = tuple[str, str, str]  # from, to, lane
 
 
@@ -44,8 +47,11 @@ class Condition:
 class Relay:
     """See the module. `pids` gives the pid of each node that runs, by name."""
 
-    def __init__(self, layout: Layout, pids: Callable[[], dict[str, int]]) -> None:
+    def __init__(self, layout: Layout, pids: Callable[[], dict[str, int]], database: str = "") -> None:
+        self._names = {n.name for n in layout.nodes}
         self._targets = {(n.name, lane): getattr(n, lane) for n in layout.nodes for lane in LANES}
+        if database:
+            self._targets[DATABASE, "data"] = database
         self._pids = pids
         self._conditions: dict[Link, Condition] = {}
         self._pipes: dict[Link, set[asyncio.Task[None]]] = {}
@@ -75,7 +81,7 @@ class Relay:
 
     def isolate(self, name: str) -> None:
         """Neither heard nor hearing."""
-        for other in {n for n, _ in self._targets} - {name}:
+        for other in self._names - {name}:
             self.cut(name, other)
             self.cut(other, name)
 
@@ -83,7 +89,7 @@ class Relay:
         """Nodes hear those of their own side only."""
         for side in sides:
             for name in side:
-                for other in {n for n, _ in self._targets} - set(side):
+                for other in self._names - set(side):
                     self.cut(name, other)
 
     def delay(self, source: str, target: str, ms: int) -> None:

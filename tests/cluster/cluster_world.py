@@ -37,11 +37,12 @@ def eventually(look: Callable[[], T], holds: Callable[[T], bool], within_s: floa
 
 
 class Cluster:
-    """One cluster in one folder, with a configuration of its own."""
+    """One cluster in one folder, with a configuration of its own. `within` stands before each command."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, within: tuple[str, ...] = ()) -> None:
         self.data = folder / "data"
-        self._env = {
+        self._command = (*within, CTL)
+        self.env = {
             **{key: value for key, value in os.environ.items() if not key.startswith("PROMOVOLVE")},
             "PROMOVOLVECTL_CONFIG": str(folder / "config.toml"),
             "XDG_STATE_HOME": str(folder / "state"),
@@ -54,7 +55,7 @@ class Cluster:
     def run(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         """One command; raises CommandError when it ends with another status."""
         done = subprocess.run(
-            [CTL, *words], env=self._env, text=True, capture_output=True, timeout=COMMAND_S, check=False
+            [*self._command, *words], env=self.env, text=True, capture_output=True, timeout=COMMAND_S, check=False
         )
         if done.returncode != status:
             raise CommandError(
@@ -81,7 +82,11 @@ class Cluster:
     def status(self) -> Any:
         """The status, also while some nodes do not answer."""
         done = subprocess.run(
-            [CTL, "cluster", "status", "-o", "json"], env=self._env, text=True, capture_output=True, timeout=COMMAND_S
+            [*self._command, "cluster", "status", "-o", "json"],
+            env=self.env,
+            text=True,
+            capture_output=True,
+            timeout=COMMAND_S,
         )
         return json.loads(done.stdout) if done.stdout else None
 
@@ -91,6 +96,16 @@ class Cluster:
         self.run("cluster", "wait", "-t", within, *(word for c in conditions for word in ("--for", c)))
 
     # ---- processes
+
+    def start(self, name: str, fault: str = "") -> int:
+        """Starts a node, armed to die or stop at a step (`POINT:kill|stop[:N]`, see core/faultpoints); its pid."""
+        plain = self.env
+        self.env = {**plain, "PROMOVOLVE_FAULT_AT": fault} if fault else plain
+        try:
+            self.ask("node", "start", name, "--data", str(self.data))
+        finally:
+            self.env = plain
+        return self.pids()[name]
 
     def pids(self) -> dict[str, int]:
         """The pid of each node that answers."""
@@ -102,7 +117,7 @@ class Cluster:
         assert len(pids) == len(names)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        eventually(lambda: [pid for pid in pids if runs(pid)], lambda left: not left, 10, "the end of killed nodes")
+        ended(*pids)
 
     def last_resort(self) -> None:
         """After the tests: nothing that they started may stay, also when `down` failed."""
@@ -190,6 +205,16 @@ def runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def ended(*pids: int, within_s: float = 10) -> None:
+    """Waits until these processes have ended."""
+    eventually(lambda: [pid for pid in pids if runs(pid)], lambda left: not left, within_s, "the end of processes")
+
+
+def stands_still(pid: int) -> bool:
+    """Whether SIGSTOP has taken it."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def start_time(pid: int) -> str:

@@ -1,4 +1,4 @@
-"""A cluster whose nodes reach each other through the relay of `byte_proxy` only."""
+"""A cluster whose nodes reach each other, and a database on TCP, through the relay of `byte_proxy` only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from byte_proxy import Relay
+from byte_proxy import DATABASE, LANES, Relay
 from cluster_world import Cluster
+from postgres_clock import new_schema
 
 from promovolvectl.local import files, ports
 from promovolvectl.local import layout as lay
+from scripts.postgres_server import PostgresServer
 
 
 def prepare(folder: Path, nodes: int, store: dict[str, Any] | None = None) -> lay.Layout:
@@ -37,21 +39,39 @@ def edit(folder: Path, name: str, section: str, values: dict[str, Any], *, whole
 
 
 @contextlib.contextmanager
-def relayed(cluster: Cluster, nodes: int, store: dict[str, Any] | None = None) -> Iterator[Relay]:
-    """The relay before a new cluster in the folder of `cluster`, which is up."""
-    layout = prepare(cluster.data, nodes, store)
-    with Relay(layout, lambda: _pids(cluster.data)) as relay:
+def relayed(cluster: Cluster, nodes: int, server: PostgresServer, *words: str) -> Iterator[Relay]:
+    """The relay before a new cluster in the folder of `cluster`, which is up (`words`: how) and keeps its durable state
+    in a schema of `server`. That is relayed, too, when it listens on TCP."""
+    layout = prepare(cluster.data, nodes)
+    with Relay(layout, lambda: _pids(cluster.data), server.address) as relay:
         seeds = [f"{n.name}@{relay.addresses[n.name, 'control']}" for n in layout.nodes if "singleton" in n.roles]
+        store = database(cluster.data.parent, server, relay.addresses.get((DATABASE, "data"), ""))
         for node in layout.nodes:
-            advertised = {f"advertise_{lane}": relay.addresses[node.name, lane] for lane in ("control", "data")}
+            advertised = {f"advertise_{lane}": relay.addresses[node.name, lane] for lane in LANES}
             edit(cluster.data, node.name, "wire", {**advertised, "seeds": seeds})
+            edit(cluster.data, node.name, "store", store, whole=True)
         try:
-            cluster.up()
+            cluster.up(*words)
             yield relay
             relay.heal()
             cluster.down()
         finally:
             cluster.last_resort()
+
+
+def database(folder: Path, server: PostgresServer, address: str = "") -> dict[str, Any]:
+    """The store section of nodes that use a new schema of `server`, reached at another `address` when one is given."""
+    file = folder / "dsn"
+    file.write_text(server.dsn_at(address) if address else server.dsn)
+    file.chmod(0o600)
+    return {"kind": "postgres", "dsn_file": str(file), "schema_name": new_schema()}
+
+
+def schema_of(folder: Path) -> str:
+    """The schema that the nodes of a cluster's folder use."""
+    node = tomllib.loads(next(folder.glob("nodes/*/node.toml")).read_text())
+    schema: str = node["store"]["schema_name"]
+    return schema
 
 
 def _pids(folder: Path) -> dict[str, int]:

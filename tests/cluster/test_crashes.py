@@ -87,3 +87,23 @@ def test_a_replica_that_was_deleted_is_filled_again(cluster: Cluster) -> None:
     cluster.whole()
     assert all(row["agree"] and len(row["replicas"]) == 4 for row in cluster.ask("serveindex", "maps")["items"])
     assert cluster.state() == kept
+
+
+def test_p1_an_idle_node_that_is_killed_is_replaced_and_comes_back(cluster: Cluster) -> None:
+    """P1: its shards run elsewhere under higher epochs; it returns as a new incarnation and opens its replica again."""
+    kept, shards = cluster.settled_state(), cluster.shards()
+    log = cluster.data / "logs" / "entity-3.log"
+    incarnation = cluster.ask("node", "show", "entity-3")["node"]["incarnation"]
+    cluster.kill("entity-3")
+    said = len(log.read_text())
+    cluster.run("cluster", "wait", "-t", "30s", "--for", "nodes=3", "--for", "shards=allocated", "--for", "converged")
+    after = cluster.shards()
+    lost = [number for number, row in shards.items() if row["node"] == "entity-3"]
+    assert lost
+    assert all(after[n]["node"] != "entity-3" and after[n]["epoch"] > shards[n]["epoch"] for n in lost)
+    assert all(after[n] == row for n, row in shards.items() if n not in lost), "no other shard has moved"
+    cluster.start("entity-3")
+    assert cluster.ask("node", "show", "entity-3")["node"]["incarnation"] > incarnation
+    assert "Opening(how='reused'" in log.read_text()[said:]
+    cluster.whole()
+    assert cluster.state() == kept

@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from cluster_load import Load
-from cluster_world import Cluster, eventually, runs
+from cluster_world import Cluster, eventually, runs, stands_still
 
 
 def test_draining_under_load_loses_nothing(cluster: Cluster) -> None:
@@ -47,10 +46,6 @@ def own_child(cluster: Cluster, name: str, **environment: str) -> subprocess.Pop
     command = [sys.executable, "-P", "-m", "node", "--config", str(config)]
     env = {**os.environ, **environment}
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=env)
-
-
-def stands_still(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def test_p13_a_second_signal_ends_a_node_and_its_status_says_that_something_was_left(cluster: Cluster) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from beacon_load import BeaconLoad, Key
 from cluster_world import Cluster, eventually
-from postgres_clock import new_schema
-from relayed import prepare
+from relayed import database, prepare
 
 from node.ads.facts import Click, Impression
 from node.ads.ledger import CONSUMER, read_row
@@ -38,16 +37,13 @@ Opened = Callable[[], StateStore]
 def kept(request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer) -> Iterator[tuple[Cluster, Opened]]:
     """A demonstration cluster on each store, and a way to read its store beside it."""
     cluster = Cluster(tmp_path)
-    dsn, schema = tmp_path / "dsn", new_schema()
-    dsn.write_text(postgres.dsn)
-    dsn.chmod(0o600)
-    sections: dict[str, dict[str, Any] | None] = {
-        "lmdb": None,
-        "postgres": {"kind": "postgres", "dsn_file": str(dsn), "schema_name": schema},
-    }
+    section = database(tmp_path, postgres)
+    sections: dict[str, dict[str, Any] | None] = {"lmdb": None, "postgres": section}
     opened: dict[str, Opened] = {
         "lmdb": lambda: LmdbStore(cluster.data / "store", SystemClock()),
-        "postgres": lambda: PostgresStore(PostgresOptions(dsn=postgres.dsn, schema=schema), SystemClock()),
+        "postgres": lambda: PostgresStore(
+            PostgresOptions(dsn=postgres.dsn, schema=section["schema_name"]), SystemClock()
+        ),
     }
     try:
         prepare(cluster.data, len(NODES), sections[request.param])

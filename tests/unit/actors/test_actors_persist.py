@@ -155,6 +155,23 @@ def test_a_store_that_is_down_quarantines_nobody() -> None:
     assert log == [("start", ()), Get()]
 
 
+def test_g2_whom_the_store_failed_is_back_soon_after_it_however_long_it_was_away() -> None:
+    node = Node(kind(lambda _: Owner([]), durable=Kept))
+    node.own(A)
+    node.hold_store = True
+    outcome = node.ask(A, Get(), timeout_ms=10_000_000)
+    for _ in range(20):
+        node.run()
+        assert node.requests, "it asks again, and not at once"
+        node.answer_store(instead=StoreFailed("E-STORE-UNREACHABLE", "down", definite=True))
+        node.run()
+        assert not node.requests
+        node.advance(limits.store_backoff_ms_max * 2)
+    node.hold_store = False
+    node.advance(1)
+    assert outcome == [Got(0)]
+
+
 def test_a_restart_reads_only_after_the_write_under_way_was_answered() -> None:
     log: list[Any] = []
     node = owner(log)

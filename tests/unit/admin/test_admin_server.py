@@ -38,6 +38,7 @@ from node.store.port import (
     ShardRow,
     ShardState,
     StatePage,
+    StoreFailed,
     WritePlacement,
 )
 from node.wire.codec import CODEC, dumps, loads
@@ -363,6 +364,22 @@ def test_a_status_that_fails_once_does_not_end_the_pushes() -> None:
             await asyncio.sleep(0)
         console.engine.sharding.region = region
         await console.until(lambda: any(isinstance(reply[2], p.StatusPush) for reply in console.replies))
+
+    played(scene)
+
+
+@pytest.mark.parametrize("failed", [None, StoreFailed("E-STORE-UNREACHABLE", "refused", definite=True)])
+def test_the_status_is_told_without_the_store(monkeypatch: pytest.MonkeyPatch, failed: StoreFailed | None) -> None:
+    """G1, G3: it says which nodes and shards there are, and that it does not know the coverage."""
+    monkeypatch.setattr("node.admin.server.STORE_LOOK_S", 0.05)
+
+    async def scene(console: Console) -> None:
+        console.engine.world.submit = lambda _request, done: done(failed) if failed else None
+        status = await console.ask(p.GetClusterStatus())
+        assert isinstance(status, p.ClusterStatus)
+        assert status.shards.allocated == SHARD_COUNT
+        assert status.coverage.ratio == 0.0
+        assert [warned.code for warned in console.replies[-1][1].warnings] == ["E-STORE"]
 
     played(scene)
 
