@@ -238,7 +238,10 @@ def health(status: p.ClusterStatus, roster: Sequence[str] = ()) -> p.Health:
         for name in sorted(set(roster) - members)
     )
     if status.shards.unallocated:
-        worse.append(_reason("E-SHARDS-UNALLOCATED", "shards", f"{status.shards.unallocated} have no live owner"))
+        owners = any("entity" in node.roles and node.status == "up" for node in status.nodes)
+        why = "" if owners else ": no entity node is up"
+        text = f"{status.shards.unallocated} have no live owner{why}"
+        worse.append(_reason("E-SHARDS-UNALLOCATED", "shards", text))
     if status.coordinator is None:
         worse.append(_reason("E-NO-COORDINATOR", "cluster", "no node coordinates the shards"))
     if status.available < status.required:

@@ -27,6 +27,7 @@ from node.core.errors import RemoteProtocolError
 from node.core.ids import SINGLETON_ID, SINGLETON_SHARD, EntityRef, NodeId, Ref, ServiceRef, SingletonRef
 from node.engine import topology
 from node.engine.config import Exit, NodeConfig, World
+from node.engine.conserving import Conserving
 from node.engine.draining import NodeDrain
 from node.engine.entities import SINGLETONS, EntityTypes, entity_types
 from node.engine.events import EVENTS, EventLog, NodeEvent, of_membership
@@ -114,6 +115,7 @@ class Engine:
         self.drain = NodeDrain(self)
         self.following = Following(self)
         self.freezing = Freezing(self)
+        self.conserving = Conserving(self)
 
     # ---- driving
 
@@ -134,6 +136,7 @@ class Engine:
             self.sharding.tick(now_ns)
             self.drain.tick(now_ns)
             self.following.tick(now_ns)
+            self.conserving.tick(now_ns)
         return self.system.turn(now_ns)
 
     def at_work(self) -> AtWork | None:

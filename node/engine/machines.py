@@ -143,7 +143,7 @@ class Sharding:
             case sharding.Forward(node, envelope, hops, epoch):
                 self._forward(node, envelope, hops, epoch)
             case sharding.Refuse(envelope, reason):
-                engine.system.refuse(envelope, Failure.NO_HOME, reason.value)
+                engine.system.refuse(envelope, Failure.NO_HOME, self.region.why_refused(reason))
             case sharding.Send(node, message):
                 self._send(node, message)
             case sharding.Broadcast(message):

@@ -21,6 +21,7 @@ from node.wire.registry import wire_type
 
 STAGED, RUNNING, CANCELLING = "staged", "running", "cancelling"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
+DISCARDED = "discarded"  # how the answer to a discard shows it; nothing of it is kept
 ENDED: Final = (DONE, FAILED, CANCELLED)
 
 

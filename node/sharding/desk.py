@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from node.sharding.book import (
     CANCELLED,
     CANCELLING,
+    DISCARDED,
     DONE,
     ENDED,
     FAILED,
@@ -95,7 +96,8 @@ def _about(request: Request, plan: Plan, at: Situation, moves: Mapping[int, Move
         case Discard() if plan.state in (RUNNING, CANCELLING):
             return Ruling(Declined("running", f"{plan.id} is being carried out: cancel it"))
         case Discard():
-            return Ruling(view, (BookEntry(f"plan/{plan.id}", b""),))
+            gone = replace(view, plan=replace(plan, state=DISCARDED))
+            return Ruling(gone, (BookEntry(f"plan/{plan.id}", b""),))
         case Cancel():
             return Ruling(replace(view, changed=False))
         case _:
@@ -107,8 +109,8 @@ def _commit(request: Commit, plan: Plan, at: Situation, moves: Mapping[int, Move
         if plan.operation == request.operation:  # the answer to an earlier commit was lost
             return Ruling(view_of(plan, at, moves))
         return Ruling(Declined("ended" if plan.state in ENDED else "running", f"{plan.id} is {plan.state} already"))
-    if plan.base_version != at.version:
-        return Ruling(Declined("stale", f"made against placement {plan.base_version}, now {at.version}"))
+    if stale := _stale(plan, at):
+        return Ruling(Declined("stale", stale))
     if plan.violations:
         return Ruling(Declined("violations", "; ".join(plan.violations)))
     for name in sorted({move.to for move in plan.moves if not move.at_once and plan.verb not in SELF_DRIVEN}):
@@ -137,9 +139,17 @@ def _commit(request: Commit, plan: Plan, at: Situation, moves: Mapping[int, Move
 # ---- how far a plan is
 
 
+def _stale(plan: Plan, at: Situation) -> str:
+    same = plan.base_version == at.version
+    return "" if same else f"made against placement {plan.base_version}, now {at.version}"
+
+
 def view_of(plan: Plan, at: Situation, moves: Mapping[int, Move]) -> PlanView:
     """A plan with its progress, read off the placement table."""
     dropped = dict(plan.dropped)
+    stale = _stale(plan, at) if plan.state == STAGED else ""
+    if stale:
+        plan = replace(plan, notes=(*plan.notes, f"stale: {stale}"))
     moved: list[int] = []
     moving: list[int] = []
     waiting: list[int] = []

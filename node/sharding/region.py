@@ -122,7 +122,9 @@ class Region:
             return [self._refuse(envelope, RefuseReason.BUFFER_FULL)]
         until_ns = now_ns + self._settings.buffer_ms * MS
         if envelope.deadline_ns:
-            until_ns = min(until_ns, envelope.deadline_ns)
+            left_ns = max(0, envelope.deadline_ns - now_ns)
+            # a little sooner, so that the asker hears why before its own timer ends the ask
+            until_ns = min(until_ns, envelope.deadline_ns - min(left_ns // 8, limits.no_home_sooner_ms * MS))
         waiting = Waiting(envelope, hops, until_ns, now_ns)
         if first:
             buffer.add_bounced(waiting)
@@ -198,6 +200,10 @@ class Region:
             for shard, buffer in sorted(self._buffers.items())
             if len(buffer)
         )
+
+    def why_refused(self, reason: RefuseReason) -> str:
+        """In words, for whoever asked."""
+        return "no entity node is up" if reason is RefuseReason.NO_HOME and not self._live else reason.value
 
     def complete(self) -> bool:
         """Whether the table is known, and no newer one has been heard of."""

@@ -117,8 +117,8 @@ class UnderWay(msgspec.Struct, frozen=True):
 @wire_type("sharding.placing")
 class Placing(msgspec.Struct, frozen=True):
     """The coordinator's own view. `epochs` and `owners` by shard; `uneven` moves would even the load out; `pending` are
-    pins whose node can't take the shard now; `why_not_placing` and `why_not_rebalancing` say in words what stands in
-    the way, empty when nothing does."""
+    pins whose node neither has the shard nor can take it now; `why_not_placing` and `why_not_rebalancing` say in words
+    what stands in the way, empty when nothing does."""
 
     node: str
     term: int

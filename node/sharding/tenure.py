@@ -174,7 +174,8 @@ class Tenure:
     def placing(self, me: NodeId, now_ns: int) -> Placing:
         """The coordinator's view, for people and checks."""
         at = self.situation(now_ns)
-        pending = tuple(s for s, name in sorted(self.pins.items()) if at.why_no_target(name))
+        rows = self.table.rows
+        pending = tuple(s for s, name in sorted(self.pins.items()) if rows[s].node != name and at.why_no_target(name))
         return Placing(
             str(me),
             self.term,

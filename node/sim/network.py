@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -37,6 +37,13 @@ BOTH_LANES: Final = (Lane.CONTROL, Lane.DATA)
 
 class WireMismatchError(Exception):
     """A message came out of the codec as another than it went in (R3)."""
+
+
+class Number(NamedTuple):
+    """Of a message on one lane, between its sender and the incarnation that had the receiver's name as it left."""
+
+    receiver: NodeId
+    number: int
 
 
 class Wire:
@@ -71,6 +78,7 @@ class Network:
         self._thresholds(knobs.loss_ratio, knobs.duplicate_ratio, knobs.straggle_ratio)
         self.counters: Counter[str] = Counter()
         self.lost_types: Counter[str] = Counter()
+        self._numbers: Counter[tuple[NodeId, NodeId, Lane]] = Counter()
         self._repeats = knobs.duplicate_ratio > 0
         self.sent = 0
 
@@ -156,6 +164,7 @@ class Network:
         lane = wire_type.lane
         draw = self._random()
         self.sent += 1
+        number = self._number(source.me, target, lane)
         if wire.cuts[lane]:
             self._lose("cut", wire, wire_type)
             return
@@ -168,12 +177,19 @@ class Network:
         self._until_encoded -= 1
         if self._until_encoded <= 0 or type(envelope.message) not in self._seen:
             envelope = self._through_codec(source, target, envelope)
-        self._deliver(wire, wire_type, envelope, left_ns)
+        self._deliver(wire, wire_type, envelope, left_ns, number)
         if draw < self._twice_below:
             self.counters["repeated"] += 1
-            self._deliver(wire, wire_type, envelope, left_ns)
+            # The real wire lets nothing pass twice; to the ledgers it is a message that was sent again.
+            source.sent_again(number.receiver, wire_type.name)
+            self._deliver(wire, wire_type, envelope, left_ns, self._number(source.me, target, lane))
 
-    def _deliver(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int) -> None:
+    def _number(self, sender: NodeId, target: str, lane: Lane) -> Number:
+        receiver = self.incarnation_of(target)
+        self._numbers[sender, receiver, lane] += 1
+        return Number(receiver, self._numbers[sender, receiver, lane])
+
+    def _deliver(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int, number: Number) -> None:
         knobs, lane = self._knobs, wire_type.lane
         spread = self._random()
         # The fourth power: most messages take little more than the least delay, a few take nearly all of it.
@@ -188,7 +204,7 @@ class Network:
             if at_ns <= wire.last_ns[lane]:
                 at_ns = wire.last_ns[lane] + 1
             wire.last_ns[lane] = at_ns
-        self._scheduler.at(at_ns, self._arrive, wire, wire_type, envelope, left_ns)
+        self._scheduler.at(at_ns, self._arrive, wire, wire_type, envelope, left_ns, number)
 
     def full(self, source: str, target: str, lane: Lane) -> bool:
         """Whether so much waits for a slow wire that its high-water mark is reached."""
@@ -201,7 +217,7 @@ class Network:
         wire.free_ns[lane] = max(wire.free_ns[lane], now_ns) + takes_ns
         return wire.free_ns[lane] - now_ns
 
-    def _arrive(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int) -> None:
+    def _arrive(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int, number: Number) -> None:
         if wire.cuts[wire_type.lane]:
             self._lose("cut", wire, wire_type)
             return
@@ -220,7 +236,7 @@ class Network:
                 target.clock.mono_ns() + left_ns,
                 envelope.trace,
             )
-        target.run(target.receive, envelope)
+        target.run(target.receive, envelope, number)
 
     def _lose(self, why: str, wire: Wire, wire_type: WireType) -> None:
         self.counters[why] += 1
@@ -264,14 +280,15 @@ class Link:
         if node not in self._peers:
             ledger.unsent(wire_type.name, SendOutcome.NO_ROUTE.value)
             return SendOutcome.NO_ROUTE
-        ledger.sent((wire_type.name,))
         if type(envelope.message) is DeltaAck:
             self._network.acknowledges(self._process, envelope.message)
         elif envelope.kind is Kind.REPLY or envelope.kind is Kind.REJECT:
             self._network.replies(self._process, node, envelope)
         process = self._process
         if self._network.full(process.me.name, node, wire_type.lane):
+            ledger.unsent(wire_type.name, SendOutcome.PEER_BUSY.value)
             return SendOutcome.PEER_BUSY
+        ledger.sent((wire_type.name,))
         # A process that stopped in the middle of a step (a crash point) sends the rest when it goes on.
         if process.paused:
             process.run(self._network.send, process, node, envelope, wire_type)

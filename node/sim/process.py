@@ -17,12 +17,13 @@ from node.engine.nodeservice import NodeService
 from node.gossip.join import Seed
 from node.gossip.member import Member
 from node.gossip.settings import identity
-from node.sim.network import Link
+from node.sim.network import Link, Number
 from node.sim.points import NodeDiedError
 from node.sim.rules_messages import dropped
 from node.store.port import Answer, Identity, Incarnation, Initialise, NextIncarnation, Request
 from node.wire.envelope import Envelope
-from node.wire.registry import REGISTRY
+from node.wire.registry import REGISTRY, Lane
+from node.wire.sequence import Window
 
 if TYPE_CHECKING:
     from node.sim.host import Host
@@ -68,6 +69,7 @@ class Process:
         self._cluster_id = ""
         self._existed = False
         self._handed_out: list[Callable[[], None]] = []
+        self._windows: dict[tuple[NodeId, Lane], Window] = {}
 
     @property
     def booted(self) -> bool:
@@ -196,12 +198,24 @@ class Process:
         if self.alive:
             self.host.down_for(self.doomed_ms, wipe=False)
 
-    def receive(self, envelope: Envelope) -> None:
+    def receive(self, envelope: Envelope, number: Number) -> None:
         """An envelope that arrived."""
         if self.engine is not None:
             self.host.network.arrived(self, envelope.message)
-            self.engine.world.transport.ledger.of(envelope.sender).received(REGISTRY.of(envelope.message).name)
+            wire_type = REGISTRY.of(envelope.message)
+            ledger = self.engine.world.transport.ledger.of(envelope.sender)
+            if number.receiver == self.me:
+                window = self._windows.setdefault((envelope.sender, wire_type.lane), Window())
+                lost = window.lost
+                window.take(number.number, 1)
+                ledger.lost += window.lost - lost
+            ledger.received(wire_type.name)
             self.engine.on_envelope(envelope)
+
+    def sent_again(self, receiver: NodeId, name: str) -> None:
+        """The network repeats one of this process's messages."""
+        if self.engine is not None:
+            self.engine.world.transport.ledger.of(receiver).sent((name,))
 
     def wake(self) -> None:
         """A turn soon: a loop comes round within `turn_us`."""

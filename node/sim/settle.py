@@ -11,6 +11,7 @@ from node.ads.entities.site import Site
 from node.core.clock import MS
 from node.core.errors import InvariantError
 from node.core.ids import SINGLETON_SHARD
+from node.engine.conserving import MISSING
 from node.engine.engine import Engine
 from node.gossip.version import version_of
 from node.sim import history as h
@@ -96,8 +97,8 @@ def _uncovered(running: Sequence[Engine], approved: frozenset[str]) -> Iterator[
 
 def validate(world: World) -> Violation | None:
     """Looked at every two seconds: the machines' own invariants; that no handler has raised that was not poisoned (an
-    entity would be started again, and nobody but an operator would know); that each message is handled or counted (I9);
-    and what the replicas hold."""
+    entity would be started again, and nobody but an operator would know); that each message is handled or counted (I9),
+    and none vanishes on the way without a reason; and what the replicas hold."""
     now_ns = world.scheduler.now_ns
     for engine in world.engines():
         try:
@@ -112,6 +113,9 @@ def validate(world: World) -> Violation | None:
         silent = unhandled(engine.world.transport.ledger.rows())
         if silent:
             return Violation("I9", now_ns, f"{engine.me} took and neither handled nor counted {silent}")
+        vanished = [fault.message for fault in engine.faults.all() if fault.code == MISSING]
+        if vanished:
+            return Violation("I9", now_ns, "; ".join(vanished))
     return _look(world)
 
 

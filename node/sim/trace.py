@@ -17,6 +17,8 @@ ROUTINE = frozenset(
         "gossip.heartbeat",
         "gossip.heartbeat_ack",
         "gossip.digest",
+        "node.sent_control",
+        "node.sent_data",
         "replica.digests",
         "replica.delta_ack",
         "sharding.placement_version",

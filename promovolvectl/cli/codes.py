@@ -297,6 +297,14 @@ _ALL: Final = (
         "'promovolvectl cluster health' tells why; it goes on by itself when that is mended.",
     ),
     _code(
+        "E-MESSAGES-MISSING",
+        ExitStatus.UNHEALTHY,
+        "Messages left one node and neither arrived at the other nor are known to be lost; or a node took some in and "
+        "did nothing with them. That is a defect of ours: tells are gone, and asks ended at their deadlines.",
+        "Report it with the types that are named. 'promovolvectl cluster check --messages' looks again; the counts "
+        "begin anew when either node restarts.",
+    ),
+    _code(
         "E-NODE-UNREACHABLE",
         ExitStatus.UNHEALTHY,
         "A node is not heard any more. Its shards move when the cluster has decided that it is gone.",

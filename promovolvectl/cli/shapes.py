@@ -109,14 +109,17 @@ def _plan_head(payload: Payload) -> Sequence[str]:
     if payload["state"] != "staged":
         lines.append(f"  {payload['state']}" + (f", by {payload['operation']}" if payload["operation"] else ""))
     elif payload["moves"]:
-        lines.append(f"  {len(payload['moves'])} shards, expected in {payload['expected_ms'] / 1_000:.1f} s")
+        count = len(payload["moves"])
+        shards = "1 shard" if count == 1 else f"{count} shards"
+        lines.append(f"  {shards}, expected in {payload['expected_ms'] / 1_000:.1f} s")
     lines += [f"  waits for {cell(text)}" for text in payload["blockers"]]
     counts = {row["name"]: row["count"] for row in payload["before"]}
     for row in payload["after"]:
         lines.append(f"  {cell(row['name'])}: {counts.get(row['name'], 0)} → {row['count']}")
     if not payload["changed"]:
-        under_way = payload["operation"]
-        lines.append(f"  it already is so; {f'{cell(under_way)} is under way' if under_way else 'nothing to change'}")
+        over = payload["state"] in ("done", "failed", "cancelled")
+        under_way = f"{cell(payload['operation'])} is under way" if payload["operation"] else "nothing to change"
+        lines.append("  it is over: nothing is left to cancel" if over else f"  it already is so; {under_way}")
     return lines
 
 

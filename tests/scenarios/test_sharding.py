@@ -8,6 +8,8 @@ import pytest
 from seeds import seeds
 
 from node.actors.actor import Failed, Failure
+from node.admin import views
+from node.admin.protocol import Health
 from node.core.hashing import shard_of
 from node.core.ids import EntityRef
 from node.sharding.book import History
@@ -29,6 +31,15 @@ def placing(s: Story) -> Placing:
     found = s.operator(GetPlacing())
     assert isinstance(found, Placing)
     return found
+
+
+def health(s: Story) -> Health:
+    """What `cluster health` says, from every node's report."""
+    running = s.running()
+    services = [host.process.service for host in s.world.hosts.values() if host.process is not None]
+    reports = {found.node: found for each in services if each is not None for found in (each.report(coverage=False),)}
+    view, rows = running[0].view, running[0].sharding.region.homes()
+    return views.health(views.cluster_status(view, rows, reports, known_sites=0, rate=0.0))
 
 
 def plan_over(id_: str):
@@ -215,10 +226,14 @@ def test_p52_without_entity_nodes_an_ask_ends_at_its_deadline_and_says_so(seed: 
         s.run(3)
         asked = s.ask(EntityRef(probe.KIND, "e0"), probe.Read(), timeout_ms=3_000)
         s.until(answered(asked), within_s=4)
-        assert isinstance(asked.outcome, Failed)
-        assert asked.outcome.failure in (Failure.NO_HOME, Failure.TIMEOUT)
-        assert 2.5 <= asked.took_s <= 3.5
+        assert asked.outcome == Failed(Failure.NO_HOME, "no entity node is up")
+        assert 2.5 <= asked.took_s <= 3
         assert placing(s).why_not_placing == "no entity node can take shards"
+        found = health(s)
+        assert found.state == "unhealthy"
+        assert {r.code: r.text for r in found.reasons}["E-SHARDS-UNALLOCATED"] == (
+            "256 have no live owner: no entity node is up"
+        )
 
 
 @seeds(1)
@@ -305,13 +320,14 @@ def test_p57_when_the_coordinators_node_leaves_only_its_own_shards_move(seed: in
 
 @seeds(2)
 def test_s05_a_late_write_of_a_stopped_coordinator_changes_nothing(seed: int) -> None:
-    """S05: the store is slow; the coordinator stands still in the midst of a plan and wakes after the take-over."""
-    with story(nodes=4, seed=seed) as s:
+    """S05: two seconds a commit; the coordinator stands still in the midst of a plan and wakes after the take-over. In
+    the default profile: no renewal of the fast one's lease of 3 s would come in time."""
+    with story(nodes=4, seed=seed, profile="default") as s:
         s.until(converged())
         old = s.coordinator()
         others = [n for n in s.world.hosts if n != old]
         source, target = others[:2]
-        s.store_slow(500)
+        s.store_slow(2_000)  # per commit
         s.commit(Stage("p-slow", "move", shards_on(s, source, 20), target))
         s.run(0.3)
         s.stop(old)
@@ -320,6 +336,7 @@ def test_s05_a_late_write_of_a_stopped_coordinator_changes_nothing(seed: int) ->
         s.store_slow(0)
         s.until(exited(old), within_s=30)
         s.until(plan_over("p-slow"), converged(*others), within_s=60)
+        assert s.coordinator() in others
         seen: dict[tuple[int, int], str] = {}
         for shard in range(256):
             history = s.operator(GetHistory(shard))
@@ -334,7 +351,7 @@ def test_s08_messages_that_reach_a_moving_shard_are_accounted_for(seed: int) -> 
     """S08: unique keys to fifty entities while their shards move a hundred times."""
     with story(nodes=3, seed=seed) as s:
         s.until(converged())
-        load = s.load(asks_per_s=500, entities=50)
+        load = s.load(asks_per_s=2_000, entities=50)
         moves = 0
         while moves < 100:
             here = s.rng.choice(["n1", "n2", "n3"])

@@ -207,7 +207,9 @@ def test_o1_a_plan_against_another_placement_is_refused_and_a_repeated_commit_is
     assert isinstance(nothing, PlanView)
     assert not nothing.changed, "it is there already, and nothing is kept"
     assert {v.plan.id for v in world.plans()} == {"p-1", "p-2"}
-    assert isinstance(world.ask(Discard("p-2")), PlanView)
+    gone = world.ask(Discard("p-2"))
+    assert isinstance(gone, PlanView)
+    assert gone.plan.state == "discarded"
     assert {v.plan.id for v in world.plans()} == {"p-1"}
 
 
