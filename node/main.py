@@ -25,7 +25,8 @@ from node.engine.config import Exit
 from node.wiring import signals
 from node.wiring.process import Process
 
-EXIT_OVERRAN, EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED, EXIT_EARLY = 15, 16, 17, 21, 128 + signal.SIGTERM
+EXIT_MISMATCH, EXIT_OVERRAN, EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED = 14, 15, 16, 17, 21
+EXIT_EARLY = 128 + signal.SIGTERM
 
 _log = logging.getLogger("node")
 
@@ -51,6 +52,8 @@ def run(argv: list[str]) -> int:
     except OperatingError as error:
         hint = f"\nhint: {error.hint}" if error.hint else ""
         sys.stderr.write(f"{error.code}: {error.message}{hint}\n")
+        if error.code == "E-OTHER-CLUSTER":
+            return EXIT_MISMATCH
         return EXIT_LOCAL if error.code.startswith("E-STORE") else EXIT_CONFIG
 
 
@@ -81,6 +84,9 @@ async def _main(settings: NodeSettings) -> int:
 
 def _status(ended: Exit) -> int:
     _log.info("ends: %s", ended.reason)
+    if ended.misfit:
+        sys.stderr.write(f"E-MISFIT: this node can't join as it is set up: {ended.reason}\n")
+        return EXIT_MISMATCH
     if ended.removed:
         sys.stderr.write(f"E-REMOVED: the cluster removed this node: {ended.reason}\n")
         return EXIT_REMOVED

@@ -39,11 +39,13 @@ class NodeConfig:
 @dataclass(frozen=True, slots=True)
 class Exit:
     """Why the process must end. `removed`: the cluster put this incarnation out and it did not ask for it. `overran`:
-    a phase of its drain was left behind."""
+    a phase of its drain was left behind. `misfit`: it never was in, and as it is set up no cluster that it found would
+    let it in."""
 
     reason: str
     removed: bool = False
     overran: bool = False
+    misfit: bool = False
 
 
 # (batch, ended): commit a replica's batch on a worker thread; `ended(ok, error)` on the engine's turn.

@@ -76,8 +76,8 @@ class Members:
                 engine.view_changed(view)
             case gossip.AskLease():
                 self._ask_lease()
-            case gossip.Removed(cause, left):
-                engine.exit(Exit(cause, removed=not left))
+            case gossip.Removed(cause, left, misfit):
+                engine.exit(Exit(cause, removed=not (left or misfit), misfit=misfit))
             case _:
                 self._note(effect)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from node.core import limits
 from node.core.ids import NodeId
@@ -12,6 +13,10 @@ from node.gossip.ring import reachable_from
 from node.gossip.settings import ClusterIdentity, MembershipSettings, Mismatch, compare
 from node.gossip.splitbrain import with_role
 from node.gossip.state import GossipState, build
+
+# What a refusal may name that time, or somebody else, can change; all else is this node's own cluster and settings.
+# `node.name`: the address is another node's; under `*@` every name is tried at every address.
+PASSING: Final = frozenset({"incarnation", "counted members", "members", "names ever used", "node.name", "greeting"})
 
 
 def refusal(

@@ -20,13 +20,13 @@ class Door:
         self._turned_away: dict[str, str] = {}
 
     def refuse(
-        self, sender: NodeId, request: JoinRequest, state: GossipState
+        self, sender: NodeId, request: JoinRequest, state: GossipState, *, joined: bool
     ) -> tuple[JoinRefused, TurnedAway | None] | None:
         """The answer to a node that can't be a member, and the note about it if it is news; None for one that can."""
         found = refusal(request, self._cluster, state.members, self._settings)
         if found is None:
             return None
-        answer = JoinRefused(found.key, found.joiner, found.member)
+        answer = JoinRefused(found.key, found.joiner, found.member, "member" if joined else "joiner")
         reason = f"{found.key} is {found.joiner!r} there and {found.member!r} here"
         if self._turned_away.get(sender.name) == reason:
             return answer, None

@@ -156,10 +156,12 @@ class TurnedAway:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """This incarnation is out, for good. `left` when it asked for it."""
+    """This incarnation is out, for good. `left` when it asked for it; `misfit` when it was never in, and no start with
+    these settings would be let in."""
 
     cause: str
     left: bool
+    misfit: bool = False
 
 
 Effect = (

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from node.core import limits
 from node.core.rng import Rng
+from node.gossip.admission import PASSING
 from node.gossip.settings import MembershipSettings
 
 
@@ -52,6 +53,8 @@ class Joiner:
         self.contacts: dict[str, str] = {s.node: s.control for s in self.seeds if s.control}
         self._answers: dict[str, str] = {}
         self._waiting: set[str] = set()
+        self._misfits: dict[str, bool] = {}  # who refused for what no retry changes, and whether it is a member
+        self._misfit_ns = 0
         self._retry_ns = settings.join_retry_ns
         self._form_ns = 0
         self.next_ns = 0
@@ -64,6 +67,7 @@ class Joiner:
         for node in was.keys() - {s.node for s in others}:
             self.contacts.pop(node, None)
             self._waiting.discard(node)
+            self._misfits.pop(node, None)
         self.seeds, self._problem = others, problem
         self._first = seeds[0].node if seeds else ""
         self.contacts |= {s.node: s.control for s in others if s.control}
@@ -97,13 +101,32 @@ class Joiner:
 
     def answered_waiting(self, node: str) -> None:
         self._waiting.add(node)
+        self._misfits.pop(node, None)
         self._answers[node] = "has no cluster either"
 
-    def answered_refused(self, node: str, key: str, here: str, there: str, now_ns: int) -> None:
-        """Refused means that there is a cluster: forming a second one beside it is never the answer."""
-        self._postpone(now_ns)
+    def answered_refused(self, node: str, key: str, here: str, there: str, by: str, now_ns: int) -> None:
+        """Refused means that there is a cluster, and forming a second one beside it is never the answer; unless it is
+        another joiner that refuses, whose mistake must keep nobody from forming one."""
+        if by != "joiner":
+            self._postpone(now_ns)
         self._waiting.discard(node)
+        self._misfits.pop(node, None)
+        if key not in PASSING and by != "joiner":
+            if not self._misfits:
+                self._misfit_ns = now_ns
+            self._misfits[node] = by == "member"
         self._answers[node] = f"refuses this node: {key} is {here!r} here and {there!r} there"
+
+    def misfit(self, now_ns: int) -> str:
+        """Why this node can never join as it is, in words; empty while somebody else might let it in. It takes a
+        member's word, or everybody's where it isn't known who they are: of two joiners either may be wrong."""
+        if not self._misfits or now_ns - self._misfit_ns < 2 * self._settings.join_retry_ns:
+            return ""
+        by_all = self._misfits.keys() >= self.contacts.keys()
+        if self._waiting or not (by_all or any(self._misfits.values())):
+            return ""
+        node = min(self._misfits, key=lambda node: (not self._misfits[node], node))
+        return f"{node} {self._answers[node]}"
 
     @property
     def _eligible(self) -> bool:

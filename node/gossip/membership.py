@@ -200,6 +200,11 @@ class Membership:
             self._out += self._peers.sync(self.state, self._now)
 
     def _join_timers(self) -> None:
+        misfit = self._joiner.misfit(self._now)
+        if misfit:
+            self._over = True
+            self._out.append(Removed(misfit, left=False, misfit=True))
+            return
         if self._joiner.may_form(self._now):
             formation = f"{self.me.id}/{self._rng.getrandbits(64):016x}"
             self._enter(formation, self.cluster.id, self.state.with_member(self.me), ())
@@ -268,8 +273,8 @@ class Membership:
             case JoinRefused(key="incarnation", joiner=here) if here == str(self.me.incarnation):
                 # It was decided out while it joined. No retry helps this start of it; the next one will be let in.
                 self._end(f"{sender} refuses it: incarnation {here} is over, {message.member}", left=False)
-            case JoinRefused(key, here, there):
-                self._joiner.answered_refused(sender.name, key, here, there, self._now)
+            case JoinRefused(key, here, there, by):
+                self._joiner.answered_refused(sender.name, key, here, there, by, self._now)
             case Heartbeat(_, _, control) | Digest(_, _, _, control):
                 if self._joiner.heard(sender.name, control, self._now):
                     self._out += self._peers.replace(sender.name, control, "")
@@ -294,7 +299,7 @@ class Membership:
             if known is not None and is_new and known.status is not Status.REMOVED
             else self._peers.guest(joiner.node, joiner.control, joiner.data, self._now)
         )
-        refused = self._door.refuse(sender, message, self.state)
+        refused = self._door.refuse(sender, message, self.state, joined=self._part is not None)
         if refused is not None:
             answer, news = refused
             self._send(joiner.node, answer)

@@ -7,6 +7,8 @@ alone finds its cluster by whoever still knocks at its door.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from node.core.ids import NodeId
@@ -34,11 +36,13 @@ class JoinWaiting(msgspec.Struct, frozen=True):
 
 @wire_type("gossip.join_refused", lane=Lane.CONTROL)
 class JoinRefused(msgspec.Struct, frozen=True):
-    """Why a node isn't let in: the key, its value at the joiner and at the member that refuses."""
+    """Why a node isn't let in: the key, its value at the joiner and at who refuses. `by`: a member's values are the
+    cluster's, another joiner's may be its own mistake; empty where it isn't known which of them refuses."""
 
     key: str
     joiner: str
     member: str
+    by: Literal["", "member", "joiner"] = ""
 
 
 @wire_type("gossip.removed", lane=Lane.CONTROL)

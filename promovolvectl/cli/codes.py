@@ -111,6 +111,12 @@ _ALL: Final = (
         "'promovolvectl op show ID' tells how far it is; -t TIME waits longer.",
     ),
     _code(
+        "E-MISFIT",
+        ExitStatus.MISMATCH,
+        "A node can't join as it is set up: a member of the cluster refused it. The key and both values are named.",
+        "Give it the cluster's settings, or another store and data folder; time alone does not help.",
+    ),
+    _code(
         "E-OTHER-CLUSTER",
         ExitStatus.MISMATCH,
         "The profile belongs to another cluster than the one that answers. Nothing was sent but the question.",

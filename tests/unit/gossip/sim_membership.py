@@ -212,7 +212,7 @@ class World:
                 process.routes[peer.node] = peer.control
             case Disconnect(node):
                 process.routes.pop(node, None)
-            case Removed(cause, left):
+            case Removed(cause, left, _):
                 self.removed.append((self.seconds, process.machine.me.id, cause, left))
             case Decided(decision):
                 self.decided.append(decision)

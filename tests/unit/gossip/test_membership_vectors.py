@@ -16,6 +16,7 @@ from node.core.clock import MS, SECOND
 from node.core.ids import NodeId
 from node.gossip.admission import sound
 from node.gossip.member import TRANSITIONS, Member, Status, address_order, moved
+from node.gossip.membership import Phase
 from node.gossip.messages import StateMessage
 from node.gossip.ring import next_on, ring_of, watched_by
 from node.gossip.settings import DEFAULT, FAST, MembershipSettings
@@ -263,6 +264,21 @@ def test_p07_a_node_of_another_cluster_is_refused_with_both_ids_and_nobodys_list
     assert b.turned_away[0] == "cluster.id is 'c-of-A' there and 'c1' here"
     assert b.processes["n1"].machine.view.digest == digest
     assert not stray.view.members
+    assert stray.phase is Phase.OUT
+
+
+def test_a_joiner_does_not_give_up_because_another_joiner_is_wrong() -> None:
+    """Only the cluster's word ends it: here n2, which was set up wrongly, refuses n3 while n1 is still away."""
+    world = World(1)
+    wrong = world.start("n2", cluster=ident(shard_count="128"), existed=True).machine
+    world.start("n3", existed=True)
+    world.run(5)
+    assert wrong.phase is world.processes["n3"].machine.phase is Phase.JOINING
+    assert "n2 (127.0.0.1:7002) refuses this node: shard_count" in world.processes["n3"].machine.why_not_joined
+    world.start("n1", existed=True)
+    assert world.run(20, lambda: world.one_cluster("n1", "n3"))
+    world.run(5)
+    assert wrong.phase is Phase.OUT
 
 
 def test_heartbeats_of_an_idle_cluster_cost_one_message_each_way() -> None:
@@ -281,6 +297,7 @@ def test_a_joiner_is_no_admission_for_more_than_two_quorums_can_share() -> None:
     world.run(10)
     assert set(world.processes["n1"].machine.view.members) == {"n1", "n2", "n3", "n5"}
     assert "counted members is '4' here" in world.processes["n4"].machine.why_not_joined
+    assert world.processes["n4"].machine.phase is Phase.JOINING, "there may be room later"
     world.crash("n3")
     world.start("n3")
     again = world.run(5, lambda: world.processes["n1"].machine.view.members["n3"].incarnation == 2)
