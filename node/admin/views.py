@@ -24,6 +24,7 @@ def node_rows(view: ClusterView, reports: Reports) -> tuple[p.NodeRow, ...]:
 def _node_row(view: ClusterView, member: Member, report: NodeReport | None) -> p.NodeRow:
     if report is not None and report.incarnation != member.incarnation:
         report = None
+    seen = view.unreachable.get(member.node)
     return p.NodeRow(
         name=member.node,
         incarnation=member.incarnation,
@@ -43,6 +44,7 @@ def _node_row(view: ClusterView, member: Member, report: NodeReport | None) -> p
         max_lag_ms=max(report.lag_ms.values(), default=0) if report else 0,
         rss_bytes=report.rss_bytes if report else 0,
         cpu_ratio=report.cpu_ms / report.uptime_ms if report and report.uptime_ms else 0.0,
+        observers=tuple(observer.name for observer in seen.observers) if seen else (),
     )
 
 

@@ -83,10 +83,11 @@ def of_membership(before: ClusterView, after: ClusterView) -> list[tuple[str, st
         if name not in before.unreachable:
             observers = ", ".join(o.name for o in seen.observers) or "nobody in reach"
             found.append(("node.unreachable", f"node/{name}", f"reported by {observers}"))
+    # One that was decided down is unreachable no more, and nobody sees it again; nor is its next life the same.
     found.extend(
         ("node.reachable", f"node/{name}", "is seen again")
         for name in before.unreachable
-        if name not in after.unreachable and name in after.members
+        if name not in after.unreachable and after.reachable(name) and after.members[name].id == before.members[name].id
     )
     if before.leader != after.leader and after.leader:
         found.append(("cluster.leader", f"node/{after.leader}", f"was {before.leader or 'nobody'}"))

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 from console import Console
 from seeds import SCALE, seeds
 
+from node.actors.bus import Gap, Subscription
 from node.admin import protocol as p
 from node.core.clock import SECOND
+from node.engine.events import EVENTS, NodeEvent
 from node.gossip.member import Status
 from node.gossip.settings import FAST
 from node.sim.conditions import converged, exited, incarnation, removed, status, unreachable, up
 from node.sim.story import Condition, Story, story
 
+SEEN = {"joined", "unreachable", "reachable"}
 FIVE = ("n1", "n2", "n3", "n4", "n5")
 
 
@@ -200,3 +205,104 @@ def test_s02_what_an_operator_removed_is_listed_by_nobody_for_ten_minutes(seed: 
             s.run(600 if SCALE > 1 else 90)
             assert {e.me.name: len(e.membership.state.members) for e in s.running()} == tables
             assert set(tables.values()) <= {6, 7}
+
+
+# What differs between two looks at one cluster because time passes, or because of who looks.
+OF_THE_MOMENT = {"uptime_s", "cpu_ratio", "rss_bytes", "max_lag_ms", "requests_per_s", "pid"}
+
+
+def told(document: Any) -> Any:
+    """A status without the figures of the moment."""
+    if isinstance(document, dict):
+        return {key: told(value) for key, value in document.items() if key not in OF_THE_MOMENT}
+    return [told(item) for item in document] if isinstance(document, list | tuple) else document
+
+
+@seeds(2)
+def test_p21_every_node_tells_the_same_status_and_who_observed_what(seed: int) -> None:
+    """P21: in steady state, and with one unreachable; only who observed it, and when, differ."""
+    with patient_story(4, seed) as s:
+        consoles = {name: Console(s, name) for name in ("n1", "n2", "n3", "n4")}
+
+        def told_by(*names: str) -> dict[str, tuple[Any, p.Meta]]:
+            found = {name: consoles[name].asked(p.GetClusterStatus()) for name in names}
+            return {name: (told(msgspec.to_builtins(status)), meta) for name, (status, meta) in found.items()}
+
+        s.until(lambda _: "" if told_by("n1")["n1"][0]["serveindex"]["agree"] else "replicas differ")
+        whole = told_by(*consoles)
+        assert all(status == whole["n1"][0] for status, _ in whole.values())
+        assert whole["n1"][0]["converged"]
+        assert {meta.observed_by for _, meta in whole.values()} == set(consoles)
+        s.stop("n4")
+        s.until(unreachable("n4", seen_by=("n1", "n2", "n3")))
+        left = told_by("n1", "n2", "n3")
+        first, _ = left["n1"]
+        assert all(status == first for status, _ in left.values())
+        assert all([m.node for m in meta.missing] == ["n4"] for _, meta in left.values())
+        (away,) = (row for row in first["nodes"] if not row["reachable"])
+        assert (away["name"], list(away["observers"])) == ("n4", ["n1", "n2", "n3"])
+        assert not first["converged"]
+        s.thaw("n4")
+        s.until(converged())
+
+
+@seeds(2)
+def test_p10_either_side_of_a_cut_says_that_it_does_not_see_all(seed: int) -> None:
+    """P10: what is shown while one is cut off is incomplete on both sides, and nothing is removed or moved."""
+    with patient_story(5, seed) as s:
+        placed = {shard: s.owner(shard) for shard in range(256)}
+        s.cut("n5")
+        s.until(unreachable("n5", seen_by=FIVE[:4]), unreachable("n1", seen_by=("n5",)))
+        for name, missing in (("n5", list(FIVE[:4])), ("n2", ["n5"])):
+            status, meta = Console(s, name).asked(p.GetClusterStatus())
+            assert [m.node for m in meta.missing] == missing
+            assert [row.name for row in status.nodes] == list(FIVE)
+            assert [row.name for row in status.nodes if not row.reachable] == missing
+        s.heal()
+        s.until(converged())
+        assert placed == {shard: s.owner(shard) for shard in range(256)}
+        assert all(incarnation(name, 1)(s) == "" for name in FIVE)
+
+
+@seeds(2)
+def test_p23_a_stream_tells_each_transition_once_or_how_many_it_lost(seed: int) -> None:
+    """P23: open from before a node's start until its second life's death; a slow reader gets a Gap and the snapshot."""
+    with story(nodes=3, seed=seed) as s:
+        s.until(converged())
+        bus = s.engine("n1").system.bus
+        quick: list[str] = []
+
+        def read(subscription: Subscription) -> None:
+            while (event := subscription.take()) is not None:
+                assert isinstance(event, NodeEvent), f"a reader that keeps up lost {event}"
+                if event.object == "node/n4":
+                    quick.append(event.topic.removeprefix("node."))
+
+        stream = bus.subscribe(EVENTS, read)
+        slow = bus.subscribe(EVENTS, lambda _: None, events_max=3)
+        before = s.engine("n1").events.count
+        s.add("n4")
+        s.start("n4")
+        s.until(up("n4"), converged())
+        s.stop("n4")
+        s.until(unreachable("n4", seen_by=("n1",)))
+        s.thaw("n4")
+        s.until(converged())
+        s.drain("n4")
+        s.until(exited("n4"), removed("n4"), within_s=20)
+        s.start("n4")
+        s.until(incarnation("n4", 2), converged())
+        s.kill("n4")
+        s.until(removed("n4"), within_s=s.bound_s)
+        transitions = [topic for topic in quick if topic in {st.word for st in Status} | SEEN]
+        assert transitions == [
+            *("joined", "up", "unreachable", "reachable", "leaving", "exiting", "removed"),
+            *("joined", "up", "unreachable", "down", "removed"),
+        ]
+        gap = slow.take()
+        assert isinstance(gap, Gap)
+        kept = [slow.take() for _ in range(3)]
+        assert slow.take() is None
+        assert gap.lost + len(kept) == s.engine("n1").events.count - before
+        assert list(bus.snapshot(EVENTS))[-3:] == kept
+        stream.close()

@@ -14,7 +14,8 @@ class GetClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.node_row")
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One node as the cluster sees it. `http`: base URL when it has the api role and serves, else null."""
+    """One node as the cluster sees it. `http`: base URL when it has the api role and serves, else null. `observers`:
+    who reports it unreachable."""
 
     name: str
     incarnation: int
@@ -34,6 +35,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     max_lag_ms: int = 0
     rss_bytes: int = 0
     cpu_ratio: float = 0.0
+    observers: tuple[str, ...] = ()
 
 
 @wire_type("admin.shard_totals")
