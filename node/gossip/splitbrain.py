@@ -8,6 +8,11 @@ side soon.
 - The side that would stay looks a second time, granting the other side its best case: its joining members were made
   `up` and our leaving ones have left, just before the cut and unseen here. Only the leader does that, so the look is
   needed only where the leader is over there. Where the two answers differ, both sides go down.
+- The count is the gossip's, and no durable roster's: the store has the names and incarnations that were ever started,
+  not who is in, so the living can't be told from those that left. What a roster would add is small. A member is made
+  `up` only when all that are in reach hold the same state and nobody undecided is out of reach, so two sides of a cut
+  differ by one step of the leader before it, which is what the second look grants. Who starts with no gossip at all
+  counts nothing: it asks the seeds, and only the first seed may form a cluster again.
 - Pairs that can't see each other though others see both are settled as `indirect.py` says, by the rest. With a cut on
   top of them, the cut is judged with these members and once more without; two contradictory answers end everybody.
 """

@@ -17,8 +17,9 @@ from typing import Final
 
 import xxhash
 
+from node.core.app_version import version_key
 from node.core.ids import NodeId
-from node.sharding.nodes import EntityNode, EntityNodes, version_key
+from node.sharding.nodes import EntityNode, EntityNodes
 from node.sharding.placement import owner
 from node.store.port import ShardRow, ShardState
 
@@ -73,7 +74,7 @@ def place(
 
 def newest(targets: Sequence[EntityNode]) -> list[EntityNode]:
     """Those of the newest version."""
-    best = max((version_key(t.version) for t in targets), default=())
+    best = max((version_key(t.version) for t in targets), default=None)
     return [t for t in targets if version_key(t.version) == best]
 
 

@@ -17,7 +17,7 @@ from node.core.ids import NodeId
 class EntityNode:
     """One member with the role `entity` that is up, leaving or exiting.
 
-    `capacity` is its weight (> 0), `version` its app version, dotted numbers. `leaving`: its shards are to be moved
+    `capacity` is its weight (> 0), `version` its app version (`app_version.py`). `leaving`: its shards are to be moved
     away. `cordoned`: it keeps what it has and gets no more.
     """
 
@@ -84,8 +84,3 @@ def with_cordons(nodes: EntityNodes, cordoned: Collection[str]) -> EntityNodes:
         return nodes
     marked = tuple(replace(n, cordoned=n.node.name in cordoned) for n in nodes.nodes)
     return replace(nodes, nodes=marked)
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """An order over dotted app versions; what isn't a number counts as zero, so that a development build is oldest."""
-    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
