@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from node.actors.runtime import outcome_of
@@ -11,6 +12,7 @@ from node.admin import views
 from node.admin.gather import NODE_DEADLINE_MS
 from node.core.ids import NodeId, ServiceRef
 from node.engine.messages import GetLedger, LedgerReport
+from node.sharding.check import FaultKind
 from node.wire.ledger import LedgerRow, balance, unhandled
 from node.wire.registry import REGISTRY
 
@@ -33,8 +35,7 @@ class CheckRequests:
     async def check(self, request: p.CheckCluster, call: p.Meta) -> tuple[p.ClusterCheck, p.Meta]:
         shards, _ = await self._server.shard_check(call)
         reports, missing = await self._server.gatherer.reports(coverage=False)
-        found = [p.CheckRow(check="I5 one owner", result="fail", detail=_fault_words(fault)) for fault in shards.faults]
-        found = found or [p.CheckRow(check="I5 one owner", result="ok", detail="all four views agree")]
+        found = shard_rows(shards.faults)
         active = sorted(name for name, report in reports.items() if report.coordinator_active)
         found.append(_row("one coordinator", len(active) == 1, ", ".join(active) or "nobody"))
         agree = views.replicas_agree(reports)
@@ -72,6 +73,15 @@ class CheckRequests:
     async def _ledger(self, name: str) -> object:
         to = ServiceRef(name, "/node")
         return await outcome_of(lambda done: self._engine.ask(to, GetLedger(), NODE_DEADLINE_MS, done))
+
+
+def shard_rows(faults: Sequence[p.ShardFault]) -> list[p.CheckRow]:
+    """What `shard check` found. Uneven load is a check of its own: no shard has two owners because of it."""
+    owners = [fault for fault in faults if fault.kind != FaultKind.IMBALANCE]
+    uneven = [fault for fault in faults if fault.kind == FaultKind.IMBALANCE]
+    found = [p.CheckRow(check="I5 one owner", result="fail", detail=_fault_words(fault)) for fault in owners]
+    found = found or [_row("I5 one owner", True, "all four views agree")]
+    return [*found, _row("shards balanced", not uneven, "; ".join(fault.detail for fault in uneven) or "even")]
 
 
 def differences(ledgers: Ledgers) -> dict[tuple[NodeId, NodeId], int]:

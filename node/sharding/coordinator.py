@@ -19,8 +19,6 @@ from node.sharding.effects import (
     Answered,
     Broadcast,
     CoordinatorEvent,
-    DrainAccepted,
-    DrainRequested,
     Effect,
     MoveRequested,
     NodesChanged,
@@ -35,7 +33,6 @@ from node.sharding.effects import (
     StoreAnswered,
     StoreCall,
     Tick,
-    UndrainRequested,
 )
 from node.sharding.lease import Lease
 from node.sharding.messages import (
@@ -115,11 +112,6 @@ class Coordinator:
                 acting = self._acting()
                 declined = Answered(tag, Declined("not_coordinator"))
                 out.extend(acting.request(request, tag, self._me, now_ns) if acting else [declined])
-            case DrainRequested():
-                out.extend(self._drain_requested(event, now_ns))
-            case UndrainRequested():
-                for node in [n for n in self._draining if n.name == event.node]:
-                    self._undrain(node, now_ns, out)
             case Stepdown():
                 self._stepped_down = True
             case StepUp():
@@ -205,19 +197,6 @@ class Coordinator:
                 self._undrain(event.sender, now_ns, out)
             case _:
                 pass  # for who coordinates; the sender asks again
-
-    def _drain_requested(self, event: DrainRequested, now_ns: int) -> list[Effect]:
-        acting = self._acting()
-        if acting is None:
-            return [_not_coordinator(event.tag)]
-        node = next((n.node for n in self._nodes.nodes if n.node.name == event.node), None)
-        if node is None:
-            return [Reply(event.tag, Refused("no_such_node", event.node))]
-        if all(t.node == node for t in acting.targets):
-            return [Reply(event.tag, Refused("no_other_target", event.node))]
-        out: list[Effect] = []
-        self._drain(node, now_ns, out)
-        return [Reply(event.tag, DrainAccepted(len(acting.table.owned_by(node)))), *out]
 
     def _drain(self, node: NodeId, now_ns: int, out: list[Effect]) -> None:
         self._draining.add(node)

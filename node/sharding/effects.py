@@ -72,13 +72,6 @@ class MoveDone:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainAccepted:
-    """`shards` are to move; `CoordinatorStatus.draining` tells how many are left."""
-
-    shards: int
-
-
-@dataclass(frozen=True, slots=True)
 class Refused:
     """Nothing was done; `reason` is a short stable word, `detail` the facts."""
 
@@ -86,7 +79,7 @@ class Refused:
     detail: str = ""
 
 
-Outcome = MoveDone | DrainAccepted | Refused
+Outcome = MoveDone | Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,21 +212,6 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainRequested:
-    """Move all shards away from the node named `node`, a few at a time; answered under `tag` at once."""
-
-    node: str
-    tag: int
-
-
-@dataclass(frozen=True, slots=True)
-class UndrainRequested:
-    """Give the node shards again; what has moved stays where it is."""
-
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
 class Stepdown:
     """Give the lease up and don't ask for it again while this node counts as the oldest."""
 
@@ -265,16 +243,5 @@ class Fenced:
     found: int
 
 
-CoordinatorEvent = (
-    Tick
-    | NodesChanged
-    | Received
-    | StoreAnswered
-    | MoveRequested
-    | Requested
-    | DrainRequested
-    | UndrainRequested
-    | Stepdown
-    | StepUp
-)
+CoordinatorEvent = Tick | NodesChanged | Received | StoreAnswered | MoveRequested | Requested | Stepdown | StepUp
 RegionEvent = Tick | NodesChanged | Received | LocalStopped | Fenced

@@ -67,6 +67,23 @@ class Cluster:
         """The document that a command answers with."""
         return json.loads(self.run(*words, "-o", "json", status=status).stdout)
 
+    def begun(self, *words: str) -> subprocess.Popen[str]:
+        """A command that runs beside others; `ended` has its document."""
+        return subprocess.Popen(
+            [*self._command, *words, "-o", "json"],
+            env=self.env,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def ended(self, command: subprocess.Popen[str], status: int = 0) -> Any:
+        """The document of a command that was begun."""
+        out, error = command.communicate(timeout=COMMAND_S)
+        if command.returncode != status:
+            raise CommandError(f"{command.args}: status {command.returncode} instead of {status}\n{out}\n{error}")
+        return json.loads(out)
+
     def refused(self, *words: str, status: int) -> Any:
         """The error document of a command that must fail so."""
         return json.loads(self.run(*words, "-o", "json", status=status).stderr.strip().splitlines()[-1])

@@ -60,3 +60,22 @@ def test_p8_a_paused_owner_writes_nothing_when_it_goes_on(cluster: Cluster) -> N
         assert record.epoch == epochs[shard_of(name)], f"{kind} {name} was written under an epoch that is over"
     assert owned
     assert all(cluster.shards()[shard]["node"] != victim for shard in owned)
+
+
+def test_p47_lists_without_one_node_show_the_rest_and_name_it(cluster: Cluster) -> None:
+    """P47: the node stands still and is a member still; each list waits for it no longer than 3 s."""
+    victim = cluster.owner_of(cluster.sites()[0]["site"])
+    whole = cluster.ask("entity", "list", "--limit", "0")["items"]
+    others = {(row["type"], row["id"]) for row in whole if row["node"] != victim}
+    pid = cluster.pids()[victim]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        lists = [cluster.begun(noun, "list", "--limit", "0", "-t", "3s") for noun in ("shard", "entity")]
+        shards, entities = (cluster.ended(command, status=12) for command in lists)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    for found in (shards, entities):
+        assert not found["complete"]
+        assert [missing["node"] for missing in found["missing"]] == [victim]
+    assert len(shards["items"]) == 256
+    assert others <= {(row["type"], row["id"]) for row in entities["items"]}

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from node.actors.actor import Failed, Failure
 from node.actors.bus import Bus, Topic
 from node.admin import protocol as p
-from node.admin.check_requests import differences
+from node.admin.check_requests import differences, shard_rows
 from node.admin.live import SUBSCRIBER_MS_MAX
 from node.admin.server import AdminServer
 from node.core.clock import MS, ManualClock
@@ -403,6 +403,15 @@ def test_i9_what_left_and_never_arrived_is_found_between_two_looks() -> None:
     for received, missing in ((9, 0), (7, 2)):
         arrived = LedgerRow(here, "x.y", received=received, handled=received)
         assert differences({here: (sent,), there: (arrived,)}) == {(here, there): missing, (there, here): 0}
+
+
+def test_uneven_load_is_no_second_owner() -> None:
+    uneven = p.ShardFault(kind="imbalance", shard=-1, detail="n1 2, n2 0: 1 moves would even it out", repair="")
+    orphan = p.ShardFault(kind="orphan", shard=3, detail="its owner n3@1 is gone", repair="")
+    results = [(row.check, row.result) for row in shard_rows((uneven,))]
+    assert results == [("I5 one owner", "ok"), ("shards balanced", "fail")]
+    results = [(row.check, row.result) for row in shard_rows((orphan,))]
+    assert results == [("I5 one owner", "fail"), ("shards balanced", "ok")]
 
 
 def test_p47_a_list_without_one_node_has_the_others_rows_and_names_it() -> None:

@@ -319,11 +319,11 @@ def test_a_lease_that_another_holds_is_asked_for_again_before_it_ends() -> None:
 
 def test_a_cancelled_drain_lets_finish_what_had_begun_and_starts_no_more() -> None:
     bench = acting()
-    bench.step(fx.DrainRequested("b", tag=1))
+    bench.step(fx.Received(B, DrainWanted(True)))
     bench.written()
     assert bench.c.status().draining == (("b@1", 4),)
     assert len(bench.c.status().moves) == 2
-    bench.step(fx.UndrainRequested("b"))
+    bench.step(fx.Received(B, DrainWanted(False)))
     assert bench.c.status().draining == ()
     for move in bench.c.status().moves:
         bench.step(fx.Received(B, HandOffDone(move.shard, 3, Receipt())))
@@ -343,11 +343,7 @@ def test_impossible_moves_are_refused_with_the_reason(shard: int, to: str, reaso
     assert reply.outcome.reason == reason
 
 
-def test_the_last_target_is_not_drained_and_nobody_else_answers() -> None:
-    bench = acting()
-    bench.step(fx.DrainRequested("b", tag=1))
-    assert bench.step(fx.DrainRequested("a", tag=2)) == [fx.Reply(2, fx.Refused("no_other_target", "a"))]
-    assert bench.step(fx.DrainRequested("z", tag=3)) == [fx.Reply(3, fx.Refused("no_such_node", "z"))]
+def test_who_does_not_coordinate_moves_nothing() -> None:
     idle = Bench()
     assert idle.step(fx.MoveRequested(1, "a", tag=4)) == [fx.Reply(4, fx.Refused("not_coordinator"))]
 
