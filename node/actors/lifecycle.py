@@ -203,7 +203,7 @@ class Lifecycle:
         cell.mailbox = None
         kernel.quarantine.pop(cell.ref, None)
         if cell.type.idle_ms:
-            self.residents.gone()
+            self.residents.gone(cell)
         del kernel.cells[cell.ref]
         shard = cell.shard
         del shard.cells[cell]

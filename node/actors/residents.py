@@ -11,7 +11,8 @@ the stamp. Two structures over the same cells, 8 bytes a cell each:
   evicts itself and not what people use. What is declared `background` does not stamp.
 
 Only types with an `idle_ms` take part: the others have not said that they may be stopped. A cell with a timer is not
-at rest: an operation that polls, a confirmation that is tried again.
+at rest: an operation that polls, a confirmation that is tried again. A quarantined one takes no room: it holds no
+actor, can't be stopped before an operator looks, and would evict those that work.
 """
 
 from __future__ import annotations
@@ -44,14 +45,16 @@ class Residents:
         self._slots: dict[int, list[Cell]] = {}
         self._probation: deque[Cell] = deque()
         self._protected: deque[Cell] = deque()
-        self._gone = 0  # cells that are gone and still filed
+        self._parked: set[Cell] = set()  # quarantined
+        self._gone = 0  # cells that are gone or parked, and still filed
         self._compacting = False
         self._retrying = False
         self.count = 0
 
     def admit(self, cell: Cell) -> None:
-        """A new cell; room is made for it first."""
+        """A new cell, or one that was released; room is made for it first."""
         self.count += 1
+        self._parked.discard(cell)
         for _ in range(2):  # ahead of need, so that making room finds those who may go at the front
             if self._probation and self._used_again(self._probation[0]):
                 self._promote(self._probation.popleft())
@@ -60,8 +63,19 @@ class Residents:
         self._probation.append(cell)
         self._file(cell)
 
-    def gone(self) -> None:
+    def park(self, cell: Cell) -> None:
+        """It is quarantined, until it is admitted again or gone."""
+        self._left()
+        self._parked.add(cell)
+
+    def gone(self, cell: Cell) -> None:
         """One of the cells is gone."""
+        if cell in self._parked:
+            self._parked.discard(cell)
+        else:
+            self._left()
+
+    def _left(self) -> None:
         self.count -= 1
         self._gone += 1
         if self._gone >= _COMPACT_FROM and self._gone > self.count and not self._compacting:
@@ -83,7 +97,7 @@ class Residents:
 
     def _look(self, slot_ns: int, now_ns: int) -> None:
         for cell in self._slots.pop(slot_ns):
-            if cell.phase is Phase.GONE:
+            if not _takes_part(cell):
                 continue
             if cell.used_ns + cell.type.idle_ms * MS > now_ns:
                 self._file(cell)
@@ -120,7 +134,7 @@ class Residents:
             self._make_room()
 
     def _look_at_probation(self, cell: Cell) -> None:
-        if cell.phase is Phase.GONE:
+        if not _takes_part(cell):
             return
         if self._used_again(cell):
             self._promote(cell)
@@ -128,7 +142,7 @@ class Residents:
             self._probation.append(cell)
 
     def _used_again(self, cell: Cell) -> bool:
-        return cell.used_ns - cell.filed_ns > limits.correlated_use_ms * MS and cell.phase is not Phase.GONE
+        return cell.used_ns - cell.filed_ns > limits.correlated_use_ms * MS and _takes_part(cell)
 
     def _promote(self, cell: Cell) -> None:
         cell.filed_ns = cell.used_ns
@@ -138,7 +152,7 @@ class Residents:
 
     def _look_at_protected(self, cell: Cell) -> None:
         """Its oldest goes back on probation, unless it was used since."""
-        if cell.phase is Phase.GONE:
+        if not _takes_part(cell):
             return
         if cell.used_ns > cell.filed_ns:
             self._protected.append(cell)
@@ -174,8 +188,12 @@ class Residents:
         kernel.ports.freed()
 
 
+def _takes_part(cell: Cell) -> bool:
+    return cell.phase is not Phase.GONE and cell.phase is not Phase.QUARANTINED
+
+
 def _living(cells: Iterable[Cell]) -> Iterable[Cell]:
-    return (cell for cell in cells if cell.phase is not Phase.GONE)
+    return (cell for cell in cells if _takes_part(cell))
 
 
 def _shrink(table: dict[K, V]) -> None:

@@ -70,7 +70,10 @@ class Supervisor:
         del self._kernel.quarantine[cell.ref]
         cell.extra().failures = None
         cell.room = cell.type.mailbox_max
+        cell.used_ns = cell.filed_ns = self._kernel.clock.mono_ns()
         self._restart_now(cell)
+        if cell.type.idle_ms:
+            self._lifecycle.residents.admit(cell)
 
     def restart(self, cell: Cell) -> bool:
         """An operator's wish: a running or waiting entity starts again from the store, and its mail waits for it.
@@ -153,6 +156,8 @@ class Supervisor:
         kernel.quarantine[cell.ref] = Fault(kernel.clock.wall_ms(), describe(error), name, size, failures)
         cell.phase = Phase.QUARANTINED
         cell.room = 0
+        if cell.type.idle_ms:
+            self._lifecycle.residents.park(cell)
         if mail is not None and cell.mailbox and cell.mailbox[0] is mail:
             cell.mailbox.popleft()
             kernel.drop(cell, mail, Failed(Failure.FAILED, describe(error)), describe(error))

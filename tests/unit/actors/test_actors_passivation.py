@@ -281,3 +281,36 @@ def test_memory_is_given_back_when_most_are_gone() -> None:
     again = node.ask(entities[7], Get())
     node.run()
     assert again == [Got(1)]
+
+
+def test_the_quarantined_take_no_room_from_those_that_work_and_take_part_again_once_released() -> None:
+    broken, working = refs(5, "broken"), refs(3, "fine")
+    mended = False
+
+    def receive(ctx: Context, message: Any) -> None:
+        if isinstance(message, Put) and not mended:
+            raise RuntimeError("broken")
+
+    node = Node(kind(lambda _: Scripted([], receive), idle_ms=IDLE_MS, restarts_max=0), residents_max=3)
+    node.own(*broken, *working)
+    for ref in broken:
+        node.system.tell(ref, Put(1))
+        node.run()
+    assert node.system.quarantined().keys() == set(broken)
+    for ref in working:
+        node.system.tell(ref, Get())
+        node.run()
+    assert set(working) <= {view.ref for view in node.system.cells()}, "none of them had to go"
+    assert "over_limit" not in node.system.stats()
+    assert node.system.stats()["residents"] == 3
+    mended = True
+    node.system.release(broken[0])
+    node.run()
+    assert node.system.stats()["residents"] == 3, "room was made for it"
+    node.advance(2 * IDLE_MS)
+    assert {view.ref for view in node.system.cells()} == set(broken[1:]), "the others wait for an operator"
+    assert node.system.stats()["residents"] == 0
+    for ref in broken[1:]:
+        node.system.shard_stopping(ref.shard, lambda _: None)
+    node.run()
+    assert node.system.stats()["residents"] == 0
