@@ -44,6 +44,7 @@ class Sharding:
         self.coordinator = Coordinator(engine.me, settings, engine.world.rng)
         self._requests: dict[int, Callable[[OperatorAnswer], None]] = {}
         self._tag = 0
+        self._nodes = EntityNodes()
         self.lost = 0
 
     def tick(self, now_ns: int) -> None:
@@ -52,6 +53,10 @@ class Sharding:
         self._carry_out(self.coordinator.step(sharding.Tick(wall_ms), now_ns))
 
     def nodes_changed(self, nodes: EntityNodes) -> None:
+        """Who may own shards and who coordinates, as the view has it now; it may be as before."""
+        if nodes == self._nodes:
+            return
+        self._nodes = nodes
         event = sharding.NodesChanged(nodes)
         self._carry_out(self.region.step(event, self._now_ns()))
         self._carry_out(self.coordinator.step(event, self._now_ns()))

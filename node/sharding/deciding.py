@@ -18,7 +18,7 @@ from node.sharding.effects import Effect
 from node.sharding.handoff import MoveEvent, MoveState
 from node.sharding.messages import Receipt
 from node.sharding.nodes import ShardingSettings
-from node.sharding.placement import PlacementTable, marked, owner, placed
+from node.sharding.placement import PlacementTable, marked, placed
 from node.sharding.requests import Answer
 from node.store.port import BookEntry, ShardRow, ShardState
 
@@ -48,6 +48,7 @@ class Decider:
         self._settled = False
         self._imbalanced_ns: int | None = None
         self._idle_until_ns = 0
+        self._idle_moves = 0  # the moves' revision while there was nothing to do
 
     def wake(self) -> None:
         """Table, book or targets changed: there may be something to do."""
@@ -64,18 +65,20 @@ class Decider:
             tag, request = self._tenure.wanted.popleft()
             ruling = rule(request, self._tenure.situation(now_ns), self._tenure.moves.by_shard)
             return Change(book=ruling.entries, replies=((tag, ruling.answer),))
-        # Asked at every event; while table and nodes stay as they were, only an imbalance that lasts is news.
-        if not self._tenure.moves and now_ns < self._idle_until_ns:
+        # Asked at every event; while table, nodes and moves stay as they were, only an imbalance that lasts is news.
+        moves = self._tenure.moves
+        if now_ns < self._idle_until_ns and moves.revision == self._idle_moves:
             return Change()
+        before = moves.revision
         if not self._may_place(now_ns):
             return Change()
         counts = {t.node: 0 for t in self._tenure.targets}
         orphans: list[ShardRow] = []
-        for row in self._tenure.table.rows:
-            holder = owner(row)
-            if holder in self._tenure.live:
+        table, live = self._tenure.table, self._tenure.live
+        for row, holder in zip(table.rows, table.owners, strict=True):
+            if holder in live:
                 counts[holder] = counts.get(holder, 0) + 1
-            elif row.shard not in self._tenure.moves:
+            elif row.shard not in moves.by_shard:
                 orphans.append(row)
         fresh = Fresh(self._tenure.table)
         for shard, node in place(
@@ -87,9 +90,10 @@ class Decider:
         self._finish_moves(fresh, counts)
         self._plan_moves(bool(orphans), now_ns)
         self._mark_moves(fresh)
-        if not fresh.rows and not book and not self._tenure.moves:
+        if not fresh.rows and not book and moves.revision == before:
             lasting_ns = self._settings.rebalance_after_ms * MS
             self._idle_until_ns = (now_ns if self._imbalanced_ns is None else self._imbalanced_ns) + lasting_ns
+            self._idle_moves = before
         return Change(tuple(fresh.rows.values()), (*book, *self._histories(fresh, now_ns), *self._settlements(fresh)))
 
     def _may_place(self, now_ns: int) -> bool:
@@ -99,7 +103,7 @@ class Decider:
             return False
         if not self._settled:
             self._settled = (
-                any(owner(row) in self._tenure.live for row in self._tenure.table.rows)
+                not self._tenure.live.isdisjoint(self._tenure.table.owners)
                 or len(self._tenure.targets) >= self._settings.min_entity_nodes
                 or now_ns >= self._began_ns + self._settings.first_wait_ms * MS
             )
@@ -136,23 +140,20 @@ class Decider:
 
     def _plan_moves(self, orphaned: bool, now_ns: int) -> None:
         """Moves that nobody asked for: away from who leaves, home to where a pin says, and to even the load out."""
-        leaving = [n.node for n in self._tenure.nodes.nodes if n.leaving or n.node in self._tenure.draining]
-        by_name = {t.node.name: t.node for t in self._tenure.targets}
-        room = self._settings.moves_max - len(self._tenure.moves)
-        for row in self._tenure.table.rows:
+        tenure, moves = self._tenure, self._tenure.moves
+        leaving = frozenset(n.node for n in tenure.nodes.nodes if n.leaving or n.node in tenure.draining)
+        by_name = {t.node.name: t.node for t in tenure.targets}
+        room = self._settings.moves_max - len(moves)
+        for row, holder in zip(tenure.table.rows, tenure.table.owners, strict=True) if leaving or tenure.pins else ():
             if room <= 0:
                 break
-            if (
-                row.state is not ShardState.RUNNING
-                or row.shard in self._tenure.moves
-                or owner(row) not in self._tenure.live
-            ):
+            if row.state is not ShardState.RUNNING or row.shard in moves.by_shard or holder not in tenure.live:
                 continue
-            home = by_name.get(self._tenure.pins.get(row.shard, ""))
-            if owner(row) in leaving:
-                self._tenure.moves.begin(row.shard, None, "drain", now_ns)
-            elif home is not None and home != owner(row):
-                self._tenure.moves.begin(row.shard, home, "pin", now_ns)
+            home = by_name.get(tenure.pins.get(row.shard, ""))
+            if holder in leaving:
+                moves.begin(row.shard, None, "drain", now_ns)
+            elif home is not None and home != holder:
+                moves.begin(row.shard, home, "pin", now_ns)
             else:
                 continue
             room -= 1

@@ -22,12 +22,14 @@ from node.store.port import ShardState
 
 
 class Moves:
-    """By shard. `causes` says why each shard is where it is, as far as this tenure knows."""
+    """By shard. `causes` says why each shard is where it is, as far as this tenure knows; `revision` counts what has
+    changed: moves that began, ended, or went on to another state."""
 
     def __init__(self, table: PlacementTable, settings: ShardingSettings) -> None:
         self.by_shard: dict[int, Move] = {}
         self.causes: dict[int, str] = {}
         self.receipts_late = 0
+        self.revision = 0
         self._table = table
         self._settings = settings
         self._took_ms: deque[int] = deque(maxlen=limits.handoffs_timed)
@@ -49,6 +51,7 @@ class Moves:
     def begin(self, shard: int, target: NodeId | None, cause: str, now_ns: int, reply_tag: int | None = None) -> None:
         """Plan a move of a shard away from its present owner."""
         row = self._table.rows[shard]
+        self.revision += 1
         self.by_shard[shard] = Move(shard, row.epoch, owner(row), target, cause, reply_tag, entered_ns=now_ns)
 
     def under_way(self) -> int:
@@ -60,6 +63,7 @@ class Moves:
         before = move.state
         action = move.fire(event)
         if move.state is not before:
+            self.revision += 1
             move.entered_ns = now_ns
         if action is MoveAction.ASK:
             move.began_ns = move.began_ns or now_ns
@@ -72,7 +76,7 @@ class Moves:
         elif action is MoveAction.FINISH:
             self._finish(move, now_ns, out)
         elif action is MoveAction.DROP:
-            del self.by_shard[move.shard]
+            self._forget(move)
             if move.reply_tag is not None:
                 out.append(Reply(move.reply_tag, Refused("target_gone", str(move.target))))
 
@@ -110,7 +114,7 @@ class Moves:
         for move in self:
             row = self._table.rows[move.shard]
             if move.epoch != row.epoch:
-                del self.by_shard[move.shard]
+                self._forget(move)
                 if move.reply_tag is not None:
                     out.append(Reply(move.reply_tag, Refused("superseded", str(owner(row)))))
         for row in self._table.rows:
@@ -145,8 +149,12 @@ class Moves:
         out.append(Send(move.source.name, BeginHandOff(move.shard, move.epoch)))
         out.append(Reached("handoff.stop_sent"))
 
-    def _finish(self, move: Move, now_ns: int, out: list[Effect]) -> None:
+    def _forget(self, move: Move) -> None:
+        self.revision += 1
         del self.by_shard[move.shard]
+
+    def _finish(self, move: Move, now_ns: int, out: list[Effect]) -> None:
+        self._forget(move)
         row = self._table.rows[move.shard]
         self.causes[move.shard] = move.final_cause
         if move.began_ns:

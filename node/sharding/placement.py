@@ -41,33 +41,39 @@ def marked(row: ShardRow) -> ShardRow:
 
 
 class PlacementTable:
-    """Rows by shard, and the version that the store gave them."""
+    """Rows by shard, and the version that the store gave them. `owners` are the rows' owners, kept beside them because
+    decisions look at all of them."""
 
     def __init__(self, shard_count: int) -> None:
         self.version = 0
         self.rows: list[ShardRow] = [ShardRow(shard) for shard in range(shard_count)]
+        self.owners: list[NodeId] = [owner(row) for row in self.rows]
 
     def replace(self, read: Placement) -> None:
         """Take what the store holds."""
         for row in read.rows:
             invariant(0 <= row.shard < len(self.rows), "placement-shard", shard=row.shard, count=len(self.rows))
-            self.rows[row.shard] = row
+            self._set(row)
         self.version = read.version
 
     def apply(self, rows: Iterable[ShardRow], version: int) -> None:
         """Take rows that were just made durable as `version`."""
         for row in rows:
             invariant(rank(row) > rank(self.rows[row.shard]), "I1 epoch-went-back", row=row)
-            self.rows[row.shard] = row
+            self._set(row)
         self.version = version
 
+    def _set(self, row: ShardRow) -> None:
+        self.rows[row.shard] = row
+        self.owners[row.shard] = owner(row)
+
     def owned_by(self, node: NodeId) -> list[ShardRow]:
-        return [row for row in self.rows if owner(row) == node]
+        return [row for row, holder in zip(self.rows, self.owners, strict=True) if holder == node]
 
     def counts(self) -> dict[NodeId, int]:
         """Shards per owner; those without one are left out."""
         counts: dict[NodeId, int] = {}
-        for row in self.rows:
+        for row, holder in zip(self.rows, self.owners, strict=True):
             if row.state is not ShardState.UNALLOCATED:
-                counts[owner(row)] = counts.get(owner(row), 0) + 1
+                counts[holder] = counts.get(holder, 0) + 1
         return counts

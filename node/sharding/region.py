@@ -77,6 +77,7 @@ class Region:
         self._drain_ns = 0
         self._draining = False
         self._passages = Passages()
+        self._held = 0
         self.counters = RegionCounters()
 
     # ---- the hot path
@@ -146,11 +147,7 @@ class Region:
                 self._tick(now_ns, out)
             case NodesChanged():
                 self._nodes = event.nodes
-                self._live = event.nodes.live()
-                for shard in self._passages.without(frozenset(n.name for n in self._live)):
-                    self._release(shard, out)
-                for shard in range(len(self._rows)):
-                    self._reroute(shard, out, news=False)
+                self._live_changed(event.nodes.live(), out)
             case Received():
                 self._received(event, now_ns, out)
             case LocalStopped():
@@ -158,6 +155,16 @@ class Region:
             case Fenced():
                 self._fenced(event, now_ns, out)
         return out
+
+    def _live_changed(self, live: frozenset[NodeId], out: list[Effect]) -> None:
+        """Nodes came or went, or only what is said about them changed; ways end at nodes that are there."""
+        if live == self._live:
+            return
+        self._live = live
+        for shard in self._passages.without(frozenset(n.name for n in live)):
+            self._release(shard, out)
+        for shard in range(len(self._rows)):
+            self._reroute(shard, out, news=False)
 
     def drain(self, on: bool, now_ns: int) -> list[Effect]:
         """Ask the coordinator, and go on asking, to be freed of all shards; or to be given shards again."""
@@ -182,7 +189,7 @@ class Region:
 
     def held(self) -> int:
         """Shards that run or stop here; a drained node waits until there are none."""
-        return sum(1 for local in self._local if local.state is not LocalState.ABSENT)
+        return self._held
 
     def epoch(self, shard: int) -> int:
         """The fencing epoch that the shard's writes carry here; 0 when it neither runs nor stops here."""
@@ -219,9 +226,11 @@ class Region:
         c = self.counters
         gone = c.delivered + c.forwarded + sum(c.refused.values())
         invariant(c.received == gone + self.waiting(), "I6 conservation", counters=c, waiting=self.waiting())
+        here = sum(local.state is not LocalState.ABSENT for local in self._local)
+        invariant(here == self._held, "I5 held", here=here, held=self._held)
         for shard, local in enumerate(self._local):
-            here = self._route[shard] == _HERE
-            invariant(here == (local.state is LocalState.RUNNING), "I5 route", shard=shard, local=local)
+            routed = self._route[shard] == _HERE
+            invariant(routed == (local.state is LocalState.RUNNING), "I5 route", shard=shard, local=local)
             invariant(local.epoch <= self._rows[shard].epoch, "I1 epoch", shard=shard, local=local)
 
     def _tick(self, now_ns: int, out: list[Effect]) -> None:
@@ -356,6 +365,7 @@ class Region:
         local = self._local[shard]
         action = local.fire(event)
         if action is LocalAction.START:
+            self._held += 1
             local.epoch = self._rows[shard].epoch
             local.bounced = 0
             out.append(StartShard(shard, local.epoch))
@@ -364,6 +374,7 @@ class Region:
             local.settling, local.forwarded, local.refused = True, 0, 0
             out.append(StopShard(shard))
         elif action is LocalAction.SETTLE:
+            self._held -= 1
             self._answer_handoff(shard, out)
             row = self._rows[shard]
             if row.state is ShardState.RUNNING and owner(row) == self._me and row.epoch > local.epoch:

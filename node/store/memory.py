@@ -6,7 +6,9 @@ Nothing survives the object; one object may be shared by many simulated nodes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
@@ -31,6 +33,7 @@ class MemoryStore:
         self._states: dict[tuple[str, str], tuple[int, port.Record]] = {}
         self._names: list[tuple[str, str]] = []  # the keys of _states, sorted
         self._tombstones: dict[tuple[str, str], tuple[int, int]] = {}  # shard and revision
+        self._names_of: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)  # the same by shard
         self._facts: list[port.StoredFact] = []
         self._leases: dict[str, leases.StoredLease] = {}
         self._version = 0
@@ -109,11 +112,14 @@ class MemoryStore:
             return refusal
         if isinstance(request, port.DeleteState):
             if found is not None:
-                del self._states[name], self._names[bisect_left(self._names, name)]
+                del self._states[name]
+                for names in (self._names, self._names_of[shard]):
+                    del names[bisect_left(names, name)]
             self._tombstones[name] = (shard, revision + 1)
         else:
             if found is None:
                 insort(self._names, name)
+                insort(self._names_of[shard], name)
                 self._tombstones.pop(name, None)
             self._states[name] = (shard, port.Record(*name, revision + 1, request.epoch, request.body))
         at_ms = self._clock.wall_ms()
@@ -122,13 +128,14 @@ class MemoryStore:
         return port.Written(revision + 1, len(self._facts) if request.facts else 0)
 
     def _list_states(self, request: port.ListStates) -> port.StatePage:
-        start = bisect_right(self._names, request.after) if request.after else 0
+        names = self._names if request.shard is None else self._names_of[request.shard]
+        start = bisect_right(names, request.after) if request.after else 0
         records: list[port.Record] = []
         size = 0
-        for name in self._names[start:]:
-            shard, record = self._states[name]
-            if name[0] not in request.kinds or request.shard not in (None, shard):
+        for name in islice(names, start, None):
+            if name[0] not in request.kinds:
                 continue
+            _, record = self._states[name]
             if page_full(len(records), size, request.limit):
                 return port.StatePage(tuple(records), more=True)
             records.append(record if request.bodies else msgspec.structs.replace(record, body=b""))
