@@ -137,8 +137,8 @@ class Conservation:
         more = f" and {len(names) - _TYPES_NAMED_MAX} other types" if len(names) > _TYPES_NAMED_MAX else ""
         of = f"{', '.join(names[:_TYPES_NAMED_MAX])}{more}"
         if node == self._me:
-            return f"{watch.count} messages were taken in and neither handled nor dropped for a reason: {of}"
-        return f"{watch.count} messages left {node} and are unaccounted for at {self._me}: {of}"
+            return f"taken in, and neither handled nor dropped for a reason: {watch.count} of {of}"
+        return f"sent by {node} and unaccounted for at {self._me}: {watch.count} of {of}"
 
 
 def _on(name: str, lane: Lane) -> bool:

@@ -26,7 +26,7 @@ def test_one_message_that_is_swallowed_in_silence_is_found_at_its_receiver(
     monkeypatch: pytest.MonkeyPatch, loss: float
 ) -> None:
     of = "" if loss else SWALLOWED  # where others are lost for a reason, nobody can tell which type this one was of
-    with pytest.raises(StoryFailed, match=rf"I9 at .*: 1 messages left n1@1 .* at n2@1: {of}"):
+    with pytest.raises(StoryFailed, match=rf"I9 at .*: sent by n1@1 and unaccounted for at n2@1: 1 of {of}"):
         _swallow_one(monkeypatch, loss)
 
 

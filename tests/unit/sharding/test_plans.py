@@ -405,17 +405,52 @@ def test_plans_are_bounded_and_the_oldest_that_are_over_go_first() -> None:
     assert "p-00" not in kept
 
 
-def test_a_repair_issues_new_epochs_at_once() -> None:
-    """What runs twice, or under an old epoch, is fenced; nobody is asked."""
+@pytest.mark.parametrize("kind", ["duplicate", "stale-epoch", "orphan"])
+def test_a_repair_issues_new_epochs_at_once(kind: str) -> None:
+    """What runs twice, under an old epoch, or not at all where it should, is fenced and begun anew; nobody is asked."""
     world = formed()
     (shard,) = on(world, "n2", 1)
     epoch = world.processes["n2"].region.running()[shard]
-    view = world.commit(Stage("p-1", "repair", repairs=((shard, "duplicate"), (255, "unallocated"))))
+    view = world.commit(Stage("p-1", "repair", repairs=((shard, kind),)))
     assert [(m.source, m.to, m.at_once) for m in view.plan.moves] == [("n2", "n2", True)]
-    assert view.plan.notes == ("shard 255 unallocated: the coordinator places it by itself",)
+    assert view.plan.notes == ()
     assert ended(world, "p-1").moved == (shard,)
     assert world.run_until(world.converged, 10_000)
     assert world.processes["n2"].region.running()[shard] == epoch + 1
+
+
+def test_a_repair_leaves_to_the_coordinator_what_it_mends_by_itself() -> None:
+    """Shards whose owner is gone, or may own none any more, are given to another without a plan; the plan says so."""
+    world = formed()
+    world.crash("n3")
+    left = [shard for shard, row in enumerate(world.placing().owners) if row.startswith("n3")]
+    world.settle_views(0)
+    world.run(1)
+    kinds = ("orphan", "wrong-role", "unallocated")
+    view = world.ask(Stage("p-1", "repair", repairs=tuple(zip(left, kinds, strict=False))))
+    assert isinstance(view, PlanView)
+    assert not view.plan.moves
+    told = [
+        f"shard {shard} {kind}: the coordinator places it by itself" for shard, kind in zip(left, kinds, strict=False)
+    ]
+    assert list(view.plan.notes) == told
+    assert not view.changed
+    assert world.run_until(world.converged, 30_000)
+    assert not any(owner.startswith("n3") for owner in world.placing().owners)
+
+
+def test_a_repair_evens_the_load_out_by_moves_that_ask_the_owners() -> None:
+    world = formed()
+    world.commit(Stage("p-1", "pin", on(world, "n1", 10), "n2"))
+    ended(world, "p-1")
+    pinned = tuple(pin.shard for pin in world.placing().pins)
+    world.commit(Stage("p-2", "unpin", pinned))
+    view = world.ask(Stage("p-3", "repair", repairs=((-1, "imbalance"),)))
+    assert isinstance(view, PlanView)
+    counts = dict(view.after)
+    assert view.plan.moves
+    assert not any(move.at_once for move in view.plan.moves)
+    assert max(counts.values()) - min(counts.values()) <= 1
 
 
 def test_a_stuck_hand_off_is_mended_without_its_owner() -> None:

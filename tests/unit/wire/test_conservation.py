@@ -69,7 +69,7 @@ def test_a_message_that_vanished_is_a_fault_once_every_look_of_ten_seconds_misse
     pair.message(name, arrives=False)
     assert pair.rounds(4) == {}, "nine seconds between the first look and the last"
     found = pair.rounds(1)
-    assert found == {ALPHA: f"1 messages left {ALPHA} and are unaccounted for at {BETA}: {name}"}
+    assert found == {ALPHA: f"sent by {ALPHA} and unaccounted for at {BETA}: 1 of {name}"}
     assert pair.rounds(50) == found, "later traffic hides nothing"
 
 
@@ -123,5 +123,5 @@ def test_what_a_node_took_in_and_lost_sight_of_is_its_own_fault() -> None:
     pair.beta.of(ALPHA).received(DATA)
     assert pair.rounds(4) == {}
     assert pair.rounds(1) == {
-        BETA: f"1 messages were taken in and neither handled nor dropped for a reason: {DATA}",
+        BETA: f"taken in, and neither handled nor dropped for a reason: 1 of {DATA}",
     }
