@@ -245,19 +245,30 @@ class Refused:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class CounterRead:
+    """What a counter said to a node that asked; `total` is None where it said nothing."""
+
+    asked_ns: int
+    ended_ns: int
+    node: str
+    entity: str
+    total: int | None
+
+
 @dataclass(slots=True)
 class History:
     """All of a run. `log` holds what the checkers of every instant look at, in order. `notes`: how many each sender
-    (a process) told each entity. `reads`: at the end, what each counter said to each node (None: nothing).
-    `keys`: what probes put into the
-    ServeIndex, with the newest removal of each; `spread`: those that every replica holds at
-    present, and since when; `settled`: those that every replica has held for so long that its disk has them."""
+    (a process) told each entity; `told_ns`: when. `reads`: of counters, at the end. `keys`: what probes put into the
+    ServeIndex, with the newest removal of each; `spread`: those that every replica holds at present, and since when;
+    `settled`: those that every replica has held for so long that its disk has them."""
 
     ops: list[Op] = field(default_factory=list)
     log: list[Event] = field(default_factory=list)
     handled: list[Handled] = field(default_factory=list)
     notes: dict[tuple[str, str], int] = field(default_factory=dict)
-    reads: list[tuple[str, str, int | None]] = field(default_factory=list)
+    told_ns: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    reads: list[CounterRead] = field(default_factory=list)
     keys: dict[str, KeyVersion] = field(default_factory=dict)
     spread: dict[str, tuple[KeyVersion, int]] = field(default_factory=dict)
     settled: dict[str, KeyVersion] = field(default_factory=dict)

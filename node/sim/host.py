@@ -7,6 +7,7 @@ from functools import partial
 
 from node.core import limits
 from node.core.clock import MS, SECOND
+from node.core.ids import NodeId
 from node.engine.config import Exit
 from node.sim.disk import SimDisk
 from node.sim.faults import Knobs
@@ -59,9 +60,12 @@ class Host:
         self.removals = 0  # by the cluster's decision
         self.cut_short = 0  # drains that did not wait for everything
         self.pauses = 0
+        self.deaths_ns: list[int] = []  # of processes that may have had messages in them
         # Of processes that are gone: dead letters by reason and type, and what arrived and was dropped, by type.
         self.dead_letters: Counter[tuple[str, str]] = Counter()
         self.dropped: Counter[str] = Counter()
+        # By process that is gone: writes that it counted as fenced, shards of which it said so.
+        self.fenced: dict[NodeId, tuple[int, int]] = {}
         self.starts = 0
 
     def start(self) -> None:
@@ -76,6 +80,7 @@ class Host:
         process, self.process = self.process, None
         if process is not None:
             self.crashes += 1
+            self.deaths_ns.append(self.scheduler.now_ns)
             self.trace.add(f"{process.me} crashes")
             process.kill()
 
@@ -118,7 +123,10 @@ class Host:
     def _exited(self, process: Process, reason: Exit) -> None:
         self.exits.append(reason.reason)
         self.removals += reason.removed
-        self.cut_short += process.engine is not None and process.engine.drain.overran
+        overran = process.engine is not None and process.engine.drain.overran
+        self.cut_short += overran
+        if overran or reason.removed:
+            self.deaths_ns.append(self.scheduler.now_ns)
         self.trace.add(f"{process.me} exits: {reason.reason[:120]}")
         process.kill()
         if self.process is process:

@@ -19,7 +19,7 @@ from node.core.ids import NodeId
 from node.engine.engine import Engine
 from node.gossip.agreement import Replica, replica_faults
 from node.sharding.ownership import Owning, ownership_faults
-from node.sim import verdict
+from node.sim import process, verdict
 from node.sim.probe import ProbeState
 from node.sim.rules_messages import Losses, all_came, dropped, fencing_visible, nothing_silent, poison_ends
 from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
@@ -46,17 +46,19 @@ def history_verdicts(world: World) -> list[Verdict]:
     by_id = {state.id: state for state in probes}
     lost = nothing_lost(history.ops, final, now_ns)
     engines_now = world.engines()
-    fenced = {e.me: e.system.stats().get("writes_fenced", 0) for e in engines_now}
-    said = {e.me: e.sharding.region.counters.fenced for e in engines_now}
+    fenced = {engine.me: process.fenced(engine) for engine in engines_now}
+    for host in world.hosts.values():
+        fenced |= host.fenced
+    counted, said = ({node: each[place] for node, each in fenced.items()} for place in (0, 1))
     replicas = [_replica(engine, sorted(history.keys)) for engine in engines_now]
     return [
         Verdict("I2", (*(Violation("I2", now_ns, words) for words in found), *lost.witnesses), lost.unknown),
         removed_stays_removed(history.settled, replicas, now_ns),
         all_came(history.notes, history.handled, history.ops, by_id, now_ns, rough=rough(world)),
-        nothing_silent(history.notes, history.handled, _losses(world), now_ns, died=_died(world)),
-        exact_counters(history.ops, probes, now_ns, reads=history.reads),
+        nothing_silent(history.told_ns, history.handled, _losses(world), now_ns),
+        exact_counters(history.ops, probes, now_ns, reads=history.reads, handled=history.handled),
         poison_ends(history.handled, now_ns, copies=COPIES if world.network.counters["repeated"] else 1),
-        fencing_visible(world.store.recorder.refused, fenced, said, now_ns),
+        fencing_visible(world.store.recorder.refused, counted, said, now_ns),
     ]
 
 
@@ -72,12 +74,6 @@ def rough(world: World) -> str:
     return ", ".join(f"{count} {word}" for word, count in happened.items() if count)
 
 
-def _died(world: World) -> str:
-    """Processes that took with them what they had not handled yet."""
-    count = sum(host.crashes + host.cut_short + host.removals for host in world.hosts.values())
-    return f"{count} processes ended with messages in them" if count else ""
-
-
 def _losses(world: World) -> Losses:
     name = "sim.note"
     buried: Counter[tuple[str, str]] = Counter()
@@ -90,7 +86,9 @@ def _losses(world: World) -> Losses:
         gone.update(dropped(engine.world.transport.ledger.rows()))
     network = world.network
     dead = gone[name] + sum(count for (_, kind), count in buried.items() if kind == name)
-    return Losses(dead, network.lost_types[name], network.lost_types["sharding.relayed"], network.counters["repeated"])
+    deaths_ns = [at_ns for host in world.hosts.values() for at_ns in host.deaths_ns]
+    wrapped, repeated = network.lost_types["sharding.relayed"], network.counters["repeated"]
+    return Losses(dead, network.lost_types[name], wrapped, repeated, deaths_ns)
 
 
 def ownership(world: World) -> Verdict:

@@ -171,6 +171,7 @@ class Load:
         sender = str(process.me)
         number = self.sent.get((sender, entity), 0) + 1
         self.sent[(sender, entity)] = number
+        self._world.history.told_ns.setdefault((sender, entity), []).append(self._world.scheduler.now_ns)
         self._tell(host, entity, probe.Note(sender, number))
 
     def _poison(self, host: Host) -> None:

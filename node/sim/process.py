@@ -32,6 +32,11 @@ CLUSTER = "sim"
 TOMBSTONE_MIN_AGE_MS = 3_600_000
 
 
+def fenced(engine: Engine) -> tuple[int, int]:
+    """How many writes a node has counted as fenced, and how often it has said so."""
+    return engine.system.stats().get("writes_fenced", 0), engine.sharding.region.counters.fenced
+
+
 class TextClassifier:
     """Judges a page by the category ids that stand in its text: deterministic, and quick enough for a simulation."""
 
@@ -153,6 +158,7 @@ class Process:
         if self.engine is not None:
             self.host.dead_letters.update(self.engine.system.dead_letters.counters)
             self.host.dropped.update(dropped(self.engine.world.transport.ledger.rows()))
+            self.host.fenced[self.me] = fenced(self.engine)
         self._backlog.clear()
         self.host.network.detach(self)
         handed_out, self._handed_out = self._handed_out, []

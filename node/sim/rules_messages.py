@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from node.core import limits
+from node.core.clock import MS
 from node.core.ids import NodeId
 from node.sim import history as h
 from node.sim import verdict
@@ -16,6 +17,8 @@ from node.sim.verdict import Verdict
 from node.wire.ledger import LedgerRow
 
 UNANSWERED = ("no answer", "timeout")  # how `node.sim.outcomes` says it
+# A tell waits this long at most in one process after the other: for its shard to be handed over, and then for a home.
+UNDER_WAY_MS_MAX = limits.handoff_ms_max + limits.region_buffer_ms_max
 LOAD_MIN = 200  # messages; below it "nothing was lost" says little
 
 
@@ -69,14 +72,15 @@ def _summary(numbers: list[int], count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What the world and the nodes counted of one type. `dead`: dead letters, and what
-    was dropped when it arrived, at all nodes; `on_wires`: lost between
-    them; `wrapped`: lost messages that may have carried one; `repeated`: messages that the network doubled."""
+    """What the world and the nodes counted of one type. `dead`: dead letters, and what was dropped when it arrived, at
+    all nodes; `on_wires`: lost between them; `wrapped`: lost messages that may have carried one; `repeated`: messages
+    that the network doubled; `deaths_ns`: when processes ended that may have had messages in them."""
 
     dead: int
     on_wires: int
     wrapped: int
     repeated: int
+    deaths_ns: Sequence[int] = ()
 
 
 def dropped(rows: Iterable[LedgerRow]) -> Counter[str]:
@@ -88,21 +92,30 @@ def dropped(rows: Iterable[LedgerRow]) -> Counter[str]:
 
 
 def nothing_silent(
-    sent: Mapping[tuple[str, str], int], handled: Iterable[h.Handled], losses: Losses, now_ns: int, *, died: str
+    told_ns: Mapping[tuple[str, str], Sequence[int]], handled: Iterable[h.Handled], losses: Losses, now_ns: int
 ) -> Verdict:
-    """I9 from end to end: every tell was handled or counted by somebody. `died`: processes took what they had counted
-    with them."""
-    if died:
-        return verdict.of("I9", now_ns, (), unknown=died)
-    total = sum(sent.values())
-    distinct = sum(len(set(numbers)) for numbers in _notes(handled).values())
+    """I9 from end to end: every tell was handled or counted by somebody, or was sent so shortly before a process died
+    that it may have been in it. `told_ns`: when each sender told each entity its first tell, its second, and so on."""
+    total = sum(len(times) for times in told_ns.values())
+    came = {pair: set(numbers) for pair, numbers in _notes(handled).items()}
+    distinct = sum(len(numbers) for numbers in came.values())
+    buried = sum(
+        number not in came.get(pair, ()) and _before(at_ns, losses.deaths_ns)
+        for pair, times in told_ns.items()
+        for number, at_ns in enumerate(times, 1)
+    )
     missing = total - distinct - losses.dead - losses.on_wires
     found: list[str] = []
-    if missing > losses.wrapped:
-        found.append(f"of {total} tells {distinct} were handled and {losses} counted: {missing} vanished")
-    if missing < -losses.repeated:
-        found.append(f"of {total} tells {distinct} were handled and {losses} counted: {-missing} too many")
+    counted = f"of {total} tells {distinct} were handled, {losses.dead} dropped, {losses.on_wires} lost on wires"
+    if missing > losses.wrapped + buried:
+        found.append(f"{counted}, {losses.wrapped} perhaps, {buried} perhaps in who died: {missing} vanished")
+    if missing < -losses.repeated and not losses.deaths_ns:
+        found.append(f"{counted}, {losses.repeated} repeated: {-missing} too many")
     return verdict.of("I9", now_ns, found, unknown="" if total else "no tells were sent")
+
+
+def _before(at_ns: int, deaths_ns: Sequence[int]) -> bool:
+    return any(at_ns <= death_ns <= at_ns + UNDER_WAY_MS_MAX * MS for death_ns in deaths_ns)
 
 
 def poison_ends(handled: Iterable[h.Handled], now_ns: int, *, copies: int) -> Verdict:
@@ -121,7 +134,7 @@ def fencing_visible(
     refused: Iterable[h.Refused], counted: Mapping[NodeId, int], said: Mapping[NodeId, int], now_ns: int
 ) -> Verdict:
     """X11: each refused write is counted by its node, and each shard's refusal said as an event. `counted`, `said`: by
-    node, of those that still run."""
+    node, as it was when a process ended or the run did."""
     writes: Counter[NodeId] = Counter()
     shards: dict[NodeId, set[tuple[int, int]]] = {}
     for event in refused:
@@ -134,4 +147,4 @@ def fencing_visible(
         if said.get(node, 0) < len(shards[node]):
             found.append(f"{node} was refused in {len(shards[node])} shards and said so {said.get(node, 0)} times")
     judged = counted.keys() & writes.keys()
-    return verdict.of("X11", now_ns, found, unknown="" if judged else "no node that runs was refused a write")
+    return verdict.of("X11", now_ns, found, unknown="" if judged else "no node was refused a write")

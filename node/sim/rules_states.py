@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from node.core.clock import SECOND
 from node.gossip.agreement import Replica
@@ -51,11 +51,13 @@ def exact_counters(
     states: Iterable[ProbeState],
     now_ns: int,
     *,
-    reads: Iterable[tuple[str, str, int | None]] = (),
+    reads: Iterable[h.CounterRead] = (),
+    handled: Iterable[h.Handled] = (),
 ) -> Verdict:
     """X2: a counter holds all that was acknowledged, any of what is unknown, nothing else, and each once, and says
-    so to every node that asks (`reads`: node, entity, total). X10 is its other half: one effect for each key, and one
-    answer however often it is asked for."""
+    so to every node that asks (`reads`; `handled`: when it took which key). X10 is its other half: one effect for each
+    key, and one answer however often it is asked for."""
+    ops = list(ops)
     asked: dict[str, set[str]] = {}
     certain: dict[str, set[str]] = {}
     answers: dict[tuple[str, ...], str] = {}
@@ -79,8 +81,35 @@ def exact_counters(
         for key in certain.get(entity, set()) & state.applied.keys():
             if answers[(entity, key)] != str(state.applied[key]):
                 found.append(f"X10: {entity}/{key} was answered {answers[(entity, key)]}, kept {state.applied[key]}")
-    for node, entity, total in reads:
-        kept = counters[entity].total if entity in counters else 0
-        if total != kept:
-            found.append(f"{entity} says {total} to {node}, and keeps {kept}")
+    found += _misread(ops, counters, reads, handled)
     return verdict.of("X2", now_ns, found, unknown="" if answers else "nothing was counted")
+
+
+def _misread(
+    ops: Iterable[h.Op],
+    counters: Mapping[str, ProbeState],
+    reads: Iterable[h.CounterRead],
+    handled: Iterable[h.Handled],
+) -> Iterator[str]:
+    """A read shows at least what had been acknowledged, or come for the last time, when it was asked for; at most what
+    had come when it was answered. Most reads find nothing under way, and must be exact."""
+    acknowledged: dict[tuple[str, str], int] = {}
+    for op in ops:
+        if op.verb == "add" and op.outcome is h.Outcome.OK:
+            acknowledged[op.key[0], op.key[1]] = min(op.ended_ns, acknowledged.get((op.key[0], op.key[1]), op.ended_ns))
+    times: dict[tuple[str, str], tuple[int, int]] = {}
+    for event in handled:
+        if event.verb == "add":
+            first_ns, _ = times.get((event.entity, event.value), (event.at_ns, 0))
+            times[event.entity, event.value] = (first_ns, event.at_ns)
+    for read in reads:
+        keys = counters[read.entity].applied.keys() if read.entity in counters else ()
+        low = high = 0
+        for key in keys:
+            first_ns, last_ns = times.get((read.entity, key), (0, 0))
+            certain_ns = min(last_ns, acknowledged.get((read.entity, key), last_ns))
+            low += certain_ns < read.asked_ns
+            high += first_ns <= read.ended_ns
+        if read.total is None or not low <= read.total <= high:
+            kept = f"{low}" if low == high else f"{low} to {high}"
+            yield f"{read.entity} says {read.total} to {read.node}, and keeps {kept}"

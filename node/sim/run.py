@@ -14,7 +14,7 @@ from node.core.ids import EntityRef
 from node.sim import faults, judgement, settle, setup, verdict
 from node.sim.convergence import LOOK_MS, Convergence
 from node.sim.faults import Knobs
-from node.sim.history import Outcome
+from node.sim.history import CounterRead, Outcome
 from node.sim.probe import KIND, ProbeState, Read
 from node.sim.recipe import NODES, SECONDS, Recipe
 from node.sim.scheduler import Scheduler
@@ -233,12 +233,14 @@ class _Run:
         def read(host: str, entity: str) -> None:
             nonlocal open_probes
             open_probes += 1
+            asked_ns = world.scheduler.now_ns
 
             def answered(outcome: object) -> None:
                 nonlocal open_probes
                 open_probes -= 1
                 total = outcome.total if isinstance(outcome, ProbeState) else None
-                world.history.reads.append((host, entity, total))
+                ended_ns = world.scheduler.now_ns
+                world.history.reads.append(CounterRead(asked_ns, ended_ns, host, entity, total))
 
             world.ask(world.hosts[host], EntityRef(KIND, entity), Read(), PROBE_TIMEOUT_MS, answered)
 
