@@ -4,7 +4,9 @@ Safety never rests on it: a side that wrongly goes on is stopped by the store's 
 side soon.
 
 - Counted are members with the role (all members where nobody has it) that are `up` or `leaving`; those that are
-  joining or weakly up go with the side they are on.
+  joining or weakly up go with the side they are on. Whom we have put out counts against us until all have seen it:
+  whoever is out of reach may not know, and count it for themselves. So two decisions in a row take no more members
+  from a cluster than one of them could.
 - The side that would stay looks a second time, granting the other side its best case: its joining members were made
   `up` and our leaving ones have left, just before the cut and unseen here. Only the leader does that, so the look is
   needed only where the leader is over there. Where the two answers differ, both sides go down.
@@ -164,7 +166,8 @@ def decide(
     pairs = bad_pairs(view)
     leaves = to_go(pairs, view.members)
     rest = [m for m in ours if m.id not in leaves]
-    outcome, judged, reason = _outcome(ours, theirs, rest, role, settings, lease)
+    against = [*theirs, *_put_out(view)] if theirs else []
+    outcome, judged, reason = _outcome(ours, against, rest, role, settings, lease)
     if leaves and outcome in ("down_unreachable", "down_indirect"):
         reason = f"{reason}; of pairs that can't see each other {', '.join(n.name for n in leaves)} goes"
     going = {
@@ -221,6 +224,12 @@ def _outcome(
             words = (again.second or again.count).reason
             return "down_all", judged, f"{reason}, but without those with a bad link: {words}"
     return ("down_unreachable" if theirs else "down_indirect"), judged, reason
+
+
+def _put_out(view: ClusterView) -> list[Member]:
+    """Members that are down and not yet gone, as others may still count them."""
+    down = [m for m in view.members.values() if m.status is Status.DOWN and m.up_number]
+    return [msgspec.structs.replace(m, status=Status.UP) for m in down]
 
 
 def _weighed(member: Member, view: ClusterView, role: str, going: set[NodeId]) -> Weighed:

@@ -28,7 +28,7 @@ from node.sim.world import World
 SETTLE_MS_MAX = 30_000  # from agreement until every page is covered again
 QUIET_MS = 1_500  # after the last answer: what was told last, and asks nobody, is written too
 VALIDATE_EVERY_MS = 2_000
-PROBE_TIMEOUT_MS = 3_000
+PROBE_TIMEOUT_MS = 5_000  # what the store failed last may wait for so long before it starts again
 TAIL_LINES = 50
 
 

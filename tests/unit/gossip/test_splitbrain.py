@@ -67,6 +67,9 @@ TABLE = [
     ("keep-majority", "1 2 3 4 5 6j", "4 5 6j", False),
     ("keep-majority", "1 2 3 4l 5l", "3 4l 5l", False),  # 3 of 5, yet if theirs saw ours leave: 1 against 2
     ("keep-majority", "1 2 3l", "1 2", True),
+    ("keep-majority", "1 2d 3 4 5", "1 4", False),  # two of five: 3 and 5 may still count on 2, and be three
+    ("keep-majority", "1 2d 3 4 5", "1 3 4", True),
+    ("keep-majority", "1 2 3 4 5d", "1 2", False),
     ("static-quorum=3", "1 2 3 4 5", "3 4 5", True),
     ("static-quorum=3", "1 2 3 4 5", "1 2", False),
     ("static-quorum=3", "1 2 3 4", "1 2", False),  # nobody has three
@@ -89,9 +92,9 @@ TABLE = [
 
 
 def drawn(text: str) -> list[Member]:
-    status = {"j": JOINING, "l": LEAVING, "a": UP}
+    status = {"j": JOINING, "l": LEAVING, "a": UP, "d": Status.DOWN}
     return [
-        node(int(w.rstrip("jla")), status.get(w[-1], UP), ("api",) if w[-1] == "a" else ("entity",))
+        node(int(w.rstrip("jlad")), status.get(w[-1], UP), ("api",) if w[-1] == "a" else ("entity",))
         for w in text.split()
     ]
 
