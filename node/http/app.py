@@ -21,7 +21,7 @@ from node.http import metrics, probes, serve
 from node.http.cluster import ClusterGate
 from node.http.guard import REFUSED
 from node.http.overload import RETRY_AFTER_S, Kind, Overload, OverloadSettings
-from node.http.problem import ProblemError, Response, not_allowed, overloaded, send_response, unavailable
+from node.http.problem import ProblemError, Response, leaving, not_allowed, overloaded, send_response
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class App:
 
     async def _answer(self, kind: Kind, handler: Handler, scope: Scope, receive: Receive) -> Response:
         if not self._gate.accepts_work:
-            return unavailable("this node is draining; ask another").response()
+            return leaving()
         try:
             # A body that comes slowly is its sender's slowness: it says nothing about this node, nor takes room.
             body = await _body(receive)

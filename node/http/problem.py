@@ -55,6 +55,12 @@ def unavailable(detail: str) -> ProblemError:
     return ProblemError(503, "Unavailable", detail, retry_after_s=1)
 
 
+def leaving() -> Response:
+    """503 of a node that drains. The connection ends with it: kept, it would be found closed later."""
+    response = unavailable("this node is draining; ask another").response()
+    return replace(response, headers=(*response.headers, ("connection", "close")))
+
+
 def overloaded(retry_after_s: int) -> ProblemError:
     """503: shed before anything was done, so that what matters more is answered in time."""
     text = "more requests are inside than this node answers in time; nothing was done"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import http.client
+import itertools
 import json
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -32,6 +35,17 @@ class Answer:
     took_s: float = 0.0
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One exchange with one api node that did not come to more than "ask another": when it was sent (monotonic), the
+    node's address, 503 or 0 (no answer came), and the seconds after which a 503 said to come again."""
+
+    sent: float
+    address: str
+    status: int
+    retry_after: str = ""
+
+
 @dataclass
 class Beacons:
     """Impressions that were reported: `counted` were acknowledged, `unknown` may have been counted."""
@@ -42,10 +56,14 @@ class Beacons:
 
 
 class Load:
-    """100 requests a second over all demonstration pages, from entering to leaving the context."""
+    """100 requests a second over all demonstration pages, from entering to leaving the context.
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._address = urlsplit(cluster.http).netloc
+    Requests go to the api nodes in turn. One that gets no answer or a 503 goes to the next one, as from behind any load
+    balancer, and to each once; `attempts` has those, and `answers` the last word that each request got.
+    """
+
+    def __init__(self, cluster: Cluster, addresses: Sequence[str] = ()) -> None:
+        self._addresses = addresses or (urlsplit(cluster.http).netloc,)
         self._approved = {}
         self._targets = []
         for site in cluster.sites():
@@ -54,6 +72,7 @@ class Load:
             slots = [{"id": s["slot"], "w": s["width"], "h": s["height"]} for s in shown["slots"]]
             self._targets += [(site["site"], page["url"], slots) for page in cluster.pages(site["site"])]
         self.answers: list[Answer] = []
+        self.attempts: list[Attempt] = []
         self.beacons = Beacons()
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -100,14 +119,14 @@ class Load:
         site, url, slots = self._targets[number % len(self._targets)]
         sent = time.monotonic()
         body = json.dumps({"pub": site, "url": url, "imp": slots})
-        status, text = self._exchange("POST", "/v1/serve/batch", body)
+        status, text, _ = self._asked(number, "POST", "/v1/serve/batch", body)
         answer = self._judged(sent, site, status, text, slots)
         with self._lock:
             self.answers.append(answer)
         if status == 200 and number % BEACON_EACH == 0:
             for seat in json.loads(text)["seatbid"]:
                 if "winner" in seat:
-                    self._beacon(seat["winner"]["impUrl"])
+                    self._beacon(number, seat["winner"]["impUrl"])
 
     def _judged(self, sent: float, site: str, status: int, text: str, slots: list[dict[str, Any]]) -> Answer:
         if status in (0, 503):
@@ -123,27 +142,90 @@ class Load:
                 return Answer(sent, site, status, f"{winner['creativeId']} does not fit {slot}")
         return Answer(sent, site, status, winners=len(winners))
 
-    def _beacon(self, url: str) -> None:
+    def _beacon(self, number: int, url: str) -> None:
         parts = urlsplit(url)
-        status, text = self._exchange("GET", f"{parts.path}?{parts.query}", None)
+        status, text, again = self._asked(number, "GET", f"{parts.path}?{parts.query}", None)
         with self._lock:
-            if status == 204:
+            if status == 204 or (status == 409 and again):
                 self.beacons.counted += 1
             elif status in (0, 503):
                 self.beacons.unknown += 1
             else:
                 self.beacons.refused.append(f"{status} {text[:200]}")
 
-    def _exchange(self, method: str, target: str, body: str | None) -> tuple[int, str]:
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = http.client.HTTPConnection(self._address, timeout=15)
+    def _asked(self, number: int, method: str, target: str, body: str | None) -> tuple[int, str, bool]:
+        """Status and text of the first node that does not send the request to another one, or of the last; and whether
+        one before it may have done what was asked."""
+        status, text, again = 0, "", False
+        for turn in range(len(self._addresses)):
+            address = self._addresses[(number + turn) % len(self._addresses)]
+            sent = time.monotonic()
+            status, text, retry_after = self._exchange(address, method, target, body)
+            if status not in (0, 503):
+                break
             with self._lock:
-                self._connections.append(connection)
+                self.attempts.append(Attempt(sent, address, status, retry_after))
+            again = again or status == 0
+        return status, text, again
+
+    def _exchange(self, address: str, method: str, target: str, body: str | None) -> tuple[int, str, str]:
+        connection = self._connection(address)
         try:
             connection.request(method, target, body, {"Content-Type": "application/json"} if body else {})
             answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+            return answer.status, answer.read().decode(), answer.getheader("retry-after", "")
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            return 0, repr(error)
+            return 0, repr(error), ""
+
+    def _connection(self, address: str) -> http.client.HTTPConnection:
+        """This thread's own, kept alive."""
+        mine: dict[str, http.client.HTTPConnection] = self._local.__dict__.setdefault("connections", {})
+        if address not in mine:
+            mine[address] = http.client.HTTPConnection(address, timeout=15)
+            with self._lock:
+                self._connections.append(mine[address])
+        return mine[address]
+
+
+class Probes:
+    """The readiness of each api node, asked for again and again from entering to leaving the context."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._seen: dict[str, list[tuple[float, bool]]] = {address: [] for address in addresses}
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._watch, args=(address,), daemon=True) for address in addresses]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def outages(self, address: str) -> int:
+        """How often it went from ready to not ready."""
+        states = [ready for _, ready in self._seen[address]]
+        return sum(before and not after for before, after in itertools.pairwise(states))
+
+    def ready(self, address: str, at: float) -> bool:
+        """Whether it surely was ready at a moment: in the last answer before it and in the first one after it."""
+        seen = self._seen[address]
+        after = bisect.bisect(seen, (at, True))
+        return all(ready for _, ready in seen[max(0, after - 1) : after + 1])
+
+    def _watch(self, address: str) -> None:
+        while not self._stop.wait(0.02):
+            asked = time.monotonic()
+            connection = http.client.HTTPConnection(address, timeout=5)
+            try:
+                connection.request("GET", "/ready")
+                ready = connection.getresponse().status == 200
+            except (OSError, http.client.HTTPException):
+                ready = False
+            finally:
+                connection.close()
+            self._seen[address].append((asked, ready))

@@ -107,9 +107,9 @@ class Cluster:
         )
         return json.loads(done.stdout) if done.stdout else None
 
-    def whole(self, within: str = "60s") -> None:
+    def whole(self, within: str = "60s", nodes: int = 4) -> None:
         """Waits until all nodes are there and agree, and every page's slots are filled."""
-        conditions = ("converged", "nodes=4", "shards=allocated", "replicas=agree", "coverage=1.0")
+        conditions = ("converged", f"nodes={nodes}", "shards=allocated", "replicas=agree", "coverage=1.0")
         self.run("cluster", "wait", "-t", within, *(word for c in conditions for word in ("--for", c)))
 
     # ---- processes

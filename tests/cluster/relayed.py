@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import tomli_w
 from byte_proxy import DATABASE, LANES, Relay
 from cluster_world import Cluster
@@ -18,10 +19,21 @@ from promovolvectl.local import layout as lay
 from scripts.postgres_server import PostgresServer
 
 
-def prepare(folder: Path, nodes: int, store: dict[str, Any] | None = None) -> lay.Layout:
-    """The folder of a cluster that `up` then starts. `store`: another store section than the embedded one's."""
+def prepare(
+    folder: Path, nodes: int, store: dict[str, Any] | None = None, *, api: int = 1, entity: int = 0
+) -> lay.Layout:
+    """The folder of a cluster that `up` then starts. `store`: another store section than the embedded one's. At least
+    so many carry the roles `api`, from the first on, and `entity`, from the last on."""
     lay.claim(folder)
-    layout = ports.plan(folder, "local", nodes)
+    layout = ports.plan(folder, "local", nodes + api - 1)
+    free = iter(layout.nodes[nodes:])
+    places = []
+    for number, node in enumerate(layout.nodes[:nodes]):
+        more = ["api"] * (number < api) + ["entity"] * (number >= nodes - entity)
+        roles = tuple(sorted({*node.roles, *more}))
+        http = node.http or (next(free).control if "api" in roles else "")
+        places.append(msgspec.structs.replace(node, roles=roles, http=http))
+    layout = msgspec.structs.replace(layout, nodes=tuple(places))
     lay.write(folder, layout)
     files.prepare(folder, layout)
     if store is not None:

@@ -6,11 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from cluster_load import Load
+from cluster_load import Load, Probes
 from cluster_world import Cluster, eventually, runs, stands_still
+from relayed import prepare
 
 
 def test_draining_under_load_loses_nothing(cluster: Cluster) -> None:
@@ -84,17 +89,44 @@ def test_p13_a_signal_while_it_starts_or_joins_ends_it_and_nobody_waits_for_it(
     cluster.whole()
 
 
-def test_p66_a_rolling_restart_of_real_processes_keeps_everything(cluster: Cluster) -> None:
-    kept = cluster.settled_state()
-    before, shards = cluster.pids(), cluster.shards()
-    shown = cluster.ask("cluster", "restart", "--rolling", "--dry-run")
-    operation = cluster.ask("cluster", "restart", "--rolling", "--yes", "-t", "120s")
-    assert (operation["state"], operation["result"]["nodes_restarted"]) == ("done", 4), operation
+@pytest.fixture
+def five(tmp_path: Path) -> Iterator[Cluster]:
+    """Five nodes with shards, of which two answer pages."""
+    made = Cluster(tmp_path)
+    prepare(made.data, 5, api=2, entity=5)
+    try:
+        made.up("--demo")
+        made.whole(nodes=5)
+        yield made
+        made.down()
+    finally:
+        made.last_resort()
+
+
+def test_p66_a_rolling_restart_under_page_views_shows_clients_nothing_but_ask_another(five: Cluster) -> None:
+    kept, before, shards = five.settled_state(), five.pids(), five.shards()
+    apis = [urlsplit(row["http"]).netloc for row in five.up()["nodes"] if row["http"]]
+    with Load(five, apis) as load, Probes(apis) as probes:
+        operation = five.ask("cluster", "restart", "--rolling", "--yes", "-t", "140s")
+        load.answered(50)
+    assert (operation["state"], operation["result"]["nodes_restarted"]) == ("done", 5), operation
     assert operation["result"]["messages_lost"] == 0
-    after = cluster.pids()
+    after = five.pids()
     assert after.keys() == before.keys()
     assert not set(after.values()) & set(before.values())
-    moves = sum(row["epoch"] - shards[number]["epoch"] for number, row in cluster.shards().items())
-    assert moves == operation["result"]["shards_moved"] == len(shown["moves"]) <= 360
-    cluster.whole()
-    assert cluster.state() == kept
+    moves = sum(row["epoch"] - shards[number]["epoch"] for number, row in five.shards().items())
+    assert 0 < moves == operation["result"]["shards_moved"] <= 360
+
+    assert (load.failed(), load.wrong(), load.beacons.refused, load.beacons.unknown) == ([], [], [], 0)
+    assert [probes.outages(address) for address in apis] == [1, 1]
+    assert {attempt.address for attempt in load.attempts if attempt.status == 503} == set(apis)
+    assert [a for a in load.attempts if a.status == 503 and not a.retry_after.isdecimal()] == []
+    assert [a for a in load.attempts if probes.ready(a.address, a.sent)] == []
+    five.whole(nodes=5)
+    found = five.settled_state()
+    assert [found[part] for part in ("approved", "pages")] == [kept[part] for part in ("approved", "pages")]
+    assert views(found) - views(kept) == load.beacons.counted > 0
+
+
+def views(state: dict[str, Any]) -> int:
+    return sum(row["impressions_count"] for row in state["campaigns"])

@@ -308,7 +308,7 @@ def test_a_draining_node_says_ask_another(api: Api) -> None:
     api.cluster.drain.accepts_work = False
     response = api.serve()
     problem(response, 503)
-    assert response.headers["retry-after"] == "1"
+    assert (response.headers["retry-after"], response.headers["connection"]) == ("1", "close")
     assert api.cluster.asked == []
 
 
