@@ -89,6 +89,7 @@ class Restart:
                     self._look(ctx)
             case _Named(at, DrainName(operation=name)) if running and at == self._roll.at and not self._roll.drain:
                 self._keep(ctx, msgspec.structs.replace(self._roll, drain=name))
+                self._drive_drain(ctx)
             case _DrainSeen(at, outcome) if running and at == self._roll.at:
                 self._drained = outcome if isinstance(outcome, OperationStatus) else self._drained
             case _Poll() | _Stands() | _Named() | _DrainSeen():
@@ -147,6 +148,7 @@ class Restart:
         elif found != roll:
             self._drained = None
             self._keep(ctx, found, sight.lacking)
+            self._poll(ctx)  # the next stage asks anew, and need not wait for its turn
         else:
             # How it stands is asked again after a move: it is not written down.
             self._show(roll, sight.lacking, now_ms)
