@@ -102,7 +102,7 @@ class Process:
         keyring = keys.keyring(settings.wire, pair, roster, server, accept, transport.show)
         KeyService(engine, keyring)
         KeyRequests(server, keyring)
-        signals.watch(service, engine.drain, keyring)
+        signals.watch(engine, service, keyring)
         engine.start()
         runtime.drive(engine)
         self._keep(stores.watch(driver, clock, engine.faults), "store-watch")

@@ -1,5 +1,8 @@
 """Signals of a running node: the first SIGTERM (or SIGINT) drains, the second one skips to the flush; SIGHUP reads the
 roster again.
+
+The first signal after the whole cluster was told to stop is that stop's, and not somebody's impatience with this node:
+it joins a drain that is under way (P63).
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import signal
 from collections.abc import Callable
 
 from node.core.errors import OperatingError
-from node.engine.draining import NodeDrain
+from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
 from node.wire.keyring import Keyring
 
@@ -24,16 +27,30 @@ def on_stop(act: Callable[[], object]) -> None:
         loop.add_signal_handler(number, act)
 
 
-def watch(service: NodeService, drain: NodeDrain, keyring: Keyring) -> None:
+class Stops:
+    """Tells impatience from what is merely said twice."""
+
+    def __init__(self) -> None:
+        self._heard = False
+        self._heard_frozen = False
+
+    def impatient(self, *, frozen: bool) -> bool:
+        """Whether the signal that comes now means "at once". `frozen`: the whole cluster stops."""
+        joins = frozen and not self._heard_frozen
+        again = self._heard and not joins
+        self._heard = True
+        self._heard_frozen |= frozen
+        return again
+
+
+def watch(engine: Engine, service: NodeService, keyring: Keyring) -> None:
     """What signals do to a node that has started."""
-    told = False
+    stops = Stops()
 
     def stop() -> None:
-        nonlocal told
-        if told:
-            drain.hurry()
+        if stops.impatient(frozen=engine.freezing.on):
+            engine.drain.hurry()
         else:
-            told = True
             service.stop(drain=True, reason="a signal", final=True)
 
     def reload_roster() -> None:

@@ -20,6 +20,7 @@ from promovolvectl.client.exit_codes import ExitStatus
 POLL_S: Final = 0.25
 ASK_MS: Final = 5_000
 HEARTBEAT_S: Final = 30.0
+SILENT_S: Final = 30.0  # a node may start again meanwhile; longer, and it is the cluster that is not there
 HELD_S: Final = 5.0  # a phase that has lasted so long is said to be held up, with what holds it
 HELD_SHOWN: Final = 3
 _RUNNING: Final = "running"
@@ -30,7 +31,8 @@ State = TypeVar("State", Operation, Replay)
 async def follow_operation(
     run: Run, operation: Operation, meta: Meta, tend: Tend | None = None
 ) -> tuple[Operation, Meta]:
-    """The operation once it is over; raises CommandFailed (9) when `--timeout` passes first. `tend` is called with each
+    """The operation once it is over; raises CommandFailed: 9 when `--timeout` passes first, 8 when no node answers for
+    `SILENT_S`. `tend` is called with each
     state that is seen: what this side has to do for it."""
     return await _followed_operation(run, operation, meta, _phase_lines, tend)
 
@@ -77,7 +79,8 @@ async def _followed(
     lines_of: Callable[[State], list[str]],
     command: str,
 ) -> tuple[State, Meta]:
-    until = time.monotonic() + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
+    heard_s = time.monotonic()
+    until = heard_s + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
     words = Words(command, time.monotonic())
     while True:
         lines = lines_of(state)
@@ -100,9 +103,11 @@ async def _followed(
         await asyncio.sleep(POLL_S)
         try:
             state, meta = await look()
+            heard_s = time.monotonic()
         except CommandFailed as failed:
             # The node that answered may be the one that drains; another one is asked in the next round.
-            if failed.status not in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT) or time.monotonic() >= until:
+            passes = failed.status in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT)
+            if not passes or time.monotonic() >= min(until, heard_s + SILENT_S):
                 raise
 
 

@@ -20,7 +20,7 @@ from samples import SAMPLES, operation, plan, status
 from samples import node as sample_node
 
 from node.admin import protocol as p
-from promovolvectl.cli import terminal
+from promovolvectl.cli import follow, terminal
 from promovolvectl.cli.follow import Words
 from promovolvectl.cli.nouns import NOUNS, app_of
 from promovolvectl.cli.outlook import refuse_unfit
@@ -381,6 +381,18 @@ def test_a_drain_that_is_under_way_is_followed_without_a_question(tmp_path: Path
     assert (code, json.loads(out)["id"], json.loads(out)["state"]) == (0, "op-1", "done")
     assert (seen[:2], "CommitPlan" in seen) == (["StageDrain", "GetOperation"], False)
     assert "under way as op-1" in err
+
+
+def test_p63_who_follows_work_of_a_cluster_that_has_gone_is_told_and_does_not_wait_for_ever(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "SILENT_S", 0.5)
+    node = FakeNode(drain_node())
+    node.handlers[p.GetOperation] = lambda _: node.stop()
+    with node:
+        node.write(tmp_path)
+        code, _, err = invoke("node", "drain", "node-1", "--yes", "-t", "1h")
+    assert (code, "E-UNREACHABLE" in err) == (8, True), err
 
 
 @pytest.mark.parametrize(("flags", "status", "commits"), [(("--yes",), 0, 2), ((), 6, 0)])
