@@ -53,12 +53,32 @@ def own_child(cluster: Cluster, name: str, **environment: str) -> subprocess.Pop
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=env)
 
 
+def test_p13_a_signal_while_it_starts_or_joins_ends_it_and_nobody_waits_for_it(cluster: Cluster) -> None:
+    cluster.ask("node", "stop", "entity-2", "--yes")
+    for after_s in (0.2, 0.8):
+        with own_child(cluster, "entity-2") as child:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(after_s)
+            child.send_signal(signal.SIGTERM)
+            _, said = child.communicate(timeout=30)
+        # By the signal itself before Python could take it, told before it had started, or drained.
+        assert child.returncode in (-signal.SIGTERM, 143, 0), said[-2000:]
+        assert (child.returncode == 143) == ("E-STOPPED" in said)
+    eventually(lambda: cluster.status(), lambda s: len(s["nodes"]) == 3 and s["converged"], 15, "that it is forgotten")
+
+
+def held_at_its_shards(cluster: Cluster, name: str) -> subprocess.Popen[str]:
+    """A node with shards as a child of this test that stops itself where they would move, so that whatever comes next
+    surely comes before they have."""
+    child = own_child(cluster, name, PROMOVOLVE_FAULT_AT="drain.shards:stop")
+    eventually(lambda: cluster.pids(), lambda pids: pids.get(name) == child.pid, 30, "the node's return")
+    cluster.whole()
+    return child
+
+
 def test_p13_a_second_signal_ends_a_node_and_its_status_says_that_something_was_left(cluster: Cluster) -> None:
     cluster.ask("node", "stop", "entity-2", "--yes")
-    # It stops itself where its shards would move, so that the second signal surely comes before they have.
-    with own_child(cluster, "entity-2", PROMOVOLVE_FAULT_AT="drain.shards:stop") as child:
-        eventually(lambda: cluster.pids(), lambda pids: pids.get("entity-2") == child.pid, 30, "the node's return")
-        eventually(lambda: cluster.status(), lambda s: all(n["ready"] for n in s["nodes"]), 30, "a ready node")
+    with held_at_its_shards(cluster, "entity-2") as child:
         child.send_signal(signal.SIGTERM)
         eventually(lambda: stands_still(child.pid), bool, 10, "phase 4")
         child.send_signal(signal.SIGTERM)
@@ -66,27 +86,7 @@ def test_p13_a_second_signal_ends_a_node_and_its_status_says_that_something_was_
         _, said = child.communicate(timeout=30)
     assert (child.returncode, "E-OVERRAN" in said) == (15, True), said[-2000:]
     drains = cluster.ask("op", "list")["items"]
-    cluster.ask("node", "start", "entity-2", "--data", str(cluster.data))
-    cluster.whole()
     assert any(row["verb"] == "drain" and row["reason"] == "a signal" for row in drains)
-
-
-@pytest.mark.parametrize("after_s", [0.2, 0.8])
-def test_p13_a_signal_while_it_starts_or_joins_ends_it_and_nobody_waits_for_it(
-    cluster: Cluster, after_s: float
-) -> None:
-    cluster.ask("node", "stop", "entity-2", "--yes")
-    with own_child(cluster, "entity-2") as child:
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(after_s)
-        child.send_signal(signal.SIGTERM)
-        _, said = child.communicate(timeout=30)
-    # By the signal itself before Python could take it, told before it had started, or drained.
-    assert child.returncode in (-signal.SIGTERM, 143, 0), said[-2000:]
-    assert (child.returncode == 143) == ("E-STOPPED" in said)
-    eventually(lambda: cluster.status(), lambda s: len(s["nodes"]) == 3 and s["converged"], 15, "that it is forgotten")
-    cluster.ask("node", "start", "entity-2", "--data", str(cluster.data))
-    cluster.whole()
 
 
 @pytest.fixture
