@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from node.actors.actor import Failed, Failure
 from node.actors.bus import Bus, Topic
 from node.admin import protocol as p
-from node.admin.check_requests import differences, shard_rows
+from node.admin.check_requests import shard_rows
 from node.admin.live import SUBSCRIBER_MS_MAX
 from node.admin.server import AdminServer
 from node.core.clock import MS, ManualClock
@@ -42,7 +42,6 @@ from node.store.port import (
     WritePlacement,
 )
 from node.wire.codec import CODEC, dumps, loads
-from node.wire.ledger import LedgerRow
 
 ME = NodeId("n1", 1)
 DONE = f.OperationStatus("op-1", "move", "1", "running", (), 0, 0, {})
@@ -395,14 +394,6 @@ def test_a_subscriber_that_is_not_heard_any_more_is_forgotten() -> None:
         await console.until(lambda: any(n == 4 and isinstance(a, p.StatusPush) for n, _, a in console.replies))
 
     played(scene)
-
-
-def test_i9_what_left_and_never_arrived_is_found_between_two_looks() -> None:
-    here, there = NodeId("n1", 1), NodeId("n2", 1)
-    sent = LedgerRow(there, "x.y", sent=9)
-    for received, missing in ((9, 0), (7, 2)):
-        arrived = LedgerRow(here, "x.y", received=received, handled=received)
-        assert differences({here: (sent,), there: (arrived,)}) == {(here, there): missing, (there, here): 0}
 
 
 def test_uneven_load_is_no_second_owner() -> None:
