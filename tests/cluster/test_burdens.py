@@ -1,4 +1,4 @@
-"""Heartbeats keep their time whatever else a node has to do (P14)."""
+"""Heartbeats keep their time whatever else a node has to do: the scenario of saturated executors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NODES = 3
 WAIT_S = 120
 
 
-def test_p14_nobody_misses_a_heartbeat_while_no_executor_takes_anything_more(tmp_path: Path) -> None:
-    """P14: `db`, `llm`, `browser` and `disk` of every node are saturated, and heartbeats come in time."""
+def test_nobody_misses_a_heartbeat_while_no_executor_takes_anything_more(tmp_path: Path) -> None:
+    """`db`, `llm`, `browser` and `disk` of every node are saturated, and heartbeats come in time."""
     layout = prepare(tmp_path, NODES)
     script = str(Path(__file__).with_name("burdened_node.py"))
     nodes = []

@@ -62,7 +62,7 @@ def missing(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def test_p16_s06_v3_a_node_that_is_set_up_for_another_cluster_says_so_and_ends(
+def test_s06_v3_a_node_that_is_set_up_for_another_cluster_says_so_and_ends(
     missing: Cluster, tmp_path: Path
 ) -> None:
     members = [(row["name"], row["incarnation"]) for row in missing.ask("node", "list")["items"]]
