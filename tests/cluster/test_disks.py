@@ -1,0 +1,203 @@
+"""Full disks, and files that were damaged while their node was stopped, under a real cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cluster_load import Load
+from cluster_world import Cluster, eventually
+from small_disk import SmallDisk, small_disk
+
+from promovolvectl.local.demo.loader import load as load_demo
+
+NODE = "entity-2"
+ROOM_MIB = 8
+
+
+def faults(cluster: Cluster) -> dict[str, str]:
+    return {fault["code"]: fault["message"] for fault in cluster.status()["faults"]}
+
+
+@contextlib.contextmanager
+def all_stopped(cluster: Cluster) -> Iterator[None]:
+    """Within it no node runs; they are all up again behind it."""
+    cluster.down()
+    try:
+        yield
+    finally:
+        cluster.up()
+
+
+@contextlib.contextmanager
+def one_stopped(cluster: Cluster) -> Iterator[Path]:
+    """Within it NODE does not run: its replica's folder."""
+    cluster.ask("node", "stop", NODE, "--yes")
+    try:
+        yield cluster.data / "nodes" / NODE / "replica"
+    finally:
+        cluster.ask("node", "start", NODE, "--data", str(cluster.data))
+
+
+@pytest.fixture
+def small_replica(cluster: Cluster) -> Iterator[SmallDisk]:
+    with contextlib.ExitStack() as around:
+        with one_stopped(cluster) as folder:
+            disk = around.enter_context(small_disk(folder, ROOM_MIB))
+        cluster.whole()
+        yield disk
+        with one_stopped(cluster):
+            around.close()
+
+
+@pytest.fixture
+def small_store(cluster: Cluster) -> Iterator[SmallDisk]:
+    with contextlib.ExitStack() as around:
+        with all_stopped(cluster):
+            disk = around.enter_context(small_disk(cluster.data / "store", ROOM_MIB))
+        cluster.whole()
+        yield disk
+        with all_stopped(cluster):
+            around.close()
+
+
+def new_pages(cluster: Cluster) -> Iterator[None]:
+    """Tells the cluster of one page after the other, with the demonstration's texts: entries for each replica."""
+    for number in itertools.count(1):
+        for site in load_demo().sites:
+            slots = [{"id": slot.id, "w": slot.width, "h": slot.height} for slot in site.slots]
+            for page in site.pages:
+                document = {"pub": site.id, "url": f"{page.url}-{number}", "text": page.text, "imp": slots}
+                assert cluster.post("/v1/classify-page", document)[0] in (202, 429, 503)
+                yield
+
+
+def test_d1_a_full_disk_under_a_replica_degrades_it_and_pages_are_served(
+    cluster: Cluster, small_replica: SmallDisk
+) -> None:
+    """What can't be kept is held in memory, and said; nobody else notices, and it is kept when there is room."""
+    pids = cluster.pids()
+    posted = new_pages(cluster)
+    small_replica.fill()
+    with Load(cluster) as load:
+
+        def degraded() -> str:
+            next(posted)
+            return faults(cluster).get("E-REPLICA-DEGRADED", "")
+
+        said = eventually(degraded, bool, 60, "a degraded replica")
+        load.answered(200)
+        cluster.run("cluster", "wait", "-t", "30s", "--for", "replicas=agree")
+        assert "E-REPLICA-DEGRADED" in faults(cluster)
+    assert "replica degraded: kept in memory only" in said
+    shed = [answer for answer in load.failed() if "more requests are inside" in answer.said]  # a busy machine's doing
+    assert len(shed) == len(load.failed()) < len(load.answers) / 10
+    assert load.wrong() == []
+    small_replica.make_room()
+    eventually(lambda: faults(cluster), lambda f: "E-REPLICA-DEGRADED" not in f, 60, "a replica on disk")
+    cluster.whole()
+    assert cluster.pids() == pids
+
+
+def test_d2_a_full_disk_under_the_store_refuses_writes_for_certain(cluster: Cluster, small_store: SmallDisk) -> None:
+    """Nothing is acknowledged that is not kept, no process ends over it, and writes go on when there is room."""
+    before = sum(row["impressions_count"] for row in cluster.ask("campaign", "list")["items"])
+    pids = cluster.pids()
+    with Load(cluster) as load:
+        small_store.fill()
+        found = eventually(lambda: faults(cluster), lambda f: any(c.startswith("E-STORE") for c in f), 60, "a fault")
+        load.answered(300)
+        assert cluster.pids() == pids, "no crash loop"
+        small_store.make_room()
+        counted = load.beacons.counted
+        eventually(lambda: load.beacons.counted, lambda n: n > counted + 10, 60, "that impressions are counted again")
+    assert found.keys() & {"E-STORE-DISK", "E-STORE-FULL"}
+    assert load.wrong() == []
+    assert load.beacons.refused == []
+    least = before + load.beacons.counted
+    total = eventually(
+        lambda: sum(row["impressions_count"] for row in cluster.ask("campaign", "list")["items"]),
+        lambda n: n >= least,
+        30,
+        "every acknowledged impression",
+    )
+    assert total <= least + load.beacons.unknown
+    eventually(lambda: faults(cluster), lambda f: not any(c.startswith("E-STORE") for c in f), 30, "the fault's end")
+    assert cluster.pids() == pids
+
+
+def truncated(file: Path) -> None:
+    with file.open("r+b") as data:
+        data.truncate(file.stat().st_size * 2 // 3)
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def missing(file: Path) -> None:
+    file.unlink()
+
+
+@pytest.mark.parametrize("damage", [truncated, emptied, missing])
+def test_d4_d5_a_damaged_replica_is_set_aside_and_streamed_anew(
+    cluster: Cluster, damage: Callable[[Path], None]
+) -> None:
+    """The node says so at its start, keeps the file under a dated name, and holds what the others hold."""
+    log = cluster.data / "logs" / f"{NODE}.log"
+    with one_stopped(cluster) as folder:
+        damage(folder / "data.mdb")
+        said = len(log.read_text())
+    cluster.whole()
+    opened = next(line for line in log.read_text()[said:].splitlines() if "Opening(" in line)
+    assert "set_aside" in opened or damage is missing, opened
+    if damage is not missing:
+        aside = [path for path in folder.parent.iterdir() if path.name.startswith("replica") and path != folder]
+        aside += [path for path in folder.iterdir() if "aside" in path.name or path.name.startswith("data.mdb.")]
+        assert aside, list(folder.iterdir())
+    assert all(row["agree"] and len(row["replicas"]) == 4 for row in cluster.ask("serveindex", "maps")["items"])
+
+
+def test_d6_flipped_bits_in_a_stopped_node_s_replica_are_never_served(cluster: Cluster) -> None:
+    """Each of 20 is found by its record's check, or the file is set aside; the digests agree in the end."""
+    kept = cluster.settled_state()
+    rng = random.Random(6)
+    with one_stopped(cluster) as folder:
+        file = folder / "data.mdb"
+        data = bytearray(file.read_bytes())
+        for _ in range(20):
+            data[rng.randrange(2 * 4096, len(data))] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+    with Load(cluster) as load:
+        load.answered(200)
+    assert load.wrong() == []
+    cluster.whole()
+    assert all(row["agree"] and len(row["replicas"]) == 4 for row in cluster.ask("serveindex", "maps")["items"])
+    assert cluster.settled_state()["approved"] == kept["approved"]
+
+
+@pytest.mark.parametrize("damage", [truncated, emptied, missing])
+def test_d4_d5_a_damaged_state_store_starts_nothing(cluster: Cluster, damage: Callable[[Path], None]) -> None:
+    """It is no new database: refused, with the way to a backup; the file itself is left as it is."""
+    kept = cluster.settled_state()
+    file = cluster.data / "store" / "data.mdb"
+    with all_stopped(cluster):
+        backup = file.with_name("kept")
+        shutil.copy(file, backup)
+        damage(file)
+        left = file.read_bytes() if file.exists() else None
+        try:
+            error = cluster.refused("up", "--data", str(cluster.data), status=15)
+            assert (file.read_bytes() if file.exists() else None) == left
+        finally:
+            backup.replace(file)
+    said = "".join(cluster.logs()) + str(error)
+    assert "E-STORE-DAMAGED" in said
+    assert "backup restore" in said
+    cluster.whole()
+    assert cluster.state() == kept
