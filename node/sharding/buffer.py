@@ -1,6 +1,7 @@
 """Messages that wait for their shard's home: bounded, each with its own deadline, given back in order.
 
-What the actors bounced was sent before anything that arrived while the shard was stopping, so it leaves first.
+What the actors bounced was sent before anything that arrived while the shard was stopping, and what the former owner
+passed on before anything that was held back for it: both leave first.
 """
 
 from __future__ import annotations

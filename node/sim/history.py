@@ -239,7 +239,6 @@ class Handled:
 class Refused:
     """The store refused a state's write because another epoch is the present one, and its writer was told."""
 
-    at_ns: int
     node: NodeId
     shard: int
     epoch: int

@@ -16,7 +16,6 @@ from node.store.port import (
     AcquireLease,
     Answer,
     DeleteState,
-    Fenced,
     Incarnation,
     LeaseGranted,
     NextIncarnation,
@@ -33,7 +32,7 @@ _ACCOUNTS = ("campaign", "advertiser")
 
 
 class Recorder:
-    """Of one store. `refused`: see `told`."""
+    """Of one store. `refused`: see `refused_to`."""
 
     def __init__(self, trace: Trace, record: Callable[[h.Event], None]) -> None:
         self._trace = trace
@@ -70,10 +69,9 @@ class Recorder:
             case _:
                 pass
 
-    def told(self, now_ns: int, node: NodeId, request: Request, answer: Answer) -> None:
-        """An answer arrived at the process that asked."""
-        if isinstance(request, StateChange) and isinstance(answer, Fenced):
-            self.refused.append(h.Refused(now_ns, node, request.shard, request.epoch))
+    def refused_to(self, node: NodeId, request: StateChange) -> None:
+        """A process has taken in that its write was fenced."""
+        self.refused.append(h.Refused(node, request.shard, request.epoch))
 
     def _money(self, now_ns: int, request: StateChange) -> None:
         for stored in request.facts:

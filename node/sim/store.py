@@ -16,12 +16,13 @@ from node.sim.points import Fate, Points
 from node.sim.recorder import Recorder
 from node.sim.scheduler import Scheduler
 from node.sim.trace import Trace
-from node.store.port import Answer, Request, StateStore, StoreFailed
+from node.store.port import Answer, Fenced, Request, StateChange, StateStore, StoreFailed
 
 if TYPE_CHECKING:
     from node.sim.process import Process
 
 AWAY_MS: Final = 100
+TAKEN_IN_MS: Final = 20  # a few turns of a loop
 # The steps of a transaction before it is durable, and whether it is open there.
 _BEFORE_COMMIT: Final = (
     ("store.before_begin", False),
@@ -164,7 +165,9 @@ class SimStore:
         self._scheduler.at(at_ns, process.run, self._answered, process, request, done, answer)
 
     def _answered(self, process: Process, request: Request, done: Callable[[Answer], None], answer: Answer) -> None:
-        self.recorder.told(self._scheduler.now_ns, process.me, request, answer)
+        if isinstance(request, StateChange) and isinstance(answer, Fenced):
+            # One that ends before its next turn has heard nothing.
+            self._scheduler.after(TAKEN_IN_MS * MS, process.run, self.recorder.refused_to, process.me, request)
         done(answer)
         if self._points.reach(process, "store.after_answer") is Fate.DIES:
             process.die()

@@ -251,7 +251,7 @@ def test_a_read_shows_what_had_come_for_certain_and_nothing_that_came_after_it()
 
 
 def test_each_refused_write_is_counted_and_said() -> None:
-    writes = [h.Refused(1, A1, 7, 2), h.Refused(2, A1, 7, 2), h.Refused(3, A1, 8, 2), h.Refused(4, B1, 9, 1)]
+    writes = [h.Refused(A1, 7, 2), h.Refused(A1, 7, 2), h.Refused(A1, 8, 2), h.Refused(B1, 9, 1)]
     assert fencing_visible(writes, {A1: 3}, {A1: 2}, 9).valid
     refused(fencing_visible(writes, {A1: 2}, {A1: 2}, 9), "X11", "was refused 3 writes and counted 2")
     refused(fencing_visible(writes, {A1: 3}, {A1: 1}, 9), "X11", "in 2 shards and said so 1 times")

@@ -223,6 +223,23 @@ def test_p49_a_marker_follows_what_waits_and_is_answered_where_the_shard_runs() 
     assert fx.Send("c", Passed(SHARD, 1)) in learn(new, 1, row(A, 1))
 
 
+def test_p49_what_the_former_owner_passes_on_comes_before_what_was_held_back_for_it() -> None:
+    """Seed 20 of four nodes: the next owner had sent to the former one itself, and more while its marker was out."""
+    r = region()
+    learn(r, 1, row(B, 1))
+    first, second, third = envelope(1), envelope(2), envelope(3)
+    assert r.route(first, 0) == [fx.Forward("b", first, 0, epoch=1)]
+    learn(r, 2, row(B, 1, MOVING), base=1)
+    r.route(second, 0)
+    assert learn(r, 3, row(A, 2), base=2) == [fx.Send("b", Passing(SHARD, 2, "a"))]
+    r.route(third, 0)
+    r.relayed(first, 1, 0)
+    assert r.waiting() == 3
+    out = r.step(fx.Received(B, Passing(SHARD, 2, "a", 1)), 0)
+    assert out == [fx.StartShard(SHARD, 2), *(fx.Deliver(each) for each in (first, second, third))]
+    r.validate()
+
+
 def test_p49_order_is_given_up_when_the_former_owner_is_gone_or_silent() -> None:
     for gone in (True, False):
         r = region()
