@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.outcomes import NOT_FOUND, ask, not_found
@@ -11,6 +13,7 @@ from node.ads.keys import entity_id
 from node.core.clock import rfc3339
 from node.core.ids import EntityRef, ServiceRef
 from node.core.limits import operations_listed_max
+from node.flows import drain_outcome
 from node.flows import messages as f
 from node.flows.state import OperationState
 
@@ -33,10 +36,11 @@ class OperationRequests:
 
     async def list(self, request: p.ListOperations, call: p.Meta) -> tuple[p.OperationList, p.Meta]:
         states = await self._server.states.all("operation", OperationState)
-        found = [s for s in states if not request.state or s.status.state == request.state]
-        found.sort(key=lambda s: (-s.status.started_ms, s.status.id))
+        standing = [self._as_it_stands(state) for state in states]
+        found = [status for status in standing if not request.state or status.state == request.state]
+        found.sort(key=lambda status: (-status.started_ms, status.id))
         now_ms = self._engine.world.clock.wall_ms()
-        items = tuple(operation(s.status, now_ms) for s in found[:operations_listed_max])
+        items = tuple(operation(status, now_ms) for status in found[:operations_listed_max])
         return p.OperationList(items=items), call
 
     async def show(self, request: p.GetOperation, call: p.Meta) -> tuple[p.Operation, p.Meta]:
@@ -48,8 +52,18 @@ class OperationRequests:
             state = await self._server.states.one("operation", name, OperationState)
             if refused.exit_status == NOT_FOUND or state is None:
                 raise
-            status = state.status
+            status = self._as_it_stands(state)
         return operation(status, self._engine.world.clock.wall_ms()), call
+
+    def _as_it_stands(self, state: OperationState) -> f.OperationStatus:
+        """What is on record; of a drain whose node has gone, how it ended: when the last entity node drains, nobody is
+        left who could write that down."""
+        start, status = state.start, state.status
+        cluster = self._engine.sharding
+        if status.state != "running" or start.verb != "drain" or cluster.is_member(start.node, start.incarnation):
+            return status
+        outcome, phases, more = drain_outcome.ended(status.phases, cluster.how_ended(start.node, start.incarnation))
+        return msgspec.structs.replace(status, state=outcome, phases=phases, result=status.result | more)
 
     async def cancel(self, request: p.CancelOperation, call: p.Meta) -> tuple[p.Operation, p.Meta]:
         name = entity_id(request.id, "id")

@@ -306,3 +306,25 @@ def test_p23_a_stream_tells_each_transition_once_or_how_many_it_lost(seed: int) 
         assert gap.lost + len(kept) == s.engine("n1").events.count - before
         assert list(bus.snapshot(EVENTS))[-3:] == kept
         stream.close()
+
+
+@seeds(2)
+def test_o2_the_last_entity_node_drains_by_force_and_its_drain_is_told_as_over(seed: int) -> None:
+    """O2: nobody is left who could write down how it ended; whoever is asked tells it from the record."""
+    with story(nodes=2, seed=seed, start=False) as s:
+        s.setup("n1", roles=("api", "singleton"))
+        s.setup("n2", roles=("entity", "singleton"))
+        s.start("n1", "n2")
+        s.until(up("n1", "n2"), within_s=20)
+        ops = Console(s, "n1")
+        s.until(converged())
+        with pytest.raises(p.AdminRefusal, match="last entity node") as refused:
+            ops.plan_and_commit(p.StageDrain(node="n2"))
+        assert refused.value.exit_status == 5
+        begun = ops.plan_and_commit(p.StageDrain(node="n2", force=True))
+        s.until(removed("n2"))
+        shown = ops.ask(p.GetOperation(id=begun.id))
+        assert (shown.state, {phase.state for phase in shown.phases}) == ("done", {"done"})
+        assert [(o.id, o.state) for o in ops.ask(p.ListOperations()).items] == [(begun.id, "done")]
+        s.start("n2")
+        s.until(converged())

@@ -33,11 +33,13 @@ class Desk:
     def __init__(self, *durable: f.OperationStatus) -> None:
         self.durable = {s.id: OperationState(f.StartOperation("drain", "n2", 1), s) for s in durable}
         self.answers: dict[Any, Any] = {}
+        self.gone: set[str] = set()
         self.asked: list[tuple[Any, Any]] = []
         self.engine = SimpleNamespace(
             view=SimpleNamespace(members={"n1": None, "n2": None}),
             world=SimpleNamespace(clock=ManualClock(wall_ms=10_000), submit=self._store),
             ask=self._ask,
+            sharding=SimpleNamespace(is_member=lambda node, _: node not in self.gone, how_ended=lambda *_: "left"),
         )
         self.server = cast(Any, SimpleNamespace(engine=self.engine, handlers={}, states=States(cast(Any, self.engine))))
         self.requests = OperationRequests(self.server)
