@@ -94,7 +94,7 @@ class Engine:
             world.clock,
             self.sharding.region.epoch,
             self.replication.carry_out,
-            lambda: self.members.clock_ahead_ms > 0,
+            self.membership.clock_ahead_ms,
         )
         ports = Ports(
             submit=self._submit,

@@ -29,7 +29,6 @@ class Members:
     def __init__(self, engine: Engine) -> None:
         config, world = engine.config, engine.world
         self._engine = engine
-        self.clock_ahead_ms = 0
         self.decisions = DecisionLog(world.journal, world.clock)
         self.machine = Membership(
             config.member,
@@ -95,7 +94,6 @@ class Members:
                 text = f"its event loop ran {late_ms} ms late; what others call a failure may be only that"
                 engine.faults.put("E-NODE-LATE", f"node/{node.name}", text if late_ms else "")
             case gossip.ClockAhead(ahead_ms):
-                self.clock_ahead_ms = ahead_ms
                 text = f"this node's wall clock is {ahead_ms} ms ahead of most others': what it writes is refused"
                 engine.faults.put("E-CLOCK-AHEAD", f"node/{engine.me.name}", text if ahead_ms else "")
             case gossip.Refused(reason):

@@ -19,7 +19,8 @@ from node.wire.codec import Codec
 
 
 class ReplicaServeIndex:
-    """Reads never leave the process; puts carry the fencing epoch of the site's shard."""
+    """Reads never leave the process; puts carry the fencing epoch of the site's shard. `ahead_ms`: by how much a time
+    (monotonic ns, wall ms) is too far ahead of the others' clocks; 0 when it is not."""
 
     def __init__(
         self,
@@ -28,14 +29,14 @@ class ReplicaServeIndex:
         clock: Clock,
         epoch_of: Callable[[int], int],
         carry_out: Callable[[Iterable[Effect]], None],
-        clock_ahead: Callable[[], bool] = lambda: False,
+        ahead_ms: Callable[[int, int], int],
     ) -> None:
         self._replicator = replicator
         self._codec = codec
         self._clock = clock
         self._epoch_of = epoch_of
         self._carry_out = carry_out
-        self._clock_ahead = clock_ahead
+        self._ahead_ms = ahead_ms
         self._decoded: dict[str, tuple[ServeView, PoolVersion]] = {}
         self.puts_refused = 0
         self.views_cut = 0
@@ -64,11 +65,11 @@ class ReplicaServeIndex:
 
     def put(self, site: str, key: str, view: ServeView) -> None:
         epoch = self._epoch_of(shard_of(site))
+        now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
         # A stamp from the future would be refused by everybody else: better nowhere than here alone (T1).
-        if epoch == 0 or self._clock_ahead():
+        if epoch == 0 or self._ahead_ms(now_ns, wall_ms):
             self.puts_refused += 1
             return
-        now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
         value = self._codec.encode(view)
         while len(value) > view_bytes_max and len(view.candidates) > 1:
             # Long urls: the last ranked go, since a view that is refused would leave the old one for ever.
@@ -83,6 +84,7 @@ class ReplicaServeIndex:
             self.puts_refused += 1
             return
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
+        wall_ms -= self._ahead_ms(now_ns, wall_ms)  # a removal waits for no clock: it takes the others'
         self._write(lambda: self._replicator.remove(key, epoch, now_ns, wall_ms))
 
     def _write(self, write: Callable[[], tuple[object, list[Effect]]]) -> None:

@@ -121,6 +121,9 @@ class Participant:
     def next_wake_ns(self) -> int:
         return min(self._heartbeat_ns, self._gossip_ns)
 
+    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int:
+        return self._skew.ahead_ms(now_ns, wall_ms)
+
     # --- receiving
 
     def admit(self, joiner: Member | None, node: str) -> None:
@@ -181,7 +184,7 @@ class Participant:
         if self._late.heard(sender, beat.late_ms):
             self._out.append(Late(sender, beat.late_ms))
         if not self._late.ms:  # what waited while this process did not run tells nothing about clocks
-            self._skew.heard(sender, beat.wall_ms, self._wall_ms)
+            self._skew.heard(sender, beat.wall_ms, self._now)
         if beat.acknowledges:
             self._on_ack(sender, beat.acknowledges, late=beat.late_ms > 0)
         if not self._watch.heard(sender, beat.sequence):
@@ -258,7 +261,7 @@ class Participant:
                 self._gossip.formation, sequence, self._me.control, acknowledges, self._late.ms, self._wall_ms
             )
             self._send(subject.name, beat)
-        ahead_ms = self._skew.news()
+        ahead_ms = self._skew.news(self._now, self._wall_ms)
         self._out += [ClockAhead(ahead_ms)] if ahead_ms is not None else []
         self._out += self._peers.sync(self.state, self._now)
 

@@ -7,34 +7,39 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from node.core import limits
+from node.core.clock import MS
 from node.core.ids import NodeId
 
 
 class Skew:
     """Fed by heartbeats, which carry their sender's wall clock; the way they take only makes this node look further
-    ahead, by far less than what matters."""
+    ahead, by far less than what matters. Others' clocks are remembered against this node's monotonic one: should its
+    wall clock be set ahead, that shows before anybody is heard again."""
 
     def __init__(self) -> None:
-        self._ahead_ms: dict[NodeId, int] = {}
+        self._zero_ms: dict[NodeId, int] = {}  # others' wall clocks at this node's monotonic zero
         self._said_ms = 0
 
-    def heard(self, peer: NodeId, theirs_ms: int, ours_ms: int) -> None:
+    def heard(self, peer: NodeId, theirs_ms: int, now_ns: int) -> None:
         """A heartbeat of `peer` arrived; a clock that is not known (0) says nothing."""
-        if theirs_ms > 0 and ours_ms > 0:
-            self._ahead_ms[peer] = ours_ms - theirs_ms
+        if theirs_ms > 0:
+            self._zero_ms[peer] = theirs_ms - now_ns // MS
 
     def forget(self, living: Collection[NodeId]) -> None:
-        self._ahead_ms = {peer: ms for peer, ms in self._ahead_ms.items() if peer in living}
+        self._zero_ms = {peer: ms for peer, ms in self._zero_ms.items() if peer in living}
 
-    def ahead_ms(self) -> int:
-        """By how much this node is ahead of more than half of its peers, at least; 0 when it is behind, or alone."""
-        found = sorted(self._ahead_ms.values(), reverse=True)
-        return max(0, found[len(found) // 2]) if found else 0
+    def ahead_ms(self, now_ns: int, wall_ms: int) -> int:
+        """By how much this node is ahead of more than half of its peers, at least; 0 when that is no more than they
+        accept, or it is alone."""
+        if not self._zero_ms:
+            return 0
+        zeros_ms = sorted(self._zero_ms.values())
+        ahead_ms = wall_ms - now_ns // MS - zeros_ms[len(zeros_ms) // 2]
+        return ahead_ms if ahead_ms > limits.hlc_ahead_ms_max else 0
 
-    def news(self) -> int | None:
+    def news(self, now_ns: int, wall_ms: int) -> int | None:
         """The lead that most would refuse writes for, when that begins, and 0 when it ends; else None."""
-        ahead_ms = self.ahead_ms()
-        ahead_ms = ahead_ms if ahead_ms > limits.hlc_ahead_ms_max else 0
+        ahead_ms = self.ahead_ms(now_ns, wall_ms)
         if bool(ahead_ms) == bool(self._said_ms):
             return None
         self._said_ms = ahead_ms

@@ -204,7 +204,6 @@ def _step_restart(world: World, d: Disturbance) -> None:
 def _clock_ahead(world: World, d: Disturbance) -> None:
     """T1: further ahead (`n` seconds) than peers accept, until somebody sets it right."""
     for host in _hosts(world, d):
-        world.were_ahead.add(host.name)
         host.clock.step_wall_ms(d.n * 1_000)
         _after(world, d.for_ms, host.clock.set_right)
 

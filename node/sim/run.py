@@ -171,7 +171,7 @@ class _Run:
         return world.violation
 
     def _from_the_future(self) -> Violation | None:
-        """T1, while the clock that was ahead is still remembered: agreement would only spread what it wrote."""
+        """T1, before agreement spreads what a clock wrote that was ahead."""
         found = judgement.agreement(self._world)
         return verdict.first([found]) if found.invariant == "T1" else None
 

@@ -53,7 +53,6 @@ class World:
         self.healed = False
         self.ops_left = -1  # how many requests of clients are taken yet; below 0: any number
         self.disturbed: Counter[str] = Counter()
-        self.were_ahead: set[str] = set()  # hosts whose clock has been further ahead than peers accept
         self.points = Points()
         self.network = Network(scheduler, self.trace, knobs, self.record)
         self.store = SimStore(scheduler, self.trace, knobs, kept, self.record, self.points)

@@ -194,8 +194,11 @@ class Index:
         self.epoch = 3
         self.clock_ahead = False
         self.index = ReplicaServeIndex(
-            self.machine, CODEC, self.clock, self._epoch_of, self._carry_out, lambda: self.clock_ahead
+            self.machine, CODEC, self.clock, self._epoch_of, self._carry_out, self._ahead_ms
         )
+
+    def _ahead_ms(self, _now_ns: int, _wall_ms: int) -> int:
+        return 3_600_000 if self.clock_ahead else 0
 
     def _epoch_of(self, shard: int) -> int:
         assert shard == shard_of(SITE)
@@ -223,6 +226,16 @@ def test_t1_a_node_whose_clock_is_ahead_refuses_its_own_puts(index: Index) -> No
     index.clock_ahead = True
     index.index.put(SITE, KEY, index.view("c1"))
     assert (index.index.read(KEY), index.index.puts_refused) == (None, 1)
+    index.clock_ahead = False
+    index.index.put(SITE, KEY, index.view("c1"))
+    put = index.machine.entry(KEY)
+    index.clock_ahead = True
+    index.index.remove(SITE, KEY)
+    removal = index.machine.entry(KEY)
+    assert put is not None
+    assert removal is not None
+    assert removal.tombstone
+    assert put.hlc < removal.hlc < put.hlc + (1 << 16), "under the others' time"
     index.clock_ahead = False
     index.index.put(SITE, KEY, index.view("c1"))
     assert index.index.read(KEY) is not None

@@ -124,16 +124,22 @@ def test_never_one_that_this_node_does_not_see_but_one_that_only_others_do_not()
 
 def test_t1_a_node_is_ahead_when_most_others_say_so() -> None:
     skew = Skew()
-    assert skew.ahead_ms() == 0
     hour_ms = 3_600_000
-    for ahead_ms, says in ((hour_ms, hour_ms), (0, 0), (hour_ms, hour_ms), (-hour_ms, 0), (hour_ms, hour_ms)):
-        peer = N[len(skew._ahead_ms)]
-        skew.heard(peer, 10 * hour_ms, 10 * hour_ms + ahead_ms)
-        assert skew.ahead_ms() == says, len(skew._ahead_ms)
-    assert (skew.news(), skew.news()) == (hour_ms, None)
-    skew.heard(N[9], 0, hour_ms)
+    at = (5 * SECOND, 10 * hour_ms)  # by this node's clocks
+    assert skew.ahead_ms(*at) == 0
+    for number, (ahead_ms, says) in enumerate(
+        ((hour_ms, hour_ms), (0, 0), (hour_ms, hour_ms), (-hour_ms, 0), (hour_ms, hour_ms))
+    ):
+        skew.heard(N[number], 10 * hour_ms - ahead_ms, at[0])
+        assert skew.ahead_ms(*at) == says, number
+    assert (skew.news(*at), skew.news(*at)) == (hour_ms, None)
+    skew.heard(N[9], 0, at[0])
     skew.forget(N[1:2])
-    assert (skew.ahead_ms(), skew.news(), skew.news()) == (0, 0, None)
+    assert (skew.ahead_ms(*at), skew.news(*at), skew.news(*at)) == (0, 0, None)
+    later_ns, later_ms = 65 * SECOND, 10 * hour_ms + 60_000
+    assert skew.ahead_ms(later_ns, later_ms) == 0
+    assert skew.ahead_ms(later_ns, later_ms + hour_ms) == hour_ms, "set ahead, and nobody was heard since"
+    assert skew.ahead_ms(later_ns, later_ms + 60_000) == 0, "others accept that"
 
 
 # ---- orders (MemberOrdering)
