@@ -128,7 +128,7 @@ class Engine:
         """Let time pass for the machines and run a slice of the actors; True when more waits."""
         self.members.tick(now_ns)
         self.replication.tick(now_ns)
-        if now_ns >= self._tick_ns():
+        if now_ns >= self._tick_ns(limits.engine_rest_early_ms):
             self._ticked_ns = now_ns
             self._forget_drained(now_ns)
             self._release_balance(now_ns)
@@ -152,9 +152,10 @@ class Engine:
         self._promised_ns = due_ns
         return due_ns
 
-    def _tick_ns(self) -> int:
+    def _tick_ns(self, early_ms: int = 0) -> int:
+        """When the next tick is due; at rest, `early_ms` before that."""
         resting = self.sharding.at_rest and not self.drain.active
-        return self._ticked_ns + (limits.engine_rest_tick_ms if resting else limits.engine_tick_ms) * MS
+        return self._ticked_ns + (limits.engine_rest_tick_ms - early_ms if resting else limits.engine_tick_ms) * MS
 
     def wake_before(self, due_ns: int | None) -> None:
         """A machine wants time to pass at `due_ns`: ask for a turn if the driver would come later. A turn after every

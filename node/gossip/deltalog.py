@@ -176,13 +176,14 @@ class DeltaSender:
             self._flush_ns = None
             self._unsent_bytes = 0
         sends: list[tuple[str, Delta]] = []
+        head = self.log.head
         for name, feed in self._feeds.items():
             if not feed.present:
                 continue
             if feed.sent > feed.acked and now_ns >= feed.moved_ns + self._settings.delta_resend_ns:
                 self.counters["delta_timeouts"] += 1
                 feed.rewind(now_ns)
-            if due or self._flush_ns is None:
+            if feed.sent < head and (due or self._flush_ns is None):
                 sends.extend((name, delta) for delta in self._fill(feed, now_ns))
         return sends
 

@@ -17,6 +17,7 @@ class Peers:
     def __init__(self, me: str, seeds: tuple[Seed, ...], guest_ns: int) -> None:
         self._me = me
         self._seeds: dict[str, PeerAddress] = {}
+        self._synced: GossipState | None = None  # the state that the open ways are those of, while nobody is a guest
         self.replace_seeds(seeds)
         self._guest_ns = guest_ns
         self._open: dict[str, PeerAddress] = {}
@@ -24,11 +25,15 @@ class Peers:
 
     def replace_seeds(self, seeds: tuple[Seed, ...]) -> None:
         """Other seeds from now on; `sync` opens and closes the ways."""
+        self._synced = None
         others = (s for s in seeds if s.control and s.node != self._me)
         self._seeds = {s.node: PeerAddress(s.node, s.control, "") for s in others}
 
     def sync(self, state: GossipState, now_ns: int) -> list[Effect]:
-        """What to open, replace and close, given the members."""
+        """What to open, replace and close, given the members; asked at every beat, and mostly there is nothing."""
+        if state is self._synced and not self._guests:
+            return []
+        self._synced = state
         wanted = dict(self._seeds)
         for m in state.sorted_members():
             if m.status is not Status.REMOVED and m.node != self._me:
@@ -62,4 +67,5 @@ class Peers:
         """A known name is about to join from a new process: a connection to its former one is of no use."""
         peer = PeerAddress(node, control, data)
         self._open[node] = peer
+        self._synced = None
         return [Connect(peer)]

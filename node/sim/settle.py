@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from node.actors.cell import Phase
@@ -18,7 +19,6 @@ from node.sim import history as h
 from node.sim import judgement, probe
 from node.sim.verdict import Violation
 from node.sim.world import World
-from node.wire.ledger import unhandled
 
 # By then every disk that takes anything has what its node held all the while.
 WRITTEN_MS = 4_000
@@ -95,17 +95,18 @@ def validate(world: World) -> Violation | None:
     entity would be started again, and nobody but an operator would know); that each message is handled or counted (I9),
     and none vanishes on the way without a reason; and what the replicas hold."""
     now_ns = world.scheduler.now_ns
+    poisonings = Counter(event.node for event in world.history.handled if event.verb == "poison")
     for engine in world.engines():
         try:
             engine.sharding.region.validate()
             engine.sharding.coordinator.validate()
         except InvariantError as error:
             return Violation(str(error).partition(" ")[0], now_ns, f"{engine.me}: {error}")
-        poisoned = sum(event.verb == "poison" and event.node == engine.me for event in world.history.handled)
+        poisoned = poisonings[engine.me]
         raised = engine.system.stats().get("failures", 0)
         if raised > poisoned:
             return Violation("R1", now_ns, f"{engine.me}: handlers raised {raised} times, {poisoned} by poison")
-        silent = unhandled(engine.world.transport.ledger.rows())
+        silent = engine.world.transport.ledger.unhandled()
         if silent:
             return Violation("I9", now_ns, f"{engine.me} took and neither handled nor counted {silent}")
         vanished = [fault.message for fault in engine.faults.all() if fault.code == MISSING]

@@ -20,7 +20,7 @@ import msgspec
 from node.core import limits
 from node.core.clock import MS
 from node.core.ids import NodeId
-from node.wire.ledger import Ledger, LedgerRow, balance, unhandled
+from node.wire.ledger import Ledger
 from node.wire.registry import REGISTRY, Lane, wire_type
 
 _TYPES_NAMED_MAX = 3
@@ -79,12 +79,14 @@ class Conservation:
         self._round += 1
         found: list[tuple[NodeId, Statement]] = []
         for peer in peers:
-            sent = {row.type: row.sent for row in self._rows(peer) if row.sent}
-            for cls in (SentControl, SentData):
+            sent: dict[Lane, dict[str, int]] = {Lane.CONTROL: {}, Lane.DATA: {}}
+            for name, count in self._ledger.of(peer).sent_by_type().items():
+                if REGISTRY.has(name):
+                    sent[REGISTRY.named(name).lane][name] = count
+            for cls, lane in ((SentControl, Lane.CONTROL), (SentData, Lane.DATA)):
                 own = REGISTRY.name_of(cls)
-                of_lane = {name: count for name, count in sent.items() if _on(name, REGISTRY.named(own).lane)}
-                of_lane[own] = of_lane.get(own, 0) + 1
-                found.append((peer, cls(self._round, peer.incarnation, of_lane)))
+                sent[lane][own] = sent[lane].get(own, 0) + 1
+                found.append((peer, cls(self._round, peer.incarnation, sent[lane])))
         return found
 
     def heard(self, sender: NodeId, said: Statement, now_ns: int) -> None:
@@ -92,18 +94,19 @@ class Conservation:
         if said.receiver != self._me.incarnation:
             return
         lane = REGISTRY.of(said).lane
-        theirs = [LedgerRow(self._me, name, sent=count) for name, count in said.sent.items()]
-        found = balance(sender, theirs, self._me, self._rows(sender))
+        arrived, untyped = self._ledger.of(sender).arrived()
         peer = self._peers.setdefault(sender, _Peer())
         peer.rounds[lane] = said.round
-        peer.missing[lane] = {name: count for name, count in found.missing.items() if count > 0 and name in said.sent}
+        peer.missing[lane] = {
+            name: left for name, count in said.sent.items() if (left := count - arrived.get(name, 0)) > 0
+        }
         if len(set(peer.rounds.values())) == 1 and len(peer.rounds) == len(Lane):
             missing = {name: count for lane_missing in peer.missing.values() for name, count in lane_missing.items()}
-            self._saw(sender, sum(missing.values()) - found.untyped, missing, now_ns)
+            self._saw(sender, sum(missing.values()) - untyped, missing, now_ns)
 
     def look(self, now_ns: int) -> None:
         """Whether this node has dealt with all that it took in."""
-        left = unhandled(self._ledger.rows())
+        left = self._ledger.unhandled()
         self._saw(self._me, sum(abs(count) for count in left.values()), {name: 1 for _, name in left}, now_ns)
 
     def forget(self, members: Collection[NodeId]) -> None:
@@ -121,9 +124,6 @@ class Conservation:
             if now_ns - watch.since_ns >= lasted_ns
         }
 
-    def _rows(self, peer: NodeId) -> tuple[LedgerRow, ...]:
-        return tuple(row for row in self._ledger.rows(peer.name) if row.peer == peer)
-
     def _saw(self, node: NodeId, count: int, missing: Mapping[str, int], now_ns: int) -> None:
         if count <= 0:
             self._watches.pop(node, None)
@@ -139,7 +139,3 @@ class Conservation:
         if node == self._me:
             return f"taken in, and neither handled nor dropped for a reason: {watch.count} of {of}"
         return f"sent by {node} and unaccounted for at {self._me}: {watch.count} of {of}"
-
-
-def _on(name: str, lane: Lane) -> bool:
-    return REGISTRY.has(name) and REGISTRY.named(name).lane is lane

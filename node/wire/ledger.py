@@ -123,6 +123,24 @@ class PeerLedger:
             _add(found, "lost", self.lost)
         return found
 
+    def sent_by_type(self) -> dict[str, int]:
+        """What was handed to the network, without the types of which nothing was."""
+        return {name: flow.sent for name, flow in self._flows.items() if flow.sent}
+
+    def arrived(self) -> tuple[dict[str, int], int]:
+        """What came from there and passed or was refused, by type, and how much came or was lost whose type nobody
+        knows."""
+        found = {name: flow.received + sum(flow.refused.values()) for name, flow in self._flows.items()}
+        found.pop(FRAME, None)  # no honest sender's; where it was, its messages show as lost
+        return found, found.pop(UNREADABLE, 0) + self.lost
+
+    def unhandled(self) -> Iterator[tuple[str, int]]:
+        """By type, messages received and neither handled nor dropped with a reason."""
+        for name, flow in self._flows.items():
+            count = flow.received - flow.handled
+            if count and (count := count - sum(flow.dropped.values())):
+                yield name, count
+
     def add(self, other: PeerLedger) -> None:
         """Takes over another's counts."""
         self.lost += other.lost
@@ -155,6 +173,10 @@ class Ledger:
         return tuple(
             row for peer in sorted(self._peers) if node in ("", peer.name) for row in self._peers[peer].rows(peer)
         )
+
+    def unhandled(self) -> dict[tuple[NodeId, str], int]:
+        """What the function of this name finds in the rows, without making them: it is looked at all the time."""
+        return {(peer, name): count for peer, its in self._peers.items() for name, count in its.unhandled()}
 
     def totals(self) -> dict[str, dict[str, int]]:
         """By peer name, then by what happened and why, over all incarnations and types."""
