@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -59,6 +60,12 @@ _UNSENT = {
     SendOutcome.UNKNOWN_TYPE: Failure.REJECTED,
     SendOutcome.TOO_LARGE: Failure.REJECTED,
 }
+
+
+@lru_cache(maxsize=1_024)
+def _service(node: str, path: str) -> ServiceRef:
+    """The same few receivers of machines' messages, again and again."""
+    return ServiceRef(node, path)
 
 
 class Engine:
@@ -273,7 +280,7 @@ class Engine:
 
     def send_message(self, node: str, path: str, message: msgspec.Struct) -> None:
         """A machine's message to its like on another node; machines repeat themselves, so a loss is only counted."""
-        envelope = Envelope(Kind.TELL, ServiceRef(node, path), self.me, message)
+        envelope = Envelope(Kind.TELL, _service(node, path), self.me, message)
         outcome = self.world.transport.send(node, envelope)
         if outcome is not SendOutcome.SENT:
             self.counters[f"unsent_machine_{outcome.value}"] += 1

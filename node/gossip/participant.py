@@ -54,6 +54,7 @@ class Participant:
         self.over = False
         self.seeds: tuple[Seed, ...] = ()
         self._me = me
+        self._id = me.id  # made anew at each look otherwise, and looked at with every heartbeat
         self._settings = settings
         self._gossip = exchange
         self._peers = peers
@@ -103,9 +104,9 @@ class Participant:
             self._counters["self_late"] += 1
             self._watch.forgive(late_ns)
             self._resolver.forgive(late_ns)
-            self._out.append(Late(self._me.id, self._late.ms))
+            self._out.append(Late(self._id, self._late.ms))
         elif self._late.passed(now_ns):
-            self._out.append(Late(self._me.id, 0))
+            self._out.append(Late(self._id, 0))
 
     def timers(self) -> None:
         """After each event: whatever is due."""
@@ -157,7 +158,7 @@ class Participant:
             case StateMessage():
                 self._on_state(sender, message)
             case RemovedNotice(subject, _, cause, going_on):
-                if subject == self._me.id:
+                if subject == self._id:
                     self._end(f"removed {cause}; {', '.join(going_on)} go on" if going_on else f"removed {cause}")
 
     def _on_foreign(self, sender: NodeId, message: msgspec.Struct) -> None:
@@ -167,7 +168,7 @@ class Participant:
             if self._greet(sender, message):
                 self._send(sender.name, self._gossip.whole(reply=True))
         elif message.cluster_id == self._gossip.cluster_id:
-            cause = self._rival.gives_way(self.state, self._me.id, self._gossip.formation, message, sender, self._now)
+            cause = self._rival.gives_way(self.state, self._id, self._gossip.formation, message, sender, self._now)
             if cause:
                 self.down([m.node for m in self.view.members.values() if self.view.reachable(m.node)], cause)
             elif message.reply:
@@ -198,7 +199,7 @@ class Participant:
 
     def _to_vouch_for(self, subject: NodeId) -> bool:
         """Whether others don't know that this node sees it: it said the contrary, or began to watch it only now."""
-        row = self.state.rows.get((self._me.id, subject))
+        row = self.state.rows.get((self._id, subject))
         return subject.name in self.view.unreachable if row is None else not row.reachable
 
     def _on_state(self, sender: NodeId, message: StateMessage) -> None:
@@ -226,15 +227,15 @@ class Participant:
         self._stale = True
         self._gossip_ns = min(self._gossip_ns, self._now + self._settings.gossip_behind_ns // 2)
         mine = state.members[self._me.node]
-        if mine.id != self._me.id:
+        if mine.id != self._id:
             self._end(f"replaced by incarnation {mine.incarnation}")
         elif mine.status >= Status.DOWN:
             self._end(mine.cause if mine.cause == "left" else f"removed {mine.cause}".rstrip())
 
     def _report(self, subject: NodeId, *, reachable: bool) -> None:
-        row = self.state.rows.get((self._me.id, subject))
+        row = self.state.rows.get((self._id, subject))
         version = row.version + 1 if row is not None else 1
-        self._adopt(self.state.with_row(Row(self._me.id, subject, reachable, version)))
+        self._adopt(self.state.with_row(Row(self._id, subject, reachable, version)))
 
     # --- time
 
@@ -242,7 +243,7 @@ class Participant:
         """Once an interval: judge silence, decide a split, let nodes in that can't wait, send heartbeats."""
         self._settle()
         for subject, available in self._watch.available(self._now).items():
-            if not available and self.state.sees(self._me.id, subject):
+            if not available and self.state.sees(self._id, subject):
                 self._report(subject, reachable=False)
         self._settle()
         if not self.over:
@@ -281,7 +282,7 @@ class Participant:
             self._stale = False
             before = self.view
             self.view = look(
-                self.state, self._me.id, self._gossip.seen, self._settings.neighbours, before=before, now_ns=self._now
+                self.state, self._id, self._gossip.seen, self._settings.neighbours, before=before, now_ns=self._now
             )
             if self.view != before:
                 self._out.append(Changed(self.view))
@@ -297,7 +298,7 @@ class Participant:
             self._end("left")
 
     def _members_changed(self) -> None:
-        watched = watched_by(self.state, ring_of(self.state), self._me.id, self._settings.neighbours)
+        watched = watched_by(self.state, ring_of(self.state), self._id, self._settings.neighbours)
         self._watch.assign(watched, self._now)
         living = {m.id for m in self.state.members.values() if m.status is not Status.REMOVED}
         self._out += [Late(node, 0) for node in self._late.forget(living)]

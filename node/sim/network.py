@@ -186,8 +186,9 @@ class Network:
 
     def _number(self, sender: NodeId, target: str, lane: Lane) -> Number:
         receiver = self.incarnation_of(target)
-        self._numbers[sender, receiver, lane] += 1
-        return Number(receiver, self._numbers[sender, receiver, lane])
+        key = (sender, receiver, lane)
+        count = self._numbers[key] = self._numbers.get(key, 0) + 1
+        return Number(receiver, count)
 
     def _deliver(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int, number: Number) -> None:
         knobs, lane = self._knobs, wire_type.lane
