@@ -213,7 +213,7 @@ class Replicator:
         effects: list[Effect] = [Applied((key,))]
         if full:
             effects.extend(Send(peer, delta) for peer, delta in self._sender.flush(now_ns, full=True))
-        effects.extend(self._commit(now_ns, wall_ms))
+        effects.extend(self._commit(now_ns))
         return version_of(entry), effects
 
     # ---- the machine
@@ -240,7 +240,7 @@ class Replicator:
                 assert_never(event)
         self._antientropy.hurry(self._sender.missing_peers(), now_ns)
         effects.extend(Send(peer, delta) for peer, delta in self._sender.flush(now_ns))
-        effects.extend(self._commit(now_ns, wall_ms))
+        effects.extend(self._commit(now_ns))
         return effects
 
     def next_wake_ns(self) -> int:
@@ -345,7 +345,7 @@ class Replicator:
 
     # ---- to disk
 
-    def _commit(self, now_ns: int, wall_ms: int) -> list[Effect]:
+    def _commit(self, now_ns: int) -> list[Effect]:
         waiting = self._contents.uncommitted()
         if not waiting:
             self._dirty_since_ns = None
@@ -359,7 +359,8 @@ class Replicator:
         self._flying = self._token
         self._dirty_since_ns = None
         self._commit_at_once = False
-        mark = max(self._hlc.mark, (wall_ms + limits.replica_hlc_reserve_ms) << COUNTER_BITS)
+        # Above what was stamped, not what the clock says: one that is far ahead must leave no mark (T1).
+        mark = self._hlc.mark + (limits.replica_hlc_reserve_ms << COUNTER_BITS)
         return [Commit(self._token, self._contents.take_batch(mark))]
 
     def _commit_due_ns(self) -> int | None:

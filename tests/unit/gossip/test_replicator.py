@@ -249,6 +249,23 @@ def test_a_peer_whose_clock_is_too_far_ahead_is_refused_by_name_until_it_is_not(
     assert world.get("n1", "s|k") == b"v", "the time came, and comparison brought it"
 
 
+def test_t1_a_clock_that_was_ahead_leaves_no_mark_on_disk():
+    """Seed 140 of five nodes: it only kept what others wrote, and stamped from the future ever after."""
+    world = World(2)
+    world.run(500)
+    world.hosts["n1"].skew_ms = 3_600_000
+    world.put("n0", "s|k", b"v")
+    world.run(2_000)
+    assert world.get("n1", "s|k") == b"v"
+    assert world.hosts["n1"].store.hlc_mark() > 0, "it was committed"
+    world.hosts["n1"].skew_ms = 0
+    world.restart("n1")
+    world.run(500)
+    world.put("n1", "s|mine", b"v")
+    world.run(2_000)
+    assert world.get("n0", "s|mine") == b"v"
+
+
 def test_replicas_that_differ_by_collection_alone_agree_without_moving_an_entry():
     world = World(2)
     world.run(500)
