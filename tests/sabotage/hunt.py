@@ -68,13 +68,13 @@ def simulate(tree: Path, *arguments: str) -> dict:
     return json.loads(done.stdout)
 
 
-def hunt(name: str, *, seeds: int, nodes: int, first: int = 1, jobs: int = 0) -> Found:
+def hunt(name: str, *, seeds: int, nodes: int, first: int = 1, jobs: int = 0, shrink_runs: int = SHRINK_RUNS) -> Found:
     """Plant one fault, find it, shrink it, replay it."""
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory)
         plant(name, tree)
         size = ("--seeds", str(seeds), "--first", str(first), "--nodes", str(nodes), "--jobs", str(jobs))
-        found = simulate(tree, "run", *size, "--shrink", "--shrink-runs", str(SHRINK_RUNS))
+        found = simulate(tree, "run", *size, "--shrink", "--shrink-runs", str(shrink_runs))
         if not found["runs"]:
             return Found(name)
         failed, shrunk = found["runs"][0], found["shrunk"][0]
