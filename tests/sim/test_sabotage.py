@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from node.sim import recipe, report
+from node.sim.run import run
+
 SCALE = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 _spec = importlib.util.spec_from_file_location("hunt", Path(__file__).parents[1] / "sabotage" / "hunt.py")
 assert _spec is not None
@@ -42,6 +45,12 @@ def test_the_table_has_a_row_for_each_patch() -> None:
     assert set(hunt.names()) == PROMISED.keys()
     assert len(PROMISED) >= 10
     assert all((seed == "-") == (not token) for _, seed, token in PROMISED.values())
+
+
+@pytest.mark.parametrize("name", sorted(name for name, (_, _, token) in PROMISED.items() if token))
+def test_the_tree_without_the_patch_holds_where_that_one_failed(name: str) -> None:
+    result = run(recipe.parse(PROMISED[name][2]))
+    assert result.ok, report.failure(result)
 
 
 @pytest.mark.slow
