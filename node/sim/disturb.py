@@ -202,10 +202,17 @@ def _step_restart(world: World, d: Disturbance) -> None:
 
 
 def _clock_ahead(world: World, d: Disturbance) -> None:
-    """T1: further ahead (`n` seconds) than peers accept, until somebody sets it right."""
+    """T1: further ahead (`n` seconds) than peers accept, until somebody sets it right. The node itself stamps nothing
+    with such a clock; peers must refuse what an older release would send."""
     for host in _hosts(world, d):
         host.clock.step_wall_ms(d.n * 1_000)
-        _after(world, d.for_ms, host.clock.set_right)
+        world.network.stamped_ahead_ms[host.name] = d.n * 1_000
+        _after(world, d.for_ms, _set_right, world, host)
+
+
+def _set_right(world: World, host: Host) -> None:
+    host.clock.set_right()
+    world.network.stamped_ahead_ms.pop(host.name, None)
 
 
 # ---- processes

@@ -20,7 +20,6 @@ from node.sim.world import World
 TIMEOUT_MS = 5_000
 RETRY_MS = 600
 REPEATED_RATIO = 0.1  # of acknowledged keys that are asked for once more
-WORK_MS_MAX = 1_500
 SLOTS = 3
 POISONED = "bad"
 
@@ -157,7 +156,7 @@ class Load:
 
     def _work(self, host: Host) -> None:
         key = f"w{len(self._world.history.ops)}"
-        self._ask(host, "work", self._entity(), key, probe.Work(key, self._rng.randrange(1, WORK_MS_MAX)))
+        self._ask(host, "work", self._entity(), key, probe.Work(key, self._rng.randrange(1, probe.WORK_MS_MAX)))
 
     def _put(self, host: Host) -> None:
         key = f"v{len(self._world.history.ops)}"

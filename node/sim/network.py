@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from node.core.clock import MS, SECOND, US
+from node.core.hlc import COUNTER_BITS
 from node.core.ids import NodeId
 from node.gossip.replica_messages import Delta, DeltaAck
 from node.sim import history as h
@@ -81,6 +82,8 @@ class Network:
         self._numbers: Counter[tuple[NodeId, NodeId, Lane]] = Counter()
         self._repeats = knobs.duplicate_ratio > 0
         self.sent = 0
+        # By host, how far ahead its writes are stamped on the wire: as by a release that does not know its clock is.
+        self.stamped_ahead_ms: dict[str, int] = {}
 
     def _thresholds(self, loss: float, duplicate: float, straggle: float) -> None:
         self._lost_below = loss
@@ -129,6 +132,7 @@ class Network:
                 wire.slow_ns = 0
                 wire.last_ns = [0, 0]  # what still queued on a slow wire is overtaken
         self._rate = 0
+        self.stamped_ahead_ms.clear()
         self._thresholds(0.0, 0.0, 0.0)
 
     def _between(self, sources: Iterable[str], targets: Iterable[str]) -> list[Wire]:
@@ -165,6 +169,8 @@ class Network:
         draw = self._random()
         self.sent += 1
         number = self._number(source.me, target, lane)
+        if self.stamped_ahead_ms and type(envelope.message) is Delta and source.me.name in self.stamped_ahead_ms:
+            envelope = _stamped(envelope, self.stamped_ahead_ms[source.me.name])
         if wire.cuts[lane]:
             self._lose("cut", wire, wire_type)
             return
@@ -296,3 +302,12 @@ class Link:
         else:
             self._network.send(process, node, envelope, wire_type)
         return SendOutcome.SENT
+
+
+def _stamped(envelope: Envelope, ahead_ms: int) -> Envelope:
+    delta = envelope.message
+    assert isinstance(delta, Delta)
+    ahead = ahead_ms << COUNTER_BITS
+    entries = tuple(msgspec.structs.replace(entry, hlc=entry.hlc + ahead) for entry in delta.entries)
+    message = msgspec.structs.replace(delta, entries=entries)
+    return msgspec.structs.replace(envelope, message=message)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 KIND = "probe"
 IDLE_MS = 5_000
+WORK_MS_MAX = 1_500
 KEPT_MS = 100 * 3_600_000  # longer than any clock of a simulation is ahead
 Runs = tuple[tuple[int, int], ...]
 

@@ -160,6 +160,10 @@ def test_every_tell_comes_once_in_order_and_is_kept() -> None:
     unanswered = h.Op(1, "add", ("p0", "k"), "a", 1, h.Outcome.UNKNOWN, 2, "timeout")
     told = h.Op(2, "imp", ("c", "r"), "a", 1, h.Outcome.UNKNOWN, 2, "repeated")  # an answer, if not a plain one
     refused(all_came(SENT, came(*EVERY), [told, unanswered], ALL, 9, rough=""), "I6", "p0/k at a has no answer")
+    work = h.Op(3, "work", ("p0", "w"), "a", 1, h.Outcome.UNKNOWN, 9_000 * MS, "timeout")
+    began = [h.Handled(at_ms * MS, B1, "p0", "work", "w") for at_ms in (7_400, 7_600)]
+    refused(all_came(SENT, [*came(*EVERY), began[0]], [work], ALL, 9, rough=""), "I6", "p0/w at a has no answer")
+    assert all_came(SENT, [*came(*EVERY), began[1]], [work], ALL, 9, rough="").valid  # it began too late to end in time
     assert all_came(SENT, came(), [], {}, 9, rough="2 crashes").unknown == "2 crashes"
     assert all_came({("a@1", "p0"): 1}, came(1), [], kept((1, 1)), 9, rough="").unknown
 
