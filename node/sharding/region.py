@@ -93,7 +93,7 @@ class Region:
         self.counters.relayed += 1
         shard = envelope.to.shard  # type: ignore[union-attr]
         if epoch > self._rows[shard].epoch:  # sent back to who sent it, it would only come again
-            return self._wait(shard, envelope, hops + 1, now_ns, first=False)
+            return self._wait(shard, envelope, hops + 1, now_ns, first=hops > 0)
         if hops and shard in self._passages.holds:  # it waited at the former owner, ahead of what is held back here
             return self._wait(shard, envelope, hops + 1, now_ns, first=True)
         return self._bring(envelope, hops + 1, now_ns)
