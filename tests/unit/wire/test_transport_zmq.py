@@ -267,7 +267,8 @@ def test_b1_a_peer_that_stops_reading_makes_the_lane_busy(run: Run) -> None:
         alpha, beta = Node("alpha").bind(), Node("beta").bind()
         alpha.transport.connect(beta.address)
         alpha.transport.send("beta", tell(Chunk(0)))
-        await until(lambda: len(beta.received) == 1, "the way is open")
+        alpha.transport.send("beta", tell(Ping(0)))
+        await until(lambda: len(beta.received) == 2, "both ways are open")
         for door in beta.transport._listener._doors.values():
             door.reader.close()
         message = tell(Chunk(1, b"x" * 100_000))
