@@ -17,6 +17,7 @@ import msgspec
 
 from node.actors.actor import Failure
 from node.actors.ask import FailedReply
+from node.actors.cell import ShardTally
 from node.actors.flight import AtWork
 from node.actors.ports import Ports
 from node.actors.system import ActorSystem
@@ -89,6 +90,7 @@ class Engine:
         self._ticked_ns = 0
         self._promised_ns = 0  # the instant that the driver was told last
         self._exited = False
+        self._singletons_stopping = False
         self.writing = 0
         self.executing = 0
         self.members = Members(self)
@@ -426,13 +428,19 @@ class Engine:
     def _place_singletons(self) -> None:
         home = topology.singleton_home(self.view, self.draining_nodes())
         hosted = SINGLETON_SHARD in self.system.owned()
-        if home == self.me and not hosted:
+        if home == self.me and not hosted and not self._singletons_stopping:
             self.system.shard_started(SINGLETON_SHARD, 1)
             # Cells come into being with a message; directories must be there before anybody asks.
             for name in SINGLETONS:
                 self.system.ask(EntityRef(name, SINGLETON_ID), GetCampaignsFor(""), 1_000, lambda _outcome: None)
         elif home != self.me and hosted:
-            self.system.shard_stopping(SINGLETON_SHARD, lambda _tally: None)
+            self._singletons_stopping = True
+            self.system.shard_stopping(SINGLETON_SHARD, self._singletons_stopped)
+
+    def _singletons_stopped(self, _tally: ShardTally) -> None:
+        """They may have come home while they were stopping: a drain that was cancelled, a member that went."""
+        self._singletons_stopping = False
+        self._place_singletons()
 
     def _to_singleton(self, envelope: Envelope, *, forward: bool) -> None:
         name = envelope.to.name if isinstance(envelope.to, SingletonRef) else ""
