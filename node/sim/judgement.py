@@ -44,7 +44,7 @@ def history_verdicts(world: World) -> list[Verdict]:
     states, final, found = _kept(world)
     probes = [state for state in states if isinstance(state, ProbeState)]
     by_id = {state.id: state for state in probes}
-    lost = nothing_lost(history.ops, final, now_ns)
+    lost = nothing_lost(history.ops, final, now_ns, repeats=world.knobs.duplicate_ratio > 0)
     engines_now = world.engines()
     fenced = {engine.me: process.fenced(engine) for engine in engines_now}
     for host in world.hosts.values():

@@ -68,6 +68,8 @@ def test_acknowledged_operations_must_be_there_and_nothing_else() -> None:
     refused(lost, "I2", "s/acknowledged")
     for impossible in ("refused", "never-asked"):
         refused(nothing_lost(ops, {"approve": frozenset(there | {("s", impossible)})}, 9), "I2", impossible)
+    refused_first = {"approve": frozenset(there | {("s", "refused")})}
+    assert nothing_lost(ops, refused_first, 9, repeats=True).valid, "its second copy may have been taken"
     assert nothing_lost(ops[1:], {"approve": frozenset()}, 9).unknown
 
 
