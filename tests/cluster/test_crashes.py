@@ -98,7 +98,7 @@ def test_a_replica_that_was_deleted_is_filled_again(cluster: Cluster) -> None:
     assert replay["pages"]["failed"] == 0
     assert replay["coverage_after"] == 1.0
     cluster.whole()
-    assert all(row["agree"] and len(row["replicas"]) == 4 for row in cluster.ask("serveindex", "maps")["items"])
+    cluster.replicas_agree()
     assert cluster.state() == kept
 
 
