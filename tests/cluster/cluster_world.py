@@ -112,6 +112,15 @@ class Cluster:
         conditions = ("converged", f"nodes={nodes}", "shards=allocated", "replicas=agree", "coverage=1.0")
         self.run("cluster", "wait", "-t", within, *(word for c in conditions for word in ("--for", c)))
 
+    def replicas_agree(self) -> None:
+        """Waits until all four replicas are found equal; what is written meanwhile reaches them at different moments."""
+
+        def differing() -> list[str]:
+            rows = self.ask("serveindex", "maps")["items"]
+            return [row["map"] for row in rows if not row["agree"] or len(row["replicas"]) != 4]
+
+        eventually(differing, lambda found: not found, 30, "four equal replicas")
+
     # ---- processes
 
     def start(self, name: str, fault: str = "") -> int:
