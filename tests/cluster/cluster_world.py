@@ -113,7 +113,7 @@ class Cluster:
         self.run("cluster", "wait", "-t", within, *(word for c in conditions for word in ("--for", c)))
 
     def replicas_agree(self) -> None:
-        """Waits until all four replicas are found equal; what is written meanwhile reaches them at different moments."""
+        """Waits until all four replicas are found equal: what is written meanwhile reaches each at its own moment."""
 
         def differing() -> list[str]:
             rows = self.ask("serveindex", "maps")["items"]
