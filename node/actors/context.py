@@ -57,16 +57,16 @@ class CellTimer:
 
 class CellContext:
     """One run's context. `mail` is the mail being handled, None for a bare tell; `staged` its persists; `uncounted`
-    is how much of what ran was the cell's own, or was not handled; `ended`: it deleted itself. `_bare` holds the
+    is how much of what ran was the cell's own, or was not handled; `ended`: it deleted itself. `bare` holds the
     message types that may be queued as they are: the known ones while the context is open and no trace has to travel
     along, else none."""
 
     __slots__ = (
-        "_bare",
-        "_cell",
         "_cells",
         "_kernel",
         "_lifecycle",
+        "bare",
+        "cell",
         "ended",
         "mail",
         "now",
@@ -78,9 +78,9 @@ class CellContext:
     def __init__(self, kernel: Kernel, lifecycle: Lifecycle, cell: Cell, now_ns: int) -> None:
         self._kernel = kernel
         self._lifecycle = lifecycle
-        self._cell: Cell | None = cell
+        self.cell: Cell | None = cell
         self._cells = kernel.cells
-        self._bare: Container[type] = kernel.known
+        self.bare: Container[type] = kernel.known
         self.now = now_ns
         self.mail: Mail | None = None
         self.trace = ""
@@ -92,11 +92,11 @@ class CellContext:
         """The message that is handled next came with this."""
         self.mail = mail
         self.trace = "" if mail is None else mail.trace
-        self._bare = () if self.trace else self._kernel.known
+        self.bare = () if self.trace else self._kernel.known
 
     def close(self) -> None:
-        self._cell = None
-        self._bare = ()
+        """The run is over: who kept the context may not use it. (The dispatcher does this in place.)"""
+        self.cell, self.bare = None, ()
 
     @property
     def ref(self) -> EntityRef:
@@ -114,7 +114,7 @@ class CellContext:
 
     def tell(self, to: Ref, message: msgspec.Struct) -> None:
         # The common cases without further calls; everything else is `routing.tell`'s.
-        if type(message) in self._bare and type(to) is EntityRef:
+        if type(message) in self.bare and type(to) is EntityRef:
             cell = self._cells.get(to)
             if cell is not None:
                 if cell.scheduled:
@@ -259,7 +259,7 @@ class CellContext:
         return mail
 
     def _here(self) -> Cell:
-        cell = self._cell
+        cell = self.cell
         if cell is None:
             raise LocalProtocolError("a context is valid only inside a handler of its own cell")
         return cell

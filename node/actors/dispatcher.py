@@ -20,7 +20,7 @@ from node.core.clock import MS
 
 _SKIP: Final = object()
 _RUNNING: Final = Phase.RUNNING  # an enumeration's member costs a look-up of its own
-_THROUGHPUT: Final = limits.dispatcher_throughput_messages + 1
+_RUNS: Final = tuple(range(1, limits.dispatcher_throughput_messages + 1))  # made once: it is gone through for each run
 _SLOW_NS: Final = limits.handler_slow_ms * MS
 
 
@@ -74,7 +74,7 @@ class Dispatcher:
         message: Any = None
         fault: Exception | None = None
         try:
-            for ran in range(1, _THROUGHPUT):  # noqa: B007 - read after the loop
+            for ran in _RUNS:  # noqa: B007 - read after the loop
                 item = popleft()
                 if type(item) is Mail:
                     message = self._open(cell, context, item, now)
@@ -94,13 +94,13 @@ class Dispatcher:
                 before, now = now, mono_ns()
                 if now - before > _SLOW_NS:
                     self._slow(cell, message, now - before)
-                context.now = now
                 if not mailbox or now >= until_ns:
                     break
+                context.now = now
         except Exception as error:
             fault = error
             now = mono_ns()
-        context.close()
+        context.cell, context.bare = None, ()  # closed, without a call: this is paid for each run
         kernel.current = kernel.handling = None
         handled = ran - context.uncounted
         cell.shard.handled += handled if fault is None or not travels(item) else handled - 1
@@ -108,12 +108,18 @@ class Dispatcher:
         if used:
             cell.used_ns = now
         kernel.flight.append((began, now, cell.ref, type(message), ran, fault is None))
-        if fault is None:
+        if fault is not None:
+            self._failed(cell, fault, item)
+        elif mailbox or cell.leaving or context.ended or cell.phase is not _RUNNING:
             self._rest(cell, context)
         else:
-            mail = item if type(item) is Mail else Mail(Origin.TELL, item, kernel.me)
-            self._lifecycle.supervisor.failed(cell, fault, mail)
+            cell.mailbox = None
+            kernel.spare.append(mailbox)
         return now
+
+    def _failed(self, cell: Cell, fault: Exception, item: Any) -> None:
+        mail = item if type(item) is Mail else Mail(Origin.TELL, item, self._kernel.me)
+        self._lifecycle.supervisor.failed(cell, fault, mail)
 
     def _slow(self, cell: Cell, message: Any, took_ns: int) -> None:
         """A handler held up everything else on this node: counted, and named by type and message."""
@@ -131,9 +137,8 @@ class Dispatcher:
             self._kernel.schedule(cell)
         else:
             cell.mailbox = None
-            spare = self._kernel.spare
-            if mailbox is not None and len(spare) < limits.mailboxes_spare_max:
-                spare.append(mailbox)
+            if mailbox is not None:
+                self._kernel.spare.append(mailbox)
         if cell.leaving or cell.phase is not _RUNNING:
             self._lifecycle.settle(cell)
 

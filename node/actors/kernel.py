@@ -47,7 +47,7 @@ class Kernel:
         self.cells: dict[EntityRef, Cell] = {}
         self.shards: dict[int, Shard] = {}
         self.queue: deque[Cell] = deque()
-        self.spare: list[Mailbox] = []  # empty ones, for those who get their first mail next
+        self.spare: deque[Mailbox] = deque(maxlen=limits.mailboxes_spare_max)  # empty, for who gets mail next
         self.inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self.known: set[type] = set()
         self.current: Cell | None = None
