@@ -9,10 +9,11 @@ import copy
 
 from node.core import limits
 from node.core.hashing import leaf_of, map_of
-from node.gossip.digest import DigestTable, digest_of, fingerprint_of
+from node.gossip.digest import DigestTable
 from node.gossip.keyindex import KeyIndex
 from node.gossip.lww import lapsed_at, supersedes
 from node.gossip.overlay import LeafChanges, Overlay, Place
+from node.store.replica_digest import digest_of, fingerprint_of
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaStore
 
 

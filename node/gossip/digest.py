@@ -1,36 +1,19 @@
 """Digests: what two replicas compare before they compare anything larger.
 
-A leaf's digest is the sum modulo 2^128 of the fingerprints of its entries' keys and versions; a map's digest is the
-same sum over its leaves. A sum is updated at constant cost with each write and doesn't depend on the order of writes.
+A leaf's digest is the sum modulo 2^128 of its entries' fingerprints (`node.store.replica_digest`); a map's digest is
+the same sum over its leaves. A sum is updated at constant cost with each write, whatever the order of writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-import xxhash
-
 from node.core.hashing import LEAF_COUNT, MAP_COUNT
-from node.store.replica_port import ReplicaEntry
+from node.store.replica_digest import DIGEST_MASK
 
 DIGEST_BYTES: Final = 16
-_MASK: Final = (1 << 128) - 1
-
-
-def fingerprint(key: str, epoch: int, hlc: int, origin: str) -> int:
-    """128 bits of a key and its version. The fixed-width middle keeps the two texts apart."""
-    data = key.encode() + epoch.to_bytes(8, "big") + hlc.to_bytes(8, "big") + len(key).to_bytes(2, "big")
-    return int(xxhash.xxh3_128_intdigest(data + origin.encode(), 0))
-
-
-def fingerprint_of(entry: ReplicaEntry) -> int:
-    return fingerprint(entry.key, entry.epoch, entry.hlc, entry.origin)
-
-
-def digest_of(entries: Iterable[ReplicaEntry]) -> int:
-    """A leaf's digest from scratch: what the incremental one must equal."""
-    return sum(map(fingerprint_of, entries)) & _MASK
+_MASK: Final = DIGEST_MASK
 
 
 def added(digest: int, print_128: int) -> int:

@@ -10,8 +10,9 @@ from typing import Final, Literal
 import msgspec
 
 from node.core.clock import Clock, rfc3339
-from node.core.errors import OperatingError, PromovolveError
+from node.core.errors import OperatingError
 from node.store import datafile
+from node.store.replica_layout import Damage
 from node.store.replica_port import ReplicaIdentity
 
 FORMAT: Final = 1
@@ -26,10 +27,6 @@ class Opening(msgspec.Struct, frozen=True):
     how: Literal["fresh", "reused", "set_aside"]
     reason: str = ""
     path: str = ""
-
-
-class Damage(PromovolveError):
-    """Why a replica's file can't be used; it is set aside and never read."""
 
 
 def lock_replica(path: Path) -> int:

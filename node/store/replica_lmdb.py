@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 import lmdb
 import msgspec
@@ -25,33 +24,26 @@ from node.core.clock import Clock
 from node.core.errors import OperatingError
 from node.core.hashing import MAP_COUNT
 from node.store import datafile
-from node.store.lmdb import STRUCTURE_ERRORS, header, keep_length
-from node.store.record import RecordDamaged, RecordTooNew, seal, unseal
-from node.store.replica_codec import (
-    CHUNK_COUNT,
-    CHUNK_LEAVES,
-    digests_bytes,
-    digests_of,
-    entry_bytes,
-    entry_of,
-    key_bytes,
-    leaf_prefix,
-)
-from node.store.replica_file import (
-    FORMAT,
+from node.store.lmdb import keep_length
+from node.store.record import RecordDamaged, RecordTooNew, seal
+from node.store.replica_codec import CHUNK_LEAVES, digests_bytes, entry_bytes, entry_of, key_bytes, leaf_prefix
+from node.store.replica_env import open_env
+from node.store.replica_file import FORMAT, Opening, known_owner, lock_replica, set_aside, write_owner
+from node.store.replica_layout import (
+    COUNTS_KEY,
+    ENTRIES_DB,
+    IDENTITY_KEY,
+    MARK_KEY,
+    META_DB,
     Damage,
-    Opening,
-    check_owner,
-    known_owner,
-    lock_replica,
-    set_aside,
-    write_owner,
+    chunk_key,
+    identity_record,
+    stored_counts,
+    stored_digests,
+    stored_identity,
+    stored_mark,
 )
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity
-
-_IDENTITY_KEY: Final = b"identity"
-_MARK_KEY: Final = b"hlc-mark"
-_COUNTS_KEY: Final = b"counts"
 
 
 class LmdbReplica:
@@ -62,15 +54,15 @@ class LmdbReplica:
         self._env = env
         self._lock = lock
         self._pid = os.getpid()
-        self._entries, self._meta = env.open_db(b"entries"), env.open_db(b"meta")
+        self._entries, self._meta = env.open_db(ENTRIES_DB), env.open_db(META_DB)
         self._damaged: set[str] = set()
         self.damaged_reads = 0
         self.reads_failed = 0
         with env.begin(db=self._meta) as txn:
-            self._identity = _stored_identity(txn)
-            self._hlc_mark = int.from_bytes(_meta(txn, _MARK_KEY), "big")
-            self._counts = _stored_counts(txn)
-            self._digests = [_stored_digests(txn, map_) for map_ in range(MAP_COUNT)]
+            self._identity = stored_identity(txn.get)
+            self._hlc_mark = stored_mark(txn.get)
+            self._counts = stored_counts(txn.get)
+            self._digests = [stored_digests(txn.get, map_) for map_ in range(MAP_COUNT)]
 
     @property
     def identity(self) -> ReplicaIdentity:
@@ -143,11 +135,11 @@ class LmdbReplica:
         for map_, count in batch.counts.items():
             counts[map_] = count
         mark = max(self._hlc_mark, batch.hlc_mark)
-        meta = [(_MARK_KEY, seal(_MARK_KEY, mark.to_bytes(8, "big")))]
-        meta.append((_COUNTS_KEY, seal(_COUNTS_KEY, msgspec.msgpack.encode(counts))))
+        meta = [(MARK_KEY, seal(MARK_KEY, mark.to_bytes(8, "big")))]
+        meta.append((COUNTS_KEY, seal(COUNTS_KEY, msgspec.msgpack.encode(counts))))
         for map_, chunk in sorted({(map_, leaf // CHUNK_LEAVES) for map_, leaf in batch.digests}):
             leaves = digests[map_][chunk * CHUNK_LEAVES : (chunk + 1) * CHUNK_LEAVES]
-            meta.append((_chunk_key(map_, chunk), seal(_chunk_key(map_, chunk), digests_bytes(leaves))))
+            meta.append((chunk_key(map_, chunk), seal(chunk_key(map_, chunk), digests_bytes(leaves))))
         self._write(puts, drops, meta)
         self._digests, self._counts, self._hlc_mark = digests, counts, mark
         if self._damaged:
@@ -156,7 +148,7 @@ class LmdbReplica:
     def adopt_tenure(self, tenure: int) -> None:
         """Makes the replica one of another stay on the roster, after it took over what its peers have."""
         identity = msgspec.structs.replace(self._identity, tenure=tenure)
-        self._write([], [], [(_IDENTITY_KEY, _identity_record(identity))])
+        self._write([], [], [(IDENTITY_KEY, identity_record(identity))])
         self._identity = identity
         write_owner(self._path, identity)
 
@@ -248,10 +240,10 @@ def open_replica(
     try:
         try:
             known = known_owner(path, wanted)
-            env, opening = _open_env(path, map_bytes_max, wanted, known=known)
+            env, opening = open_env(path, map_bytes_max, wanted, known=known)
         except Damage as damage:
             opening = Opening("set_aside", str(damage), set_aside(path, clock))
-            env, _ = _open_env(path, map_bytes_max, wanted, known=False)
+            env, _ = open_env(path, map_bytes_max, wanted, known=False)
         replica = LmdbReplica(path, env, lock)
         try:
             write_owner(path, replica.identity)
@@ -262,82 +254,3 @@ def open_replica(
         os.close(lock)
         raise
     return replica, opening
-
-
-def _open_env(
-    path: Path, map_bytes_max: int, wanted: ReplicaIdentity, *, known: bool
-) -> tuple[lmdb.Environment, Opening]:
-    """An environment that has passed every check, the records of the open included; raises Damage."""
-    try:
-        env = lmdb.open(str(path), map_size=map_bytes_max, max_dbs=2, mode=0o600, writemap=False, max_spare_txns=2)
-    except STRUCTURE_ERRORS as error:
-        raise Damage(str(error)) from error
-    except lmdb.Error as error:
-        raise OperatingError("E-STORE-PATH", f"{path}: {error}", hint="check its owner, mode and disk") from error
-    try:
-        return env, _examine(env, path, wanted, known=known)
-    except (*STRUCTURE_ERRORS, lmdb.NotFoundError, RecordDamaged) as error:
-        env.close()
-        raise Damage(str(error)) from error
-    except lmdb.Error as error:  # a full disk is no reason to set a replica aside
-        env.close()
-        raise OperatingError("E-REPLICA-DISK", f"{path}: {error}", hint="check the disk's room and health") from error
-    except BaseException:
-        env.close()
-        raise
-
-
-def _examine(env: lmdb.Environment, path: Path, wanted: ReplicaIdentity, *, known: bool) -> Opening:
-    truncated = datafile.truncation(path, lambda: header(env), lambda: env.begin(write=True))
-    if truncated:
-        raise Damage(truncated)
-    env.reader_check()
-    if env.stat()["entries"] == 0:
-        if known:
-            raise Damage(f"{path / datafile.DATA_NAME} holds nothing")
-        with env.begin(write=True) as txn:
-            meta, _ = env.open_db(b"meta", txn=txn), env.open_db(b"entries", txn=txn)
-            txn.put(_IDENTITY_KEY, _identity_record(wanted), db=meta)
-        return Opening("fresh")
-    meta = env.open_db(b"meta", create=False)
-    with env.begin(db=meta) as txn:
-        check_owner(path, _stored_identity(txn), wanted)
-        # Digests that can't be trusted would hide differences from every peer: then the replica is worth nothing.
-        for map_ in range(MAP_COUNT):
-            _stored_digests(txn, map_)
-        _stored_counts(txn)
-        _meta(txn, _MARK_KEY)
-    return Opening("reused")
-
-
-def _meta(txn: lmdb.Transaction[bytes], key: bytes) -> bytes:
-    """The contents of a record of the meta database, empty when there is none."""
-    value = txn.get(key)
-    return b"" if value is None else unseal(key, value).body
-
-
-def _identity_record(identity: ReplicaIdentity) -> bytes:
-    return seal(_IDENTITY_KEY, msgspec.msgpack.encode(identity))
-
-
-def _stored_identity(txn: lmdb.Transaction[bytes]) -> ReplicaIdentity:
-    body = _meta(txn, _IDENTITY_KEY)
-    if not body:
-        raise Damage("it has no identity record")
-    return msgspec.msgpack.decode(body, type=ReplicaIdentity)
-
-
-def _stored_counts(txn: lmdb.Transaction[bytes]) -> list[MapCount]:
-    body = _meta(txn, _COUNTS_KEY)
-    return msgspec.msgpack.decode(body, type=list[MapCount]) if body else [MapCount()] * MAP_COUNT
-
-
-def _stored_digests(txn: lmdb.Transaction[bytes], map_: int) -> list[int]:
-    row: list[int] = []
-    for chunk in range(CHUNK_COUNT):
-        row += digests_of(_meta(txn, _chunk_key(map_, chunk))) or [0] * CHUNK_LEAVES
-    return row
-
-
-def _chunk_key(map_: int, chunk: int) -> bytes:
-    return b"digests" + bytes((map_, chunk))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from node.core import limits
 from node.core.hashing import leaf_of, map_of
 from node.gossip.contents import Contents
-from node.gossip.digest import digest_of
 from node.gossip.lww import merge
+from node.store.replica_digest import digest_of
 from node.store.replica_memory import MemoryReplica
 from node.store.replica_port import MapCount, ReplicaEntry, ReplicaIdentity
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.gossip.digest import DigestTable, digest_of, fingerprint, fingerprint_of, pack, unpack
+from node.gossip.digest import DigestTable, pack, unpack
 from node.gossip.lww import expired, lapsed_at, merge, supersedes
 from node.gossip.version import version_of
+from node.store.replica_digest import digest_of, fingerprint, fingerprint_of
 from node.store.replica_port import ReplicaEntry
 
 # Small domains on purpose: ties and near-ties are where an order goes wrong.
