@@ -37,16 +37,16 @@ class Conserving:
         peers = [member.id for name in reached if (member := engine.view.member(name)) is not None]
         for peer, said in self._machine.statements(peers):
             engine.send_message(peer.name, "/node", said)
-        self._show(now_ns)
+        self._show()
 
     def _heard(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, (SentControl, SentData)):
             self._machine.heard(envelope.sender, envelope.message, self._engine.world.clock.mono_ns())
 
-    def _show(self, now_ns: int) -> None:
+    def _show(self) -> None:
         engine = self._engine
         self._machine.forget(frozenset(member.id for member in engine.view.members.values()))
-        found = {self._about(node): text for node, text in self._machine.faults(now_ns).items()}
+        found = {self._about(node): text for node, text in self._machine.faults().items()}
         for about in self._shown - found.keys():
             engine.faults.clear(MISSING, about)
         for about, text in found.items():

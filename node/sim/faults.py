@@ -59,7 +59,7 @@ class Disturbance:
 class Knobs:
     """Ratios are of messages, requests or operations; times in milliseconds unless the name says otherwise."""
 
-    # Network: a message is lost, comes twice, or overtakes nobody but arrives much later than its successors.
+    # Network: a message is lost, its frame comes twice, or overtakes nobody but arrives much later than its successors.
     loss_ratio: float = 0.0
     duplicate_ratio: float = 0.0
     straggle_ratio: float = 0.0

@@ -143,7 +143,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """A node sent the answer to another's ask; recorded only where the network repeats nothing."""
+    """A node sent the answer to another's ask."""
 
     at_ns: int
     node: NodeId

@@ -129,8 +129,8 @@ class UniqueStarts:
 
 @dataclass(slots=True)
 class InTime:
-    """X4: an ask has one outcome, by its deadline, unless its node died or stood still meanwhile; and, where the
-    network repeats nothing, one answer goes over the wire."""
+    """X4: an ask has one outcome, by its deadline, unless its node died or stood still meanwhile; and
+    one answer goes over the wire."""
 
     ended: set[int] = field(default_factory=set)
     replied: set[tuple[NodeId, str, int]] = field(default_factory=set)

@@ -29,7 +29,6 @@ from node.sim.world import World
 from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage
 from node.wire.codec import CODEC
 
-COPIES = 4  # of one tell: doubled on its way, and once more when it is passed on
 _KINDS = ("advertiser", "campaign", "probe", "publisher", "site")
 
 
@@ -44,7 +43,7 @@ def history_verdicts(world: World) -> list[Verdict]:
     states, final, found = _kept(world)
     probes = [state for state in states if isinstance(state, ProbeState)]
     by_id = {state.id: state for state in probes}
-    lost = nothing_lost(history.ops, final, now_ns, repeats=world.knobs.duplicate_ratio > 0)
+    lost = nothing_lost(history.ops, final, now_ns)
     engines_now = world.engines()
     fenced = {engine.me: process.fenced(engine) for engine in engines_now}
     for host in world.hosts.values():
@@ -57,7 +56,7 @@ def history_verdicts(world: World) -> list[Verdict]:
         all_came(history.notes, history.handled, history.ops, by_id, now_ns, rough=rough(world)),
         nothing_silent(history.told_ns, history.handled, _losses(world), now_ns),
         exact_counters(history.ops, probes, now_ns, reads=history.reads, handled=history.handled),
-        poison_ends(history.handled, now_ns, copies=COPIES if world.network.counters["repeated"] else 1),
+        poison_ends(history.handled, now_ns),
         fencing_visible(world.store.recorder.refused, counted, said, now_ns),
     ]
 
@@ -65,7 +64,7 @@ def history_verdicts(world: World) -> list[Verdict]:
 def rough(world: World) -> str:
     """What happened that may cost a message or an answer, in words; empty when shards only moved and nodes drained."""
     counters = world.network.counters
-    happened = {word: counters[word] for word in ("lost", "cut", "repeated", "straggled") if counters[word]}
+    happened = {word: counters[word] for word in ("lost", "cut", "straggled") if counters[word]}
     hosts = world.hosts.values()
     happened |= {"crashes": sum(host.crashes for host in hosts), "pauses": sum(host.pauses for host in hosts)}
     happened |= {"drains cut short": sum(host.cut_short for host in hosts)}
@@ -87,8 +86,7 @@ def _losses(world: World) -> Losses:
     network = world.network
     dead = gone[name] + sum(count for (_, kind), count in buried.items() if kind == name)
     deaths_ns = [at_ns for host in world.hosts.values() for at_ns in host.deaths_ns]
-    wrapped, repeated = network.lost_types["sharding.relayed"], network.counters["repeated"]
-    return Losses(dead, network.lost_types[name], wrapped, repeated, deaths_ns)
+    return Losses(dead, network.lost_types[name], network.lost_types["sharding.relayed"], deaths_ns)
 
 
 def ownership(world: World) -> Verdict:

@@ -1,6 +1,8 @@
 """The network: the `Transport` port of every process over seeded wires that lose, delay, repeat, slow down and cut.
 
-A wire keeps the order of each lane unless a straggler is drawn. What is for a process that is not there vanishes.
+A wire keeps the order of each lane unless a straggler is drawn. What is for a process that is not there vanishes. What
+is repeated are frames, below their numbering, as after a reconnect: which of them a process lets through is decided as
+in production, by `node.wire.sequence`. A frame carries one message here.
 Envelopes pass as objects, which is safe because they and their messages are frozen (R3): neither side can change what
 the other holds. That they would survive the codec is checked for the first of each type and for a share of the rest;
 what comes out must equal what went in.
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -40,13 +42,6 @@ class WireMismatchError(Exception):
     """A message came out of the codec as another than it went in (R3)."""
 
 
-class Number(NamedTuple):
-    """Of a message on one lane, between its sender and the incarnation that had the receiver's name as it left."""
-
-    receiver: NodeId
-    number: int
-
-
 class Wire:
     """One direction between two hosts. By lane: how often it is cut, when its last envelope arrives, and until when it
     is busy with those before. `slow_ns` is added to every delay."""
@@ -60,6 +55,24 @@ class Wire:
         self.last_ns = [0, 0]
         self.free_ns = [0, 0]
         self.slow_ns = 0
+
+
+class Frame:
+    """A message on its way. `number`: on its lane, from its sender to the incarnation that had the receiver's name as
+    it left. `left_ns`: of its deadline. `copies`: how many of it may still arrive, or have."""
+
+    __slots__ = ("copies", "envelope", "left_ns", "number", "receiver", "wire", "wire_type")
+
+    def __init__(
+        self, wire: Wire, wire_type: WireType, envelope: Envelope, receiver: NodeId, number: int, left_ns: int
+    ) -> None:
+        self.wire = wire
+        self.wire_type = wire_type
+        self.envelope = envelope
+        self.receiver = receiver
+        self.number = number
+        self.left_ns = left_ns
+        self.copies = 1
 
 
 class Network:
@@ -80,7 +93,6 @@ class Network:
         self.counters: Counter[str] = Counter()
         self.lost_types: Counter[str] = Counter()
         self._numbers: Counter[tuple[NodeId, NodeId, Lane]] = Counter()
-        self._repeats = knobs.duplicate_ratio > 0
         self.sent = 0
         # By host, how far ahead its writes are stamped on the wire: as by a release that does not know its clock is.
         self.stamped_ahead_ms: dict[str, int] = {}
@@ -160,50 +172,45 @@ class Network:
 
     def replies(self, source: Process, target: str, envelope: Envelope) -> None:
         """A node answers another's ask."""
-        if not self._repeats:
-            self._record(h.Replied(self._scheduler.now_ns, source.me, target, envelope.correlation))
+        self._record(h.Replied(self._scheduler.now_ns, source.me, target, envelope.correlation))
 
     def send(self, source: Process, target: str, envelope: Envelope, wire_type: WireType) -> None:
         wire = self.wire(source.me.name, target)
         lane = wire_type.lane
         draw = self._random()
         self.sent += 1
-        number = self._number(source.me, target, lane)
+        receiver = self.incarnation_of(target)
+        key = (source.me, receiver, lane)
+        number = self._numbers[key] = self._numbers.get(key, 0) + 1
         if self.stamped_ahead_ms and type(envelope.message) is Delta and source.me.name in self.stamped_ahead_ms:
             envelope = _stamped(envelope, self.stamped_ahead_ms[source.me.name])
-        if wire.cuts[lane]:
-            self._lose("cut", wire, wire_type)
-            return
-        if draw < self._lost_below:
-            self._lose("lost", wire, wire_type)
-            return
         left_ns = 0
         if envelope.deadline_ns:
             left_ns = max(1, (envelope.deadline_ns - source.clock.mono_ns()) // MS) * MS
         self._until_encoded -= 1
         if self._until_encoded <= 0 or type(envelope.message) not in self._seen:
             envelope = self._through_codec(source, target, envelope)
-        self._deliver(wire, wire_type, envelope, left_ns, number)
+        frame = Frame(wire, wire_type, envelope, receiver, number, left_ns)
+        if wire.cuts[lane]:
+            self._lose("cut", frame)
+            return
+        if draw < self._lost_below:
+            self._lose("lost", frame)
+            return
+        self._carry(frame)
         if draw < self._twice_below:
             self.counters["repeated"] += 1
-            # The real wire lets nothing pass twice; to the ledgers it is a message that was sent again.
-            source.sent_again(number.receiver, wire_type.name)
-            self._deliver(wire, wire_type, envelope, left_ns, self._number(source.me, target, lane))
+            frame.copies += 1
+            self._carry(frame)
 
-    def _number(self, sender: NodeId, target: str, lane: Lane) -> Number:
-        receiver = self.incarnation_of(target)
-        key = (sender, receiver, lane)
-        count = self._numbers[key] = self._numbers.get(key, 0) + 1
-        return Number(receiver, count)
-
-    def _deliver(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int, number: Number) -> None:
-        knobs, lane = self._knobs, wire_type.lane
+    def _carry(self, frame: Frame) -> None:
+        knobs, wire, lane = self._knobs, frame.wire, frame.wire_type.lane
         spread = self._random()
         # The fourth power: most messages take little more than the least delay, a few take nearly all of it.
         delay_ns = knobs.delay_us * US + int(spread * spread * spread * spread * knobs.jitter_ms * MS) + wire.slow_ns
         at_ns = self._scheduler.now_ns + delay_ns
         if self._rate:
-            at_ns += self._waits_ns(wire, lane, envelope)
+            at_ns += self._waits_ns(wire, lane, frame.envelope)
         if self._straggle and self._random() < self._straggle:
             self.counters["straggled"] += 1
             at_ns += int(self._random() * knobs.straggle_ms * MS)
@@ -211,7 +218,7 @@ class Network:
             if at_ns <= wire.last_ns[lane]:
                 at_ns = wire.last_ns[lane] + 1
             wire.last_ns[lane] = at_ns
-        self._scheduler.at(at_ns, self._arrive, wire, wire_type, envelope, left_ns, number)
+        self._scheduler.at(at_ns, self._arrive, frame)
 
     def full(self, source: str, target: str, lane: Lane) -> bool:
         """Whether so much waits for a slow wire that its high-water mark is reached."""
@@ -224,30 +231,39 @@ class Network:
         wire.free_ns[lane] = max(wire.free_ns[lane], now_ns) + takes_ns
         return wire.free_ns[lane] - now_ns
 
-    def _arrive(self, wire: Wire, wire_type: WireType, envelope: Envelope, left_ns: int, number: Number) -> None:
+    def _arrive(self, frame: Frame) -> None:
+        wire, wire_type, envelope = frame.wire, frame.wire_type, frame.envelope
         if wire.cuts[wire_type.lane]:
-            self._lose("cut", wire, wire_type)
+            self._lose("cut", frame)
             return
         target = self._processes.get(wire.target)
-        if target is None:
-            self._lose("nobody", wire, wire_type)
+        if target is None or target.me != frame.receiver:
+            self._lose("nobody", frame)
             return
         self._trace.message(wire.name, wire_type.name, "", routine=wire_type.name in ROUTINE)
-        if left_ns:
+        if frame.left_ns:
             envelope = Envelope(
                 envelope.kind,
                 envelope.to,
                 envelope.sender,
                 envelope.message,
                 envelope.correlation,
-                target.clock.mono_ns() + left_ns,
+                target.clock.mono_ns() + frame.left_ns,
                 envelope.trace,
             )
-        target.run(target.receive, envelope, number)
+        target.run(target.receive, envelope, frame)
 
-    def _lose(self, why: str, wire: Wire, wire_type: WireType) -> None:
+    def refused(self, frame: Frame) -> None:
+        """A process does not let it through: it came before, or is of long ago."""
+        self._lose("refused", frame)
+
+    def _lose(self, why: str, frame: Frame) -> None:
+        """A copy is gone; when it was the last, so is the message."""
+        wire, wire_type = frame.wire, frame.wire_type
+        frame.copies -= 1
         self.counters[why] += 1
-        self.lost_types[wire_type.name] += 1
+        if not frame.copies:
+            self.lost_types[wire_type.name] += 1
         self._trace.message(wire.name, wire_type.name, why, routine=wire_type.name in ROUTINE)
 
     def _through_codec(self, source: Process, target: str, envelope: Envelope) -> Envelope:
@@ -283,25 +299,29 @@ class Link:
 
     def send(self, node: str, envelope: Envelope) -> SendOutcome:
         wire_type = REGISTRY.of(envelope.message)
-        ledger = self.ledger.of(self._network.incarnation_of(node))
         if node not in self._peers:
-            ledger.unsent(wire_type.name, SendOutcome.NO_ROUTE.value)
-            return SendOutcome.NO_ROUTE
+            return self._unsent(node, wire_type, SendOutcome.NO_ROUTE)
         if type(envelope.message) is DeltaAck:
             self._network.acknowledges(self._process, envelope.message)
         elif envelope.kind is Kind.REPLY or envelope.kind is Kind.REJECT:
             self._network.replies(self._process, node, envelope)
         process = self._process
         if self._network.full(process.me.name, node, wire_type.lane):
-            ledger.unsent(wire_type.name, SendOutcome.PEER_BUSY.value)
-            return SendOutcome.PEER_BUSY
-        ledger.sent((wire_type.name,))
+            return self._unsent(node, wire_type, SendOutcome.PEER_BUSY)
         # A process that stopped in the middle of a step (a crash point) sends the rest when it goes on.
         if process.paused:
-            process.run(self._network.send, process, node, envelope, wire_type)
+            process.run(self._leave, node, envelope, wire_type)
         else:
-            self._network.send(process, node, envelope, wire_type)
+            self._leave(node, envelope, wire_type)
         return SendOutcome.SENT
+
+    def _leave(self, node: str, envelope: Envelope, wire_type: WireType) -> None:
+        self.ledger.of(self._network.incarnation_of(node)).sent((wire_type.name,))
+        self._network.send(self._process, node, envelope, wire_type)
+
+    def _unsent(self, node: str, wire_type: WireType, why: SendOutcome) -> SendOutcome:
+        self.ledger.of(self._network.incarnation_of(node)).unsent(wire_type.name, why.value)
+        return why
 
 
 def _stamped(envelope: Envelope, ahead_ms: int) -> Envelope:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from node.actors.actor import Failed, Failure
 from node.ads.classifier import Classification
 from node.core.clock import MS, US
+from node.core.errors import RemoteProtocolError
 from node.core.hashing import HASH_VERSION, MAP_COUNT, SHARD_COUNT
 from node.core.ids import NodeId
 from node.engine.config import Exit, NodeConfig, World
@@ -17,13 +18,13 @@ from node.engine.nodeservice import NodeService
 from node.gossip.join import Seed
 from node.gossip.member import Member
 from node.gossip.settings import identity
-from node.sim.network import Link, Number
+from node.sim.network import Frame, Link
 from node.sim.points import NodeDiedError
 from node.sim.rules_messages import dropped
 from node.store.port import Answer, Identity, Incarnation, Initialise, NextIncarnation, Request
 from node.wire.envelope import Envelope
-from node.wire.registry import REGISTRY, Lane
-from node.wire.sequence import Window
+from node.wire.ledger import FRAME
+from node.wire.sequence import Windows
 
 if TYPE_CHECKING:
     from node.sim.host import Host
@@ -74,7 +75,7 @@ class Process:
         self._cluster_id = ""
         self._existed = False
         self._handed_out: list[Callable[[], None]] = []
-        self._windows: dict[tuple[NodeId, Lane], Window] = {}
+        self._windows = Windows()
 
     @property
     def booted(self) -> bool:
@@ -204,24 +205,21 @@ class Process:
         if self.alive:
             self.host.down_for(self.doomed_ms, wipe=False)
 
-    def receive(self, envelope: Envelope, number: Number) -> None:
-        """An envelope that arrived."""
-        if self.engine is not None:
-            self.host.network.arrived(self, envelope.message)
-            wire_type = REGISTRY.of(envelope.message)
-            ledger = self.engine.world.transport.ledger.of(envelope.sender)
-            if number.receiver == self.me:
-                window = self._windows.setdefault((envelope.sender, wire_type.lane), Window())
-                lost = window.lost
-                window.take(number.number, 1)
-                ledger.lost += window.lost - lost
-            ledger.received(wire_type.name)
-            self.engine.on_envelope(envelope)
-
-    def sent_again(self, receiver: NodeId, name: str) -> None:
-        """The network repeats one of this process's messages."""
-        if self.engine is not None:
-            self.engine.world.transport.ledger.of(receiver).sent((name,))
+    def receive(self, envelope: Envelope, frame: Frame) -> None:
+        """An envelope that arrived in this frame."""
+        assert self.engine is not None, "the network reaches none that has not started"
+        ledger, sender, lane = self.engine.world.transport.ledger, envelope.sender, frame.wire_type.lane
+        try:
+            lost = self._windows.take(sender, lane, frame.number, 1)
+        except RemoteProtocolError as error:
+            ledger.of(NodeId(sender.name, 0)).refused(FRAME, error.reason)
+            self.host.network.refused(frame)
+            return
+        its = ledger.of(sender)
+        its.lost[lane] += lost
+        its.received(frame.wire_type.name)
+        self.host.network.arrived(self, envelope.message)
+        self.engine.on_envelope(envelope)
 
     def wake(self) -> None:
         """A turn soon: a loop comes round within `turn_us`."""

@@ -77,13 +77,12 @@ def _summary(numbers: list[int], count: int) -> str:
 @dataclass(frozen=True, slots=True)
 class Losses:
     """What the world and the nodes counted of one type. `dead`: dead letters, and what was dropped when it arrived, at
-    all nodes; `on_wires`: lost between them; `wrapped`: lost messages that may have carried one; `repeated`: messages
-    that the network doubled; `deaths_ns`: when processes ended that may have had messages in them."""
+    all nodes; `on_wires`: lost between them; `wrapped`: lost messages that may have carried one; `deaths_ns`:
+    when processes ended that may have had messages in them."""
 
     dead: int
     on_wires: int
     wrapped: int
-    repeated: int
     deaths_ns: Sequence[int] = ()
 
 
@@ -113,8 +112,8 @@ def nothing_silent(
     counted = f"of {total} tells {distinct} were handled, {losses.dead} dropped, {losses.on_wires} lost on wires"
     if missing > losses.wrapped + buried:
         found.append(f"{counted}, {losses.wrapped} perhaps, {buried} perhaps in who died: {missing} vanished")
-    if missing < -losses.repeated and not losses.deaths_ns:
-        found.append(f"{counted}, {losses.repeated} repeated: {-missing} too many")
+    if missing < 0 and not losses.deaths_ns:
+        found.append(f"{counted}: {-missing} too many")
     return verdict.of("I9", now_ns, found, unknown="" if total else "no tells were sent")
 
 
@@ -122,14 +121,13 @@ def _before(at_ns: int, deaths_ns: Sequence[int]) -> bool:
     return any(at_ns <= death_ns <= at_ns + UNDER_WAY_MS_MAX * MS for death_ns in deaths_ns)
 
 
-def poison_ends(handled: Iterable[h.Handled], now_ns: int, *, copies: int) -> Verdict:
-    """B3: a message that no handler survives is delivered so often at one process, then it is a dead letter. `copies`:
-    how many of one message the network may make."""
+def poison_ends(handled: Iterable[h.Handled], now_ns: int) -> Verdict:
+    """B3: a message that no handler survives is delivered so often at one process, then it is a dead letter."""
     tried = Counter((event.node, event.value) for event in handled if event.verb == "poison")
     found = [
         f"{node} delivered poison {number} {times} times"
         for (node, number), times in sorted(tried.items())
-        if times > limits.deliveries_max * copies
+        if times > limits.deliveries_max
     ]
     return verdict.of("B3", now_ns, found, unknown="" if tried else "there was no poison")
 

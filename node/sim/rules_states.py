@@ -14,11 +14,10 @@ from node.sim.verdict import Verdict
 
 
 def nothing_lost(
-    ops: Iterable[h.Op], final: Mapping[str, frozenset[tuple[str, ...]]], now_ns: int, *, repeats: bool = False
+    ops: Iterable[h.Op], final: Mapping[str, frozenset[tuple[str, ...]]], now_ns: int
 ) -> Verdict:
     """I2: what was acknowledged as durable is there, and nothing is there that nobody asked for. `final`: keys found
-    in the store, by the verb that makes them. `repeats`: messages came twice, which the real wire does not let happen;
-    the second may do what was refused to the first."""
+    in the store, by the verb that makes them."""
     made = [op for op in ops if op.verb in final]
     found: list[str] = []
     acknowledged = 0
@@ -29,7 +28,7 @@ def nothing_lost(
                 at = f"{op.ended_ns / SECOND:.3f} s by {op.node}"
                 found.append(f"{op.verb} {'/'.join(op.key)}, acknowledged at {at}, is gone")
     for verb, keys in final.items():
-        possible = {op.key for op in made if op.verb == verb and (repeats or op.outcome is not h.Outcome.FAIL)}
+        possible = {op.key for op in made if op.verb == verb and op.outcome is not h.Outcome.FAIL}
         found.extend(
             f"{verb} {'/'.join(key)} is there, though every attempt failed for certain"
             for key in sorted(keys - possible)

@@ -20,7 +20,7 @@ from node.wire.ledger import FRAME, STRANGER, UNREADABLE, Ledger
 from node.wire.nack import Refusal, owed
 from node.wire.registry import Lane, WireType
 from node.wire.roster import NodeEntry, Roster
-from node.wire.sequence import Window
+from node.wire.sequence import Windows
 
 # What is called for what was refused: the peer's name (or its address, where it has none), a short stable reason, a
 # detail for the log. The caller limits how often it logs.
@@ -45,7 +45,7 @@ class Arrivals:
         self._ledger = ledger
         self._deliver = deliver
         self._on_refused = on_refused
-        self._windows: dict[tuple[NodeId, Lane], Window] = {}
+        self._windows = Windows()
 
     def batch(
         self, document: list[Any], lane: Lane, peer: NodeEntry | None, roster: Roster, now_ns: int
@@ -57,13 +57,18 @@ class Arrivals:
         sender = _node_id(head.sender)
         if head.receiver != self._me.incarnation:
             raise RemoteProtocolError("other_incarnation", f"for {head.receiver}, this is {self._me}")
-        self._take(sender, lane, head.first, len(document) - 3)
+        lost = self._windows.take(sender, lane, head.first, len(document) - 3)
+        self._ledger.of(sender).lost[lane] += lost
         found: list[Refusal] = []
         for one in document[3:]:
             try:
                 envelope, wire_type = self._checked(one, lane, head.sender, entry, now_ns)
             except RemoteProtocolError as error:
-                self._ledger.of(sender).refused(self._type_in(one), error.reason)
+                name = self._type_in(one)
+                if name == UNREADABLE:
+                    self._ledger.of(sender).not_read(lane, error.reason)
+                else:
+                    self._ledger.of(sender).refused(name, error.reason)
                 self._on_refused(sender.name, error.reason, error.detail)
                 refusal = owed(one, head.sender, error)
                 if refusal is not None:
@@ -89,26 +94,6 @@ class Arrivals:
         if entry is None or entry.name != name:
             raise RemoteProtocolError("impostor", f"{peer.name if peer else STRANGER.name} sent a frame from {name}")
         return entry
-
-    def _take(self, sender: NodeId, lane: Lane, first: int, count: int) -> None:
-        window = self._windows.get((sender, lane))
-        if window is None:
-            window = self._window(sender, lane)
-        lost = window.lost
-        if not window.take(first, count):
-            raise RemoteProtocolError("replayed", f"messages {first} to {first + count - 1} again, or of long ago")
-        if window.lost != lost:
-            self._ledger.of(sender).lost += window.lost - lost
-
-    def _window(self, sender: NodeId, lane: Lane) -> Window:
-        known = sorted({node for node, _ in self._windows if node.name == sender.name})
-        if len(known) >= limits.ledger_incarnations_max:
-            if sender < known[0]:
-                raise RemoteProtocolError("old_incarnation", f"{sender}; {known[-1]} was here since")
-            for each in Lane:
-                self._windows.pop((known[0], each), None)
-        found = self._windows[(sender, lane)] = Window()
-        return found
 
     def _checked(
         self, document: Any, lane: Lane, sender: str, entry: NodeEntry, now_ns: int

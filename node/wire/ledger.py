@@ -63,14 +63,15 @@ class _Flows(dict[str, _Flow]):
 
 
 class PeerLedger:
-    """What passed between this node and one incarnation of a peer. `lost`: messages known to have left there and never
-    arrived, whose types nobody knows."""
+    """What passed between this node and one incarnation of a peer. By lane, messages whose types nobody knows: `lost`,
+    which are known to have left there and have not arrived, and `unreadable`, which came and were refused."""
 
-    __slots__ = ("_flows", "lost")
+    __slots__ = ("_flows", "lost", "unreadable")
 
     def __init__(self) -> None:
         self._flows = _Flows()
-        self.lost = 0
+        self.lost = dict.fromkeys(Lane, 0)
+        self.unreadable = dict.fromkeys(Lane, 0)
 
     def sent(self, names: Iterable[str]) -> None:
         """Handed to the network, each name once for each message."""
@@ -90,6 +91,11 @@ class PeerLedger:
         """Arrived and did not pass."""
         _add(self._flows[name].refused, reason, 1)
 
+    def not_read(self, lane: Lane, reason: str) -> None:
+        """Arrived and did not pass, and nothing says of which type it was."""
+        self.unreadable[lane] += 1
+        self.refused(UNREADABLE, reason)
+
     def handled(self, name: str) -> None:
         """Received, and given to whom it was for."""
         self._flows[name].handled += 1
@@ -100,10 +106,11 @@ class PeerLedger:
 
     def rows(self, peer: NodeId) -> Iterator[LedgerRow]:
         """One for each type, by name; what was lost stands under the unreadable."""
-        names = self._flows.keys() | ({UNREADABLE} if self.lost else set())
+        all_lost = sum(self.lost.values())
+        names = self._flows.keys() | ({UNREADABLE} if all_lost else set())
         for name in sorted(names):
             flow = self._flows[name]
-            lost = self.lost if name == UNREADABLE else 0
+            lost = all_lost if name == UNREADABLE else 0
             yield LedgerRow(
                 peer, name, flow.sent, flow.received, flow.handled, lost,
                 dict(flow.unsent), dict(flow.refused), dict(flow.dropped),
@@ -119,20 +126,22 @@ class PeerLedger:
             for reasons in (flow.unsent, flow.refused, flow.dropped):
                 for reason, count in reasons.items():
                     _add(found, reason, count)
-        if self.lost:
-            _add(found, "lost", self.lost)
+        if lost := sum(self.lost.values()):
+            _add(found, "lost", lost)
         return found
 
     def sent_by_type(self) -> dict[str, int]:
         """What was handed to the network, without the types of which nothing was."""
         return {name: flow.sent for name, flow in self._flows.items() if flow.sent}
 
-    def arrived(self) -> tuple[dict[str, int], int]:
-        """What came from there and passed or was refused, by type, and how much came or was lost whose type nobody
-        knows."""
-        found = {name: flow.received + sum(flow.refused.values()) for name, flow in self._flows.items()}
-        found.pop(FRAME, None)  # no honest sender's; where it was, its messages show as lost
-        return found, found.pop(UNREADABLE, 0) + self.lost
+    def arrived(self, name: str) -> int:
+        """How many of a type came from there and passed or were refused."""
+        flow = self._flows.get(name)
+        return flow.received + sum(flow.refused.values()) if flow else 0
+
+    def untyped(self, lane: Lane) -> int:
+        """How many came or were lost on a lane whose type nobody knows."""
+        return self.lost[lane] + self.unreadable[lane]
 
     def unhandled(self) -> Iterator[tuple[str, int]]:
         """By type, messages received and neither handled nor dropped with a reason."""
@@ -143,7 +152,9 @@ class PeerLedger:
 
     def add(self, other: PeerLedger) -> None:
         """Takes over another's counts."""
-        self.lost += other.lost
+        for lane in Lane:
+            self.lost[lane] += other.lost[lane]
+            self.unreadable[lane] += other.unreadable[lane]
         for name, flow in other._flows.items():
             mine = self._flows[name]
             mine.sent += flow.sent

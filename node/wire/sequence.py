@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from node.core import limits
+from node.core.errors import RemoteProtocolError
+from node.core.ids import NodeId
+from node.wire.registry import Lane
 
 _END: Final = 1 << 63
 
@@ -46,3 +49,31 @@ class Window:
                 self.lost -= end - first
                 return True
         return False
+
+
+class Windows:
+    """A receiver's side of every lane of every peer, of whose incarnations only the newest are remembered."""
+
+    def __init__(self) -> None:
+        self._windows: dict[tuple[NodeId, Lane], Window] = {}
+
+    def take(self, sender: NodeId, lane: Lane, first: int, count: int) -> int:
+        """How many more of the sender's messages are now known to be lost; below zero: a gap was filled. Raises
+        RemoteProtocolError for messages that are not to be let through: they came before, or are of long ago."""
+        window = self._windows.get((sender, lane))
+        if window is None:
+            window = self._window(sender, lane)
+        lost = window.lost
+        if not window.take(first, count):
+            raise RemoteProtocolError("replayed", f"messages {first} to {first + count - 1} again, or of long ago")
+        return window.lost - lost
+
+    def _window(self, sender: NodeId, lane: Lane) -> Window:
+        known = sorted({node for node, _ in self._windows if node.name == sender.name})
+        if len(known) >= limits.ledger_incarnations_max:
+            if sender < known[0]:
+                raise RemoteProtocolError("old_incarnation", f"{sender}; {known[-1]} was here since")
+            for each in Lane:
+                self._windows.pop((known[0], each), None)
+        found = self._windows[(sender, lane)] = Window()
+        return found

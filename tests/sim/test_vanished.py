@@ -1,8 +1,10 @@
 """The background conservation of messages in whole clusters. That none of them shows a difference without a reason is
 looked at every two seconds of every run (`node.sim.settle.validate`); here, that a message swallowed in silence is
-found, whatever else the network loses, repeats and reorders for a reason."""
+found, whatever else the network loses, repeats and reorders for a reason; and that what it repeats comes once."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 
@@ -63,3 +65,22 @@ def test_nodes_that_die_stop_and_leave_are_no_fault() -> None:
         s.run(20)
         s.end(load)
         assert faults(s) == set()
+
+
+def test_n10_a_frame_that_comes_again_late_or_early_is_let_through_once() -> None:
+    """N10: 20 % of all frames come twice, some of either after what was sent behind them."""
+    with story(nodes=3, seed=11, duplicate_ratio=0.2, straggle_ratio=0.1, straggle_ms=300) as s:
+        s.until(converged())
+        load = s.load(asks_per_s=20, notes_per_s=40, entities=6)
+        s.run(15)
+        s.end(load)
+        s.run(1)
+        history, counters = s.world.history, s.world.network.counters
+        notes = Counter((event.value, event.entity) for event in history.handled if event.verb == "note")
+        assert len(notes) == sum(history.notes.values()) > 500
+        assert set(notes.values()) == {1}
+        assert sum(len(engine.faults.all()) for engine in s.running()) == 0
+        ledgers = [engine.world.transport.ledger.totals().values() for engine in s.running()]
+        refused = sum(counts.get("replayed", 0) for ledger in ledgers for counts in ledger)
+        assert refused == counters["refused"] > 200
+        assert counters["repeated"] - refused < 20, "some are under way"

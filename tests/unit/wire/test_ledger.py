@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from node.core import limits
 from node.core.ids import NodeId
-from node.wire.ledger import UNREADABLE, Ledger, LedgerRow, balance, unhandled
+from node.wire.ledger import Ledger, LedgerRow, balance, unhandled
+from node.wire.registry import Lane
 
 ALPHA, BETA = NodeId("alpha", 3), NodeId("beta", 5)
 
@@ -23,7 +24,7 @@ def exchange() -> tuple[Ledger, Ledger]:
     at_beta.refused("a.x", "invalid")
     at_beta.refused("a.x", "invalid")
     at_beta.refused("a.y", "unregistered")
-    at_beta.refused(UNREADABLE, "malformed")
+    at_beta.not_read(Lane.DATA, "malformed")
     return alpha, beta
 
 
@@ -42,7 +43,7 @@ def test_a_message_that_vanished_shows_and_so_does_one_too_many() -> None:
     alpha, beta = exchange()
     alpha.of(BETA).sent(["a.z", "a.x"])
     assert compared(alpha, beta) == ({"a.x": 1, "a.y": 1, "a.z": 1}, 2)
-    beta.of(ALPHA).lost = 2
+    beta.of(ALPHA).lost[Lane.DATA] = 2
     assert compared(alpha, beta)[1] == 0
     beta.of(ALPHA).received("a.w")
     assert compared(alpha, beta) == ({"a.w": -1, "a.x": 1, "a.y": 1, "a.z": 1}, -1)
