@@ -1,18 +1,21 @@
 """A node's replica disk: the reference replica, whose commits take time and are lost when the process dies first.
 
-A disk can be full, flip bits, and forget at a power cut what it had not synced.
+A disk can be full, flip bits, put a record where another belongs, and forget at a power cut what it had not synced.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from node.core.clock import MS
 from node.core.hashing import leaf_of, map_of
 from node.sim.faults import Knobs
 from node.sim.scheduler import Scheduler
+from node.store.record import RecordDamaged
+from node.store.replica_codec import entry_bytes, entry_of, key_bytes
 from node.store.replica_memory import MemoryReplica
 from node.store.replica_port import ReplicaBatch, ReplicaEntry, ReplicaIdentity
 
@@ -20,35 +23,50 @@ if TYPE_CHECKING:
     from node.sim.process import Process
 
 
+MISPLACED_RATIO: Final = 0.3  # of damaged records: another key's lies there, whole
+
+
 class SimReplica(MemoryReplica):
-    """The reference replica, with entries that fail their checksums: kept from sight until they are written again."""
+    """The reference replica, with records that were damaged. What a reader makes of one is for the product's codec to
+    say: what it refuses is kept from sight until it is written again, what it takes for an entry is one."""
 
     def __init__(self, identity: ReplicaIdentity) -> None:
         super().__init__(identity)
-        self._flipped: set[str] = set()
+        self._refused: set[str] = set()
 
     @property
     def damaged(self) -> frozenset[str]:
         """See `ReplicaStore`; so are the others."""
-        return frozenset(self._flipped)
+        return frozenset(self._refused)
 
-    def flip(self, keys: Sequence[str]) -> None:
-        self._flipped.update(keys)
+    def record(self, key: str) -> bytes:
+        """What the file holds for a key that is there, as it was written."""
+        entry = super().get(map_of(key), leaf_of(key), key)
+        return b"" if entry is None else entry_bytes(key_bytes(key), entry)
+
+    def spoil(self, key: str, record: bytes) -> None:
+        """The file holds this for the key from now on."""
+        try:
+            entry = entry_of(key_bytes(key), record)
+        except RecordDamaged:
+            self._refused.add(key)
+        else:
+            self._leaves[(map_of(key), leaf_of(key))][key] = entry
 
     def get(self, map: int, leaf: int, key: str) -> ReplicaEntry | None:  # noqa: A002 - the port's name
-        return None if key in self._flipped else super().get(map, leaf, key)
+        return None if key in self._refused else super().get(map, leaf, key)
 
     def scan(self, map: int, leaf: int) -> Sequence[ReplicaEntry]:  # noqa: A002 - the port's name
-        return [entry for entry in super().scan(map, leaf) if entry.key not in self._flipped]
+        return [entry for entry in super().scan(map, leaf) if entry.key not in self._refused]
 
     def commit(self, batch: ReplicaBatch) -> None:
         super().commit(batch)
-        if self._flipped:
-            self._flipped.difference_update([entry.key for entry in batch.puts], batch.drops)
+        if self._refused:
+            self._refused.difference_update([entry.key for entry in batch.puts], batch.drops)
 
     def stored_keys(self) -> list[str]:
         """What is in the file, damaged or not, in order."""
-        return sorted(entry.key for entry in self.scan_all("", 1_000_000)) + sorted(self._flipped)
+        return sorted(entry.key for entry in self.scan_all("", 1_000_000)) + sorted(self._refused)
 
 
 class SimDisk:
@@ -83,11 +101,15 @@ class SimDisk:
         return lost
 
     def flip_bits(self, count: int) -> tuple[str, ...]:
-        """Damage so many entries; which."""
-        keys = self._replica.stored_keys() if self._replica is not None else []
-        hit = tuple(sorted(self._rng.sample(keys, min(count, len(keys)))))
-        if self._replica is not None:
-            self._replica.flip(hit)
+        """Damage the records of so many entries; which. One bit, or all of it."""
+        replica, rng = self._replica, self._rng
+        keys = replica.stored_keys() if replica is not None else []
+        hit = tuple(sorted(rng.sample(keys, min(count, len(keys)))))
+        if replica is not None:
+            records = {key: replica.record(key) for key in keys}
+            for key in hit:
+                misplaced = rng.random() < MISPLACED_RATIO
+                replica.spoil(key, records[rng.choice(keys)] if misplaced else _flipped(records[key], rng))
         return hit
 
     def open(self, cluster_id: str) -> MemoryReplica:
@@ -135,3 +157,8 @@ class SimDisk:
         counts = dict(enumerate(replica.counts()))
         copied.commit(ReplicaBatch(entries, (), digests, replica.hlc_mark(), counts))
         return copied
+
+
+def _flipped(record: bytes, rng: random.Random) -> bytes:
+    bit = rng.randrange(8 * len(record))
+    return record[: bit // 8] + bytes((record[bit // 8] ^ (1 << bit % 8),)) + record[bit // 8 + 1 :]

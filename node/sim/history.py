@@ -170,7 +170,8 @@ class Put:
 @dataclass(frozen=True, slots=True)
 class Held:
     """What a node's replica held for a key at a look. `damaged`: disks lost bits in this run, so a replica may
-    have set an entry aside and fetched an older one from whoever was there."""
+    have set an entry aside and fetched an older one from whoever was there. `absent`: it reads as nothing, being a
+    removal or expired at `wall_ms`, the node's time; `expires_at_ms` 0: never."""
 
     at_ns: int
     node: NodeId
@@ -178,6 +179,9 @@ class Held:
     version: KeyVersion
     value: int
     damaged: bool = False
+    absent: bool = False
+    expires_at_ms: int = 0
+    wall_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

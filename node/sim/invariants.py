@@ -157,10 +157,11 @@ class InTime:
 @dataclass(slots=True)
 class ReplicaTruth:
     """X1: what a replica holds for a key was written so, under that version, by somebody. I3: within one start of a
-    node, a key never goes back: not to an older version, and not to an older one after it was gone."""
+    node, a key never goes back: not to an older version, and not to an older one after it was gone. Only what expired
+    leaves no trace: an older removal may come after it, or what expired as well, and reads as absent."""
 
     written: dict[tuple[str, h.KeyVersion], int] = field(default_factory=dict)
-    newest: dict[tuple[NodeId, str], h.KeyVersion] = field(default_factory=dict)
+    newest: dict[tuple[NodeId, str], tuple[h.KeyVersion, int]] = field(default_factory=dict)
 
     def see(self, event: h.Event) -> Violation | None:
         if isinstance(event, h.Put):
@@ -171,11 +172,13 @@ class ReplicaTruth:
             if self.written.get((event.key, event.version)) != event.value:
                 words = f"{event.node} holds {event.key} as nobody wrote it, under version {event.version}"
                 return Violation("X1", event.at_ns, words)
-            newest = self.newest.get((event.node, event.key), event.version)
-            if event.version < newest and not event.damaged:
+            held = (event.version, event.expires_at_ms)
+            newest, expires_at_ms = self.newest.get((event.node, event.key), held)
+            excused = event.damaged or (event.absent and 0 < expires_at_ms <= event.wall_ms)
+            if event.version < newest and not excused:
                 words = f"{event.key} on {event.node} went back from version {newest} to {event.version}"
                 return Violation("I3", event.at_ns, words)
-            self.newest[(event.node, event.key)] = event.version
+            self.newest[(event.node, event.key)] = held
         return None
 
 

@@ -15,12 +15,14 @@ from node.sim import history as h
 from node.sim import probe
 from node.sim.host import Host
 from node.sim.outcomes import judge
+from node.sim.probe import SHORT_LIVED
 from node.sim.world import World
 
 TIMEOUT_MS = 5_000
 RETRY_MS = 600
 REPEATED_RATIO = 0.1  # of acknowledged keys that are asked for once more
-SLOTS = 3
+SLOTS = 4
+SHORT_MS = 4_000
 POISONED = "bad"
 
 
@@ -161,7 +163,10 @@ class Load:
     def _put(self, host: Host) -> None:
         key = f"v{len(self._world.history.ops)}"
         slot = f"s{self._rng.randrange(SLOTS)}"
-        self._ask(host, "put", self._entity(), key, probe.Put(slot, key, remove=self._rng.random() < 0.4))
+        # One slot always lives so short: a later write never expires before an earlier one.
+        ttl_ms = SHORT_MS if slot == SHORT_LIVED else 0
+        put = probe.Put(slot, key, remove=self._rng.random() < 0.4, ttl_ms=ttl_ms)
+        self._ask(host, "put", self._entity(), key, put)
 
     def _note(self, host: Host) -> None:
         entity, process = self._entity(), host.process

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 KIND = "probe"
 IDLE_MS = 5_000
 WORK_MS_MAX = 1_500
+SHORT_LIVED = "s3"  # the slot of those whose views all have the same short time to live
 KEPT_MS = 100 * 3_600_000  # longer than any clock of a simulation is ahead
 Runs = tuple[tuple[int, int], ...]
 
@@ -67,11 +68,12 @@ class Work(msgspec.Struct, frozen=True):
 @wire_type("sim.put")
 class Put(msgspec.Struct, frozen=True):
     """Write a view into the ServeIndex under one of the probe's slots, or remove what is there. Answered by itself, and
-    then once more."""
+    then once more. `ttl_ms` 0: it outlives the run."""
 
     slot: str
     value: str
     remove: bool = False
+    ttl_ms: int = 0
 
 
 @wire_type("sim.read")
@@ -107,7 +109,7 @@ class Witness(Protocol):
     def handled(self, entity: str, verb: str, value: str) -> None:
         """It took a message."""
 
-    def put(self, key: str) -> None:
+    def put(self, key: str, removed: bool) -> None:
         """It wrote or removed a key of the ServeIndex, if it may."""
 
 
@@ -158,8 +160,10 @@ class Probe:
                 message.value, "c", "a", "https://a.example/a", "https://a.example", "a.example", "image/png",
                 728, 90, "150", 1_000_000, ctx.wall_ms(),
             )  # fmt: skip
-            self._index.put(site, key, ServeView((candidate,), ctx.wall_ms(), ctx.wall_ms() + KEPT_MS))
-        self._witness.put(key)
+            self._index.put(
+                site, key, ServeView((candidate,), ctx.wall_ms(), ctx.wall_ms() + (message.ttl_ms or KEPT_MS))
+            )
+        self._witness.put(key, message.remove)
         ctx.reply(message)
         ctx.reject("an answer too many")
 
@@ -193,10 +197,10 @@ class _Observer:
         process = self._process
         self._history.handled.append(h.Handled(process.host.scheduler.now_ns, process.me, entity, verb, value))
 
-    def put(self, key: str) -> None:
+    def put(self, key: str, removed: bool) -> None:
         process = self._process
         entry = process.engine.replication.machine.entry(key) if process.engine is not None else None
-        if entry is not None:
+        if entry is not None and entry.tombstone == removed:  # else it was refused, or answered by something else
             version, value = version_of(entry), zlib.crc32(entry.value)
             now_ns = process.host.scheduler.now_ns
             self._record(h.Put(now_ns, process.me, key, version, value, entry.tombstone))

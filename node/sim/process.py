@@ -132,6 +132,7 @@ class Process:
             tuple(Seed(name, f"{name}:7001") for name in setup.seeds),
             setup.membership,
             setup.sharding,
+            replication=setup.replication,
             existed=self._existed,
             drain_deadline_ms=setup.drain_deadline_ms,
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from node.core import limits
 from node.engine.entities import EntityTypes, entity_types
+from node.gossip.replica_io import ReplicationSettings
 from node.gossip.settings import FAST, PROFILES, MembershipSettings
 from node.sharding.nodes import ShardingSettings
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # As `node.wiring` has it for the profile `fast`.
 FAST_LEASE_MS = 3_000
+# Short, so that a run of a minute sees entries lapse; longer than the clocks of most runs are apart.
+EXPIRED_KEEP_MS = 12_000
 SEEDS = 2
 EVERY_ROLE = ("api", "entity", "singleton")
 
@@ -31,6 +34,9 @@ class Setup:
     membership: MembershipSettings = FAST
     sharding: ShardingSettings = field(default_factory=lambda: ShardingSettings(lease_ms=FAST_LEASE_MS))
     compose: Callable[[Process], EntityTypes] = lambda _process: entity_types
+    replication: ReplicationSettings = field(
+        default_factory=lambda: ReplicationSettings(expired_keep_ms=EXPIRED_KEEP_MS)
+    )
     version: str = "1"
     capacity: int = 1
     drain_deadline_ms: int = 20_000

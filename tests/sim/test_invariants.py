@@ -105,6 +105,18 @@ def test_what_excuses_lateness_and_age() -> None:
     assert first_violation([*GOOD, *more]) is None
 
 
+@pytest.mark.parametrize(("absent", "wall_ms", "right"), [(True, 50, True), (True, 49, False), (False, 50, False)])
+def test_only_what_reads_as_absent_comes_after_what_expired(absent: bool, wall_ms: int, right: bool) -> None:
+    more: list[h.Event] = [
+        h.Put(9, A1, "p|s", (1, 12, "a"), 222, removed=False),
+        h.Held(9, B1, "p|s", (1, 12, "a"), 222, expires_at_ms=50),
+        h.Held(10, B1, "p|s", (1, 11, "a"), 0, absent=absent, wall_ms=wall_ms),
+    ]
+    found = first_violation([*GOOD, *more])
+    assert (found is None) == right
+    assert found is None or found.invariant == "I3"
+
+
 def test_served_before_it_was_asked_for_is_refused() -> None:
     early = [event for event in GOOD if not isinstance(event, h.ApprovalAsked)]
     found = first_violation([*early, h.ApprovalAsked(9, "s", "cr")])
