@@ -14,7 +14,7 @@ from node.ads import messages as m
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
-from node.ads.entities.site import SiteState
+from node.ads.entities.site_state import SiteState
 from node.ads.explain import ServeDecision
 from node.ads.hosts import same_host, site_host
 from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id

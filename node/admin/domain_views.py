@@ -8,7 +8,7 @@ from node.ads.budget import roll_over
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
-from node.ads.entities.site import FRESHNESS_WINDOW_MS, SiteState
+from node.ads.entities.site_state import FRESHNESS_WINDOW_MS, SiteState
 from node.ads.explain import ServeDecision
 from node.ads.money import format_money
 from node.ads.serveindex import PoolVersion

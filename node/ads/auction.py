@@ -37,6 +37,7 @@ class Offer(msgspec.Struct, frozen=True):
     approved: bool = False
     ancestor_hops: int = 0
     filler: bool = False
+    product: str = ""
 
 
 class AuctionOutcome(msgspec.Struct, frozen=True):

@@ -83,6 +83,7 @@ def decide_slot(
     stats_of: Callable[[str], CreativeStats],
     *,
     approved: Callable[[str], bool],
+    blocked: Callable[[CandidateView], bool],
     floor_micros: int,
     bid_weight: float,
     rng: np.random.Generator,
@@ -91,7 +92,7 @@ def decide_slot(
     filtered: list[CandidateOutcome] = []
     kept: list[CandidateView] = []
     for candidate in view.candidates if view else ():
-        reason = _refusal(candidate, request, page_reach, approved, floor_micros)
+        reason = _refusal(candidate, request, page_reach, approved, blocked, floor_micros)
         if reason:
             filtered.append(_outcome(candidate, explain.FILTERED, reason))
         else:
@@ -139,10 +140,13 @@ def _refusal(
     request: SlotRequest,
     page_reach: Mapping[str, int],
     approved: Callable[[str], bool],
+    blocked: Callable[[CandidateView], bool],
     floor_micros: int,
 ) -> str:
     if not approved(candidate.creative_id):
         return explain.NOT_APPROVED
+    if blocked(candidate):
+        return explain.BLOCKED
     if not fits(candidate, request.width, request.height):
         return explain.WRONG_SIZE
     if not eligible_for_page(candidate, page_reach, page_matched=bool(page_reach)):

@@ -22,6 +22,15 @@ class CreativeApproved(msgspec.Struct, frozen=True):
     campaign: str
 
 
+@wire_type("fact.creative_revoked")
+class CreativeRevoked(msgspec.Struct, frozen=True):
+    """An approval was taken back; `rejected`: the publisher wants to hear no more of the creative."""
+
+    site: str
+    creative: str
+    rejected: bool
+
+
 @wire_type("fact.impression")
 class Impression(msgspec.Struct, frozen=True):
     """Counted once for each request id; `price_micros` is what the campaign's account was charged."""

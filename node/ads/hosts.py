@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -41,6 +42,24 @@ def same_host(host: str, verified: str) -> bool:
 def host_of_url(url: str) -> str:
     """The host, with port, that a page's URL names; empty when it has none."""
     return normalise_host(urlsplit(url).netloc.rpartition("@")[2])
+
+
+def under_domain(host: str, domains: Collection[str]) -> bool:
+    """Whether the host is one of these domains, or a name below one; ports are ignored, `domains` are lower-case."""
+    name = host.lower().partition(":")[0]
+    while name:
+        if name in domains:
+            return True
+        name = name.partition(".")[2]
+    return False
+
+
+def domain_name(text: str) -> str:
+    """A domain as it is kept: lower-case, without a port or a leading `www.`. Raises BadInput naming `domain`."""
+    name = normalise_host(text)
+    if len(name) > host_chars_max or ":" in name or not _HOST.fullmatch(name):
+        raise BadInput("domain", f"{text[:60]!r} is not a domain such as shop.example")
+    return name
 
 
 def _private(name: str) -> bool:

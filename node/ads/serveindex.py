@@ -17,12 +17,22 @@ class PoolVersion(msgspec.Struct, frozen=True):
     origin: str
 
 
+class SiteKeys(msgspec.Struct, frozen=True):
+    """Keys of a site that carry a value, in order. `complete` false: the replica has not looked through its file yet,
+    there may be more."""
+
+    keys: tuple[str, ...]
+    complete: bool
+
+
 class ServeIndex(Protocol):
     """This node's replica. `read` never leaves the process and answers None for what is absent or expired."""
 
     def read(self, key: str) -> ServeView | None: ...
 
     def version(self, key: str) -> PoolVersion | None: ...
+
+    def keys_of(self, site: str) -> SiteKeys: ...
 
     def put(self, site: str, key: str, view: ServeView) -> None:
         """Write under the fencing epoch of the site's shard. A node that lost the shard writes nothing."""

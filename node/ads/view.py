@@ -1,15 +1,14 @@
-"""The ServeIndex value: one slot's pool of candidates, and the pure edits that an ad server makes to it.
+"""The ServeIndex value: one slot's pool of candidates, and how auctions and approvals add to it.
 
 A view is the union of the pools of several pages, because its key names a slot and not a page. So a candidate is
 identified by its creative *and* the category it won under, and carries what a page needs to judge it.
 
-Every edit is a function from view to view. It answers None when nothing is left, which means: remove the key. It
-answers the same object when nothing changed, so that a caller writes only real changes.
+What is taken away again is taken by an edit: `node.ads.edits`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -22,7 +21,7 @@ class CandidateView(msgspec.Struct, frozen=True, gc=False):
     """One creative that may be served in a slot, under the category it won.
 
     `category_score` is in [0, 1] and already decayed by `ancestor_hops`; `cpm_micros` is the highest price the
-    campaign pays; times are wall milliseconds.
+    campaign pays; times are wall milliseconds; `product` is the IAB ad product category of what is advertised, if said.
     """
 
     creative_id: str
@@ -41,6 +40,7 @@ class CandidateView(msgspec.Struct, frozen=True, gc=False):
     ancestor_hops: int = 0
     auction_id: str = ""
     filler: bool = False
+    product: str = ""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -78,59 +78,6 @@ class ServeView(msgspec.Struct, frozen=True):
 
 
 Predicate = Callable[[CandidateView], bool]
-Change = Callable[[CandidateView], CandidateView | None]
-
-
-def edit_view(view: ServeView, change: Change, *, now_ms: int) -> ServeView | None:
-    """Apply `change` to every candidate; it answers the candidate to keep, or None to drop it."""
-    changed = tuple(kept for kept in map(change, view.candidates) if kept is not None)
-    if not changed:
-        return None
-    if changed == view.candidates:
-        return view
-    return msgspec.structs.replace(
-        view, candidates=changed, version_ms=now_ms, auctions=_auctions_in_use(view.auctions, changed)
-    )
-
-
-def dropping(predicate: Predicate, *, keep_creatives: Collection[str] = ()) -> Change:
-    """A change that drops what matches, except creatives in `keep_creatives`."""
-
-    def change(candidate: CandidateView) -> CandidateView | None:
-        doomed = predicate(candidate) and candidate.creative_id not in keep_creatives
-        return None if doomed else candidate
-
-    return change
-
-
-def repricing(cpm_micros_by_campaign: Mapping[str, int]) -> Change:
-    """A change that sets the CPM of the named campaigns' candidates."""
-
-    def change(candidate: CandidateView) -> CandidateView:
-        cpm = cpm_micros_by_campaign.get(candidate.campaign_id, candidate.cpm_micros)
-        return candidate if cpm == candidate.cpm_micros else msgspec.structs.replace(candidate, cpm_micros=cpm)
-
-    return change
-
-
-def of_campaign(campaign_id: str) -> Predicate:
-    return lambda candidate: candidate.campaign_id == campaign_id
-
-
-def of_creative(creative_id: str) -> Predicate:
-    return lambda candidate: candidate.creative_id == creative_id
-
-
-def of_advertiser(advertiser_id: str) -> Predicate:
-    return lambda candidate: candidate.advertiser_id == advertiser_id
-
-
-def of_domains(domains: Collection[str]) -> Predicate:
-    return lambda candidate: candidate.landing_domain in domains
-
-
-def not_in_creatives(creative_ids: Collection[str]) -> Predicate:
-    return lambda candidate: candidate.creative_id not in creative_ids
 
 
 def merge_auction(
@@ -166,7 +113,7 @@ def merge_auction(
         version_ms=now_ms,
         expires_at_ms=expires_at_ms,
         page_categories=auction.page_categories,
-        auctions=_auctions_in_use((auction, *remembered), candidates),
+        auctions=auctions_in_use((auction, *remembered), candidates),
     )
 
 
@@ -195,11 +142,12 @@ def append_candidate(
         candidates=candidates,
         version_ms=now_ms,
         expires_at_ms=max(expires_at_ms, existing.expires_at_ms),
-        auctions=_auctions_in_use((*extra, *existing.auctions), candidates),
+        auctions=auctions_in_use((*extra, *existing.auctions), candidates),
     )
 
 
-def _auctions_in_use(auctions: Sequence[AuctionInfo], candidates: Sequence[CandidateView]) -> tuple[AuctionInfo, ...]:
+def auctions_in_use(auctions: Sequence[AuctionInfo], candidates: Sequence[CandidateView]) -> tuple[AuctionInfo, ...]:
+    """The auctions that a candidate still comes from, the newest first."""
     used = {candidate.auction_id for candidate in candidates}
     newest_first: dict[str, AuctionInfo] = {}
     for info in auctions:

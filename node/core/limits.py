@@ -209,8 +209,11 @@ handoffs_timed = 64  # the newest hand-offs, whose median a plan's duration is e
 # --- ads: a site's record
 host_chars_max = 300  # a host name of 253 characters with a scheme and a port
 site_slots_max = 256  # named by anybody who reports a page; more would be somebody's mistake or malice
+report_creatives_max = 20  # of a slot's offers, by name in an auction's report: as many as an operator reads
 site_page_bytes_max = 3 << 20  # of record_bytes_max, beside approvals and queue: a site must fit one record
 approved_creatives_max = 2_000  # per site
+rejected_creatives_max = 2_000  # per site
+site_blocks_max = 500  # domains, and products, that a publisher blocks: longer lists are not kept by hand
 pending_slots_max = 16  # slots named with a creative that waits; they only say where it won
 refusals_told_apart_max = 1_000  # peers and reasons that a log line is kept apart for; the counters know all
 

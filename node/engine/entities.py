@@ -12,7 +12,8 @@ from node.ads.entities.auctioneer import Auctioneer
 from node.ads.entities.campaign import Campaign, CampaignState
 from node.ads.entities.category_bidder import CategoryBidder
 from node.ads.entities.publisher import Publisher, PublisherState
-from node.ads.entities.site import Site, SiteState
+from node.ads.entities.site import Site
+from node.ads.entities.site_state import SiteState
 from node.ads.serveindex import ServeIndex
 from node.flows.cluster import Cluster
 from node.flows.operation import Operation
@@ -36,7 +37,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType("auctioneer", Auctioneer),
         EntityType("adserver", lambda site: AdServer(site, index), idle_ms=UNVISITED_MS, background=TAUGHT),
         EntityType("campaign", Campaign, CampaignState, remember=True),
-        EntityType("advertiser", Advertiser, AdvertiserState, idle_ms=PASSIVATE_MS),
+        EntityType("advertiser", Advertiser, AdvertiserState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("category-bidder", CategoryBidder),
         EntityType("campaign-directory", CampaignDirectory),
         EntityType("replay", Replay, ReplayState, remember=True, idle_ms=PASSIVATE_MS),

@@ -136,12 +136,13 @@ class FaultReport(msgspec.Struct, frozen=True):
 
 @wire_type("node.site_report")
 class SiteReport(msgspec.Struct, frozen=True):
-    """Coverage of a site that lives here; `missing` pairs a slot with the reason."""
+    """Coverage of a site that lives here; `missing` pairs a slot with the reason, `slots` are those expected."""
 
     site: str
     expected: int
     present: int
     missing: tuple[tuple[str, str], ...]
+    slots: tuple[str, ...] = ()
 
 
 @wire_type("node.report")

@@ -113,7 +113,7 @@ class NodeService:
             elif coverage and isinstance(cell.actor, Site):
                 found = cell.actor.coverage(wall_ms)
                 if found is not None:
-                    sites.append(SiteReport(found.site, found.expected, found.present, found.missing))
+                    sites.append(SiteReport(found.site, found.expected, found.present, found.missing, found.slots))
         coordinator = engine.sharding.coordinator.status()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         mine = engine.view.unreachable.get(engine.me.name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from node.ads.serveindex import PoolVersion
+from node.ads.serveindex import PoolVersion, SiteKeys
 from node.ads.view import ServeView
 from node.core.clock import Clock
 from node.core.errors import OperatingError, RemoteProtocolError
@@ -49,6 +49,10 @@ class ReplicaServeIndex:
     def version(self, key: str) -> PoolVersion | None:
         found = self._find(key)
         return found[1] if found else None
+
+    def keys_of(self, site: str) -> SiteKeys:
+        found = self._replicator.keys_of_site(site)
+        return SiteKeys(found.keys, found.complete)
 
     def _find(self, key: str) -> tuple[ServeView, PoolVersion] | None:
         now_ms = self._clock.wall_ms()

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from node.actors.bus import Newest, Topic
-from node.ads.messages import CAMPAIGN_CHANGED, DIRECTORY_STARTED, CampaignChanged, DirectoryStarted
+from node.ads.messages import (
+    ADVERTISER_CHANGED,
+    CAMPAIGN_CHANGED,
+    DIRECTORY_STARTED,
+    AdvertiserChanged,
+    CampaignChanged,
+    DirectoryStarted,
+)
 from node.core.errors import RemoteProtocolError
 from node.core.ids import NodeId
 from node.engine.events import EVENTS, EventLog, NodeEvent
@@ -22,6 +29,7 @@ def topics(events: EventLog) -> tuple[Topic, ...]:
     """Every topic, with where its subscribers start from."""
     return (
         Topic(CAMPAIGN_CHANGED, CampaignChanged, Newest(lambda event: event.campaign)),
+        Topic(ADVERTISER_CHANGED, AdvertiserChanged, Newest(lambda event: event.advertiser)),
         Topic(DIRECTORY_STARTED, DirectoryStarted, Newest(lambda event: event.node)),
         Topic(EVENTS, NodeEvent, events),
     )

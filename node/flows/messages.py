@@ -33,12 +33,14 @@ class GetCoverage(msgspec.Struct, frozen=True):
 
 @wire_type("flow.site_coverage")
 class SiteCoverage(msgspec.Struct, frozen=True):
-    """Slots of fresh pages, and those of them that have a pool; `missing` pairs a slot with the reason."""
+    """Slots of fresh pages, and those of them that have a pool; `missing` pairs an empty slot with the reason, also one
+    that only old pages show, which is not expected to have any; `slots` are those that are."""
 
     site: str
     expected: int
     present: int
     missing: tuple[tuple[str, str], ...]
+    slots: tuple[str, ...] = ()
 
 
 @wire_type("flow.start_replay")

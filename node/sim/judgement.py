@@ -9,7 +9,7 @@ import msgspec
 
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
-from node.ads.entities.site import SiteState
+from node.ads.entities.site_state import SiteState
 from node.ads.facts import Click, CreativeApproved, Impression, PageClassified
 from node.core import limits
 from node.core.clock import MS

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from node.actors.cell import Phase
-from node.ads.entities.coverage import NOT_APPROVED
+from node.ads.entities.coverage import EXPIRED, NOT_APPROVED
 from node.ads.entities.site import Site
 from node.core.clock import MS
 from node.core.errors import InvariantError
@@ -84,7 +84,11 @@ def _uncovered(running: Sequence[Engine], approved: frozenset[str]) -> Iterator[
             elif isinstance(cell.actor, Site):
                 found = cell.actor.coverage(engine.world.clock.wall_ms())
                 missing = found.missing if found is not None else ()
-                lacking = [slot for slot, why in missing if why != NOT_APPROVED or str(cell.ref.id) in approved]
+                lacking = [
+                    slot
+                    for slot, why in missing
+                    if why != EXPIRED and (why != NOT_APPROVED or str(cell.ref.id) in approved)
+                ]
                 if lacking:
                     yield f"{cell.ref.id} lacks pools: {missing}"
 

@@ -17,19 +17,21 @@ from node.ads import explain
 from node.ads import messages as m
 from node.ads.creative_stats import RollingStats
 from node.ads.decide import SlotDecision, decide_slot, first_choices, outcomes
+from node.ads.edits import SiteEdit, forbidden_by_site
 from node.ads.entities.beacon_counter import BeaconCounter
 from node.ads.entities.beacons import Beacon, click_query, impression_query
+from node.ads.entities.pools import Pools
 from node.ads.explain import ServeDecision
-from node.ads.hosts import same_host
+from node.ads.hosts import same_host, under_domain
 from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
-from node.ads.view import CandidateView, merge_auction
+from node.ads.view import CandidateView
 from node.core import limits
+from node.core.errors import BadInput
 from node.core.ids import EntityRef
 
-VIEW_TTL_MS = 120 * 60_000
 SITE_TIMEOUT_MS = 2_000
 RETRY_MS = 500
 # Short, so that a request still has time for other candidates while a payer's node is dead.
@@ -44,6 +46,10 @@ class _Learned(msgspec.Struct, frozen=True):
 
 class _Learn(msgspec.Struct, frozen=True):
     pass
+
+
+class _EditAgain(msgspec.Struct, frozen=True):
+    """Keys may have come to light that edits have missed."""
 
 
 class _ReserveAnswer(msgspec.Struct, frozen=True):
@@ -66,7 +72,7 @@ class _Batch(msgspec.Struct):
 
 
 # What its site and its auctioneer tell it, a replay too: no use of it, so that teaching wakes nobody for long.
-TAUGHT = frozenset({m.SiteSettings, m.CandidatesCollected, m.PageMarked, _Learned, _Learn})
+TAUGHT = frozenset({m.SiteSettings, m.CandidatesCollected, m.PageMarked, m.EditSite, _Learned, _Learn})
 
 
 class AdServer:
@@ -80,6 +86,10 @@ class AdServer:
         self._pages: dict[str, m.PageEntry] = {}
         self._stats = RollingStats()
         self._beacons = BeaconCounter(site, self._stats)
+        self._pools = Pools(site, index)
+        self._unfinished: dict[SiteEdit, None] = {}
+        self._blocked_domains: frozenset[str] = frozenset()
+        self._blocked_products: frozenset[str] = frozenset()
         self._missed_auctions = False
         self._activate_after_ms = 0
         self._silent_until: dict[str, int] = {}
@@ -103,6 +113,10 @@ class AdServer:
                 self._reserve_answered(ctx, message)
             case m.CandidatesCollected():
                 self._collect(ctx, message)
+            case m.EditSite(edits):
+                self._edit_wanted(ctx, edits)
+            case _EditAgain():
+                self._edit(ctx, tuple(self._unfinished))
             case m.SiteSettings():
                 self._learned(ctx, message)
             case _Learned(outcome):
@@ -125,12 +139,25 @@ class AdServer:
 
     # ---- learning from the site
 
+    def _edit_wanted(self, ctx: Context, edits: tuple[SiteEdit, ...]) -> None:
+        try:
+            edited = self._edit(ctx, edits)
+        except BadInput as error:
+            ctx.reject(str(error))
+        else:
+            ctx.reply(edited)
+
     def _learn(self, ctx: Context) -> None:
         ctx.ask(EntityRef("site", self._site), m.AdServerStarted(), SITE_TIMEOUT_MS, _Learned)
 
     def _learned(self, ctx: Context, settings: m.SiteSettings) -> None:
+        before = self._settings
         self._settings = settings
         self._approved = frozenset(settings.approved)
+        self._blocked_domains = frozenset(settings.blocked_domains)
+        self._blocked_products = frozenset(settings.blocked_products)
+        if before is None or _forbidden(before) != _forbidden(settings):
+            self._edit(ctx, _forbidden(settings))
         self._pages = {page.url: page for page in settings.pages}
         if self._missed_auctions:
             self._missed_auctions = False
@@ -166,41 +193,24 @@ class AdServer:
             # A view must never be built without the approvals: once they are known, the auctioneer is asked again.
             self._missed_auctions = True
             return
-        now_ms = ctx.wall_ms()
-        waiting: dict[str, m.PendingCreative] = {}
-        answered, offered = frozenset(collected.answered), frozenset(collected.offered)
-
-        def absent(candidate: CandidateView) -> bool:
-            return candidate.category in answered and (candidate.campaign_id, candidate.category) not in offered
-
-        for pool in collected.pools:
-            approved = [c for c in pool.candidates if c.creative_id in self._approved]
-            for candidate in pool.candidates:
-                if candidate.creative_id not in self._approved:
-                    known = waiting.get(candidate.creative_id)
-                    waiting[candidate.creative_id] = m.PendingCreative(
-                        candidate.creative_id,
-                        candidate.campaign_id,
-                        candidate.advertiser_id,
-                        (*(known.slots if known else ()), pool.slot),
-                        now_ms,
-                    )
-            key = serve_key(self._site, pool.slot)
-            existing = self._index.read(key)
-            merged = merge_auction(
-                existing,
-                approved,
-                collected.auction,
-                absent=absent,
-                now_ms=now_ms,
-                expires_at_ms=now_ms + VIEW_TTL_MS,
-            )
-            if merged is not None:
-                self._index.put(self._site, key, merged)
-            elif existing is not None:
-                self._index.remove(self._site, key)
+        if self._settings.suspended:
+            return
+        waiting = self._pools.collect(collected, self._approved, ctx.wall_ms())
         if waiting:
-            ctx.tell(EntityRef("site", self._site), m.QueuePending(tuple(waiting.values())))
+            ctx.tell(EntityRef("site", self._site), m.QueuePending(waiting))
+
+    # ---- edits
+
+    def _edit(self, ctx: Context, edits: tuple[SiteEdit, ...]) -> m.SiteEdited:
+        """Needs nothing of the site: what is to go can go before the ad server has learned anything."""
+        slots = [slot.slot for slot in self._settings.slots] if self._settings else []
+        edited = self._pools.edit(edits, slots, ctx.wall_ms())
+        if edited.complete:
+            self._unfinished.clear()
+        else:
+            self._unfinished.update(dict.fromkeys(edits))
+            ctx.after("edits", RETRY_MS, _EditAgain())
+        return edited
 
     # ---- serving
 
@@ -227,6 +237,7 @@ class AdServer:
                 reach,
                 lambda creative: self._stats.of(creative, now_ms),
                 approved=self._approved.__contains__,
+                blocked=self._is_blocked,
                 floor_micros=settings.floor_micros,
                 bid_weight=settings.bid_weight,
                 rng=self._draws,
@@ -244,6 +255,12 @@ class AdServer:
             if decision.chosen is not None:
                 self._reserve(ctx, self._batch_count, batch, number)
         self._finish_if_done(ctx, self._batch_count, batch)
+
+    def _is_blocked(self, candidate: CandidateView) -> bool:
+        """Blocked by the publisher, whatever a view that came late says."""
+        return candidate.product in self._blocked_products or under_domain(
+            candidate.landing_domain, self._blocked_domains
+        )
 
     def _ask_silent_last(self, decisions: list[SlotDecision], now_ms: int) -> None:
         """Campaigns that have just not answered are still tried, after all others: a page view can't wait for them."""
@@ -301,7 +318,7 @@ class AdServer:
             for _, ref in _payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
                 ctx.tell(ref, m.Release(answer.request_id))
             # A payer that said no explains more than one that said nothing.
-            reason = explain.BUDGET if explain.BUDGET in votes.values() else explain.NO_ANSWER
+            reason = next(r for r in (explain.NOT_ACTIVE, explain.BUDGET, explain.NO_ANSWER) if r in votes.values())
             if explain.NO_ANSWER in votes.values():
                 self._silent_until[choice.candidate.campaign_id] = ctx.wall_ms() + SILENT_MS
             self._refused(ctx, answer.batch, batch, answer.slot, reason)
@@ -410,7 +427,19 @@ def _objection(outcome: Any) -> str:
     """Why a payer's answer is not a yes; empty when it is."""
     if not isinstance(outcome, m.Reserved):
         return explain.NO_ANSWER
+    if outcome.outcome == m.NOT_ACTIVE:
+        return explain.NOT_ACTIVE
     return "" if outcome.outcome in ("reserved", "repeated") else explain.BUDGET
+
+
+def _forbidden(settings: m.SiteSettings) -> tuple[SiteEdit, ...]:
+    return forbidden_by_site(
+        approved=settings.approved,
+        floor_micros=settings.floor_micros,
+        blocked_domains=settings.blocked_domains,
+        blocked_products=settings.blocked_products,
+        suspended=settings.suspended,
+    )
 
 
 def _payers(campaign: str, advertiser: str) -> tuple[tuple[str, EntityRef], ...]:

@@ -12,20 +12,39 @@ from node.ads.account import Account
 from node.ads.budget import BudgetState, open_budget, roll_over
 from node.ads.entities.money import BudgetWritten, handle, may_leave
 from node.core.errors import BadInput
+from node.core.ids import EntityRef
 from node.wire.registry import wire_type
+
+STATUSES = ("active", "suspended")
+TELL_TIMEOUT_MS = 2_000
+TELL_AGAIN_MS = 5_000
 
 
 @wire_type("state.advertiser")
 class AdvertiserState(msgspec.Struct, frozen=True):
+    """`untold`: campaigns that have not yet confirmed that they know the present status."""
+
     advertiser: str
     name: str
     budget: BudgetState
     campaigns: tuple[str, ...] = ()
     status: str = "active"
+    untold: tuple[str, ...] = ()
+
+
+class _Told(msgspec.Struct, frozen=True):
+    campaign: str
+    suspended: bool
+    outcome: Any
+
+
+class _Tell(msgspec.Struct, frozen=True):
+    """Time to tell campaigns of the status, those that did not answer once more."""
 
 
 class Advertiser:
-    """Durable. Reserves and confirms beside the campaign, under the same request ids, so that neither overspends."""
+    """Durable; remembered, since campaigns may have to be told something. Reserves and confirms beside the campaign,
+    under the same request ids, so that neither overspends."""
 
     def __init__(self, advertiser: str) -> None:
         self._advertiser = advertiser
@@ -37,6 +56,8 @@ class Advertiser:
         self._state = state
         self._account = Account(state.budget, ctx.wall_ms()) if state else None
         self._durable = state.budget if state else None
+        if state is not None and state.untold:
+            ctx.after("tell", 0, _Tell())
 
     def receive(self, ctx: Context, message: Any) -> None:
         if isinstance(message, m.CreateAdvertiser):
@@ -50,6 +71,12 @@ class Advertiser:
                 ctx.reply(self._info(ctx, self._state))
             case m.AttachCampaign(campaign):
                 self._attach(ctx, self._state, campaign)
+            case m.SetAdvertiserStatus(status):
+                self._set_status(ctx, self._state, status)
+            case _Tell():
+                self._tell(ctx, self._state)
+            case _Told():
+                self._told(ctx, self._state, message)
             case BudgetWritten(budget):
                 self._durable = budget
             case m.Reserve() | m.Confirm() | m.Release():
@@ -82,12 +109,48 @@ class Advertiser:
         if campaign in state.campaigns:
             ctx.reply_durable(m.Accepted(changed=False))
             return
-        self._state = msgspec.structs.replace(state, campaigns=(*state.campaigns, campaign))
-        ctx.persist(self._state, reply=m.Accepted())
+        untold = (*state.untold, campaign) if state.status != "active" else state.untold
+        self._state = msgspec.structs.replace(state, campaigns=(*state.campaigns, campaign), untold=untold)
+        ctx.persist(self._state, reply=m.Accepted(), then=_Tell())
+
+    # ---- suspension: what a campaign has not confirmed stays to be told, over restarts too
+
+    def _set_status(self, ctx: Context, state: AdvertiserState, status: str) -> None:
+        if status not in STATUSES:
+            ctx.reject(f"an advertiser is {', '.join(STATUSES)}, not {status[:20]!r}")
+            return
+        if status == state.status:
+            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
+            return
+        self._state = msgspec.structs.replace(state, status=status, untold=state.campaigns)
+        ctx.persist(self._state, reply=self._info(ctx, self._state), then=_Tell())
+
+    def _tell(self, ctx: Context, state: AdvertiserState) -> None:
+        suspended = state.status != "active"
+        if not state.untold:
+            return
+        ctx.publish(m.ADVERTISER_CHANGED, m.AdvertiserChanged(self._advertiser, state.status))
+        for campaign in state.untold:
+            ctx.ask(
+                EntityRef("campaign", campaign),
+                m.AdvertiserStanding(suspended),
+                TELL_TIMEOUT_MS,
+                lambda outcome, campaign=campaign: _Told(campaign, suspended, outcome),  # type: ignore[misc]
+            )
+        ctx.after("tell", TELL_AGAIN_MS, _Tell())
+
+    def _told(self, ctx: Context, state: AdvertiserState, told: _Told) -> None:
+        current = told.suspended == (state.status != "active")
+        if current and told.campaign in state.untold and isinstance(told.outcome, m.Accepted):
+            self._state = msgspec.structs.replace(state, untold=tuple(c for c in state.untold if c != told.campaign))
+            ctx.persist(self._state)
 
     def _money(
         self, ctx: Context, state: AdvertiserState, account: Account, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
+        if isinstance(message, m.Reserve) and state.status != "active":
+            ctx.reply(m.Reserved(m.NOT_ACTIVE))
+            return
         reply = handle(account, message, ctx.wall_ms())
         if account.budget is state.budget and may_leave(reply, account, self._durable or state.budget):
             ctx.reply(reply)

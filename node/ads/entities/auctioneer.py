@@ -15,8 +15,10 @@ import msgspec
 
 from node.actors.actor import Context
 from node.actors.bus import Gap
+from node.ads import edits
 from node.ads import messages as m
 from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_offers, rank_categories
+from node.ads.hosts import under_domain
 from node.ads.taxonomy import load_taxonomy
 from node.ads.view import AuctionInfo, CandidateView
 from node.core import limits
@@ -70,6 +72,9 @@ class Auctioneer:
         self._pages: dict[str, m.PageEntry] = {}
         self._slots: dict[str, m.SlotSpec] = {}
         self._floor_micros = 0
+        self._blocked_domains: frozenset[str] = frozenset()
+        self._blocked_products: frozenset[str] = frozenset()
+        self._suspended = False
         self._dirty: dict[str, str] = {}
         self._retries: dict[str, int] = {}
         self._round: _Round | None = None
@@ -78,6 +83,7 @@ class Auctioneer:
 
     def start(self, ctx: Context, state: None) -> None:
         ctx.subscribe(m.CAMPAIGN_CHANGED)
+        ctx.subscribe(m.ADVERTISER_CHANGED)
         ctx.every("periodic", PERIOD_MS, _Periodic(), first_ms=spread_ms(self._site, PERIOD_MS))
         self._learn(ctx)
 
@@ -87,8 +93,13 @@ class Auctioneer:
                 ctx.reply(self._restore(ctx, message))
             case m.Reevaluate(urls, trigger):
                 self._mark(ctx, urls or tuple(self._pages), trigger, DEBOUNCE_MS)
-            case m.CampaignChanged(_, categories):
+            case m.CampaignChanged(campaign, categories, standing, until_ms):
+                self._edit(ctx, edits.of_campaign_standing(campaign, standing, until_ms))
                 self._mark(ctx, self._pages_reaching(categories), "campaign", DEBOUNCE_MS)
+            case m.AdvertiserChanged(advertiser, status):
+                if status != "active":
+                    self._edit(ctx, (edits.drop_advertiser(advertiser),))
+                    self._mark(ctx, tuple(self._pages), "advertiser", DEBOUNCE_MS)
             case Gap():
                 self._mark(ctx, tuple(self._pages), "campaign", DEBOUNCE_MS)  # which campaigns changed is lost
             case _Learned(outcome):
@@ -109,6 +120,11 @@ class Auctioneer:
             case _:
                 ctx.reject(f"an auctioneer does not understand {type(message).__name__}")
 
+    def _edit(self, ctx: Context, orders: tuple[edits.SiteEdit, ...]) -> None:
+        """The ad server does it at once: a pool must not wait for an auction to lose what may not be served."""
+        if orders:
+            ctx.tell(self._ref_adserver, m.EditSite(orders))
+
     # ---- pages
 
     def _learn(self, ctx: Context) -> None:
@@ -117,6 +133,9 @@ class Auctioneer:
     def _restore(self, ctx: Context, message: m.RestoreClassifications) -> m.Restored:
         self._slots = {slot.slot: slot for slot in message.slots}
         self._floor_micros = message.floor_micros
+        self._blocked_domains = frozenset(message.blocked_domains)
+        self._blocked_products = frozenset(message.blocked_products)
+        self._suspended = message.suspended
         if message.all_pages:
             held = {entry.url for entry in message.entries}
             for url in [url for url in self._pages if url not in held]:
@@ -144,7 +163,7 @@ class Auctioneer:
         )
 
     def _mark(self, ctx: Context, urls: Sequence[str], trigger: str, delay_ms: int) -> None:
-        if not urls:
+        if not urls or self._suspended:
             return
         for url in urls:
             self._dirty.setdefault(url, trigger)
@@ -235,8 +254,8 @@ class Auctioneer:
             for answer in known
             for offer in answer.offers
         ]
-        ordered = order_offers(offers)
-        rejected = sum(answer.rejected_by_floor for answer in known)
+        allowed = [offer for offer in offers if not self._is_blocked(offer)]
+        ordered = order_offers(allowed)
         info = AuctionInfo(
             f"{self._site}:{ctx.wall_ms()}:{finished.number}",
             trigger,
@@ -251,12 +270,35 @@ class Auctioneer:
             if name in self._slots
         )
         answered = tuple(answer.category for answer in known if answer.complete and not answer.truncated)
-        offered = tuple({(offer.campaign_id, offer.category): None for offer in offers})
+        # What is blocked is not offered here: a candidate that stands in a pool from before goes with this auction.
+        offered = tuple({(offer.campaign_id, offer.category): None for offer in allowed})
         collected = m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, answered, offered)
         ctx.tell(self._ref_adserver, collected)
-        report = tuple((pool.slot, len(pool.candidates), rejected, late) for pool in pools)
-        ctx.tell(self._ref_site, m.AuctionReport(page.url, report))
+        seen = m.SlotReport(
+            "",
+            rejected=sum(answer.rejected_by_floor for answer in known),
+            best_rejected_micros=max((answer.best_rejected_micros for answer in known), default=0),
+            floor_micros=self._floor_micros,
+            blocked=len({o.creative_id for o in offers}) - len(ordered),
+            late=late,
+        )
+        report = tuple(_report(pool, seen, len(ordered)) for pool in pools)
+        ctx.tell(self._ref_site, m.AuctionReport(page.url, ctx.wall_ms(), report))
         return late == 0
+
+    def _is_blocked(self, offer: Offer) -> bool:
+        return offer.product in self._blocked_products or under_domain(offer.landing_domain, self._blocked_domains)
+
+
+def _report(pool: m.SlotPool, seen: m.SlotReport, offers: int) -> m.SlotReport:
+    """What the auction found for one slot; `offers` of all sizes."""
+    return msgspec.structs.replace(
+        seen,
+        slot=pool.slot,
+        creatives=tuple(c.creative_id for c in pool.candidates[: limits.report_creatives_max]),
+        offers=len(pool.candidates),
+        other_sizes=offers - len(pool.candidates),
+    )
 
 
 def _fits(offer: Offer, slot: m.SlotSpec) -> bool:
@@ -280,4 +322,6 @@ def _candidate(offer: Offer, page: m.PageEntry, info: AuctionInfo) -> CandidateV
         decayed_score(PRIOR_WEIGHT, offer.ancestor_hops),
         offer.ancestor_hops,
         info.auction_id,
+        offer.filler,
+        offer.product,
     )

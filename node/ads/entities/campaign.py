@@ -15,7 +15,7 @@ from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account, SettledIds
-from node.ads.budget import BudgetState, SettledMinute, open_budget, roll_over
+from node.ads.budget import BudgetState, SettledMinute, next_midnight_ms, open_budget, roll_over
 from node.ads.entities.money import BudgetWritten, handle, may_leave
 from node.ads.facts import Click, Impression
 from node.ads.money import impression_cost_micros
@@ -25,13 +25,17 @@ from node.core.ids import EntityRef, SingletonRef
 from node.wire.registry import wire_type
 
 DIRECTORY = SingletonRef("campaign-directory")
+STATUSES = ("active", "paused", "deleted")
 QUOTE_PERIOD_MS = 60_000
+# An exhausted campaign's place in a pool outlives its day by so much, so that it is there when its next one has begun.
+PLACE_KEPT_MS = 2 * 3_600_000
 REGISTER_TIMEOUT_MS = 2_000
 
 
 @wire_type("state.campaign")
 class CampaignState(msgspec.Struct, frozen=True):
-    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions."""
+    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions. `status` is what
+    the operator said: active, paused or deleted."""
 
     campaign: str
     advertiser: str
@@ -44,6 +48,11 @@ class CampaignState(msgspec.Struct, frozen=True):
     impressions: int = 0
     clicks: int = 0
     clicked: tuple[SettledMinute, ...] = ()
+    advertiser_suspended: bool = False
+
+    @property
+    def bids(self) -> bool:
+        return self.status == "active" and not self.advertiser_suspended
 
 
 class _Announce(msgspec.Struct, frozen=True):
@@ -65,6 +74,7 @@ class Campaign:
         self._account: Account | None = None
         self._durable: BudgetState | None = None
         self._clicked = SettledIds()
+        self._was_exhausted = False
         self._attempt = 0
 
     def start(self, ctx: Context, state: CampaignState | None) -> None:
@@ -96,6 +106,10 @@ class Campaign:
                 ctx.reply(self._quote(ctx, state))
             case m.AddCreative(spec):
                 self._add_creative(ctx, state, spec)
+            case m.SetCampaignStatus(status):
+                self._set_status(ctx, state, status)
+            case m.AdvertiserStanding(suspended):
+                self._hear_of_advertiser(ctx, state, suspended)
             case m.Reserve() | m.Confirm() | m.Release():
                 self._money(ctx, state, account, message)
             case BudgetWritten(budget):
@@ -148,11 +162,32 @@ class Campaign:
             self._state = msgspec.structs.replace(state, creatives=(*state.creatives, spec))
             ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))
 
+    def _set_status(self, ctx: Context, state: CampaignState, status: str) -> None:
+        if status not in STATUSES:
+            ctx.reject(f"a campaign is {', '.join(STATUSES)}, not {status[:20]!r}")
+        elif status == state.status:
+            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
+        elif state.status == "deleted":
+            ctx.reject(f"conflict: campaign {self._campaign!r} is deleted, which is for ever")
+        else:
+            self._state = msgspec.structs.replace(state, status=status)
+            ctx.persist(self._state, reply=self._info(ctx, self._state), then=_Announce(True))
+
+    def _hear_of_advertiser(self, ctx: Context, state: CampaignState, suspended: bool) -> None:
+        if suspended == state.advertiser_suspended:
+            ctx.reply_durable(m.Accepted(changed=False))
+        else:
+            self._state = msgspec.structs.replace(state, advertiser_suspended=suspended)
+            ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))
+
     # ---- money
 
     def _money(
         self, ctx: Context, state: CampaignState, account: Account, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
+        if isinstance(message, m.Reserve) and not state.bids:
+            ctx.reply(m.Reserved(m.NOT_ACTIVE))
+            return
         spent_before = account.budget.spent_micros
         reply = handle(account, message, ctx.wall_ms())
         if account.budget is state.budget and may_leave(reply, account, self._durable or state.budget):
@@ -165,6 +200,13 @@ class Campaign:
             price = account.budget.spent_micros - spent_before
             facts = (Impression(message.request_id, message.site, self._campaign, message.creative, price),)
         ctx.persist(self._state, facts=facts, reply=reply, then=BudgetWritten(account.budget))
+        if self._exhausted(ctx, self._state) != self._was_exhausted:
+            ctx.after("announce", 0, _Announce(True))
+
+    def _exhausted(self, ctx: Context, state: CampaignState) -> bool:
+        """Whether what is left of the day's budget pays for no impression at the campaign's own price."""
+        today = roll_over(state.budget, now_ms=ctx.wall_ms())
+        return today.daily_budget_micros - today.spent_micros < impression_cost_micros(state.max_cpm_micros)
 
     def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
         if message.request_id in self._clicked:
@@ -183,11 +225,15 @@ class Campaign:
             for stripe in range(STRIPE_COUNT):
                 ctx.tell(EntityRef("category-bidder", f"{category}|{stripe}"), quote)
         self._register(ctx, state)
-        if changed:
-            ctx.publish(m.CAMPAIGN_CHANGED, m.CampaignChanged(self._campaign, state.categories))
+        exhausted = self._exhausted(ctx, state)
+        if changed or exhausted != self._was_exhausted:
+            self._was_exhausted = exhausted
+            until_ms = next_midnight_ms(ctx.wall_ms(), state.budget.timezone) + PLACE_KEPT_MS if exhausted else 0
+            standing = _standing(state, exhausted)
+            ctx.publish(m.CAMPAIGN_CHANGED, m.CampaignChanged(self._campaign, state.categories, standing, until_ms))
 
     def _register(self, ctx: Context, state: CampaignState) -> None:
-        categories = state.categories if state.status == "active" else ()
+        categories = state.categories if state.bids else ()
         ready = m.CampaignReady(self._campaign, categories)
         ctx.ask(DIRECTORY, ready, REGISTER_TIMEOUT_MS, lambda outcome: _Registered(not isinstance(outcome, Failed)))
 
@@ -202,13 +248,13 @@ class Campaign:
         return m.Quote(
             state.campaign,
             state.advertiser,
-            state.status == "active" and bool(state.creatives),
+            state.bids and bool(state.creatives),
             state.max_cpm_micros,
             state.categories,
             tuple(
                 m.QuotedCreative(
                     c.creative, c.asset_url, c.landing_url, urlsplit(c.landing_url).hostname or "", c.mime, c.width,
-                    c.height,
+                    c.height, c.product,
                 )
                 for c in state.creatives
             ),
@@ -234,3 +280,11 @@ class Campaign:
             state.categories,
             state.creatives,
         )
+
+
+def _standing(state: CampaignState, exhausted: bool) -> str:
+    if state.status != "active":
+        return state.status
+    if state.advertiser_suspended:
+        return "suspended"
+    return "exhausted" if exhausted else "active"

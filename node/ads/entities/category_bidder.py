@@ -96,7 +96,7 @@ class CategoryBidder:
         missing = self._missing(ctx)
         oldest = ctx.now_ns() - QUOTE_AGE_MS_MAX * MS
         bids: list[m.Quote] = []
-        rejected = 0
+        rejected = best_rejected = 0
         for quote, taken_ns in self._book.values():
             if not quote.active or self._category not in quote.categories or taken_ns < oldest:
                 continue
@@ -104,6 +104,7 @@ class CategoryBidder:
                 bids.append(quote)
             else:
                 rejected += 1
+                best_rejected = max(best_rejected, quote.max_cpm_micros)
         # Whether a bid is approved on the site is not known here, so none may be dropped for being far below the best:
         # one that the publisher has never approved could take everybody's place. One without money today comes last.
         bids.sort(key=lambda quote: (not quote.solvent, -quote.max_cpm_micros, quote.campaign))
@@ -122,6 +123,7 @@ class CategoryBidder:
                 creative.mime,
                 creative.width,
                 creative.height,
+                product=creative.product,
             )
             for quote in kept
             for creative in quote.creatives
@@ -130,4 +132,4 @@ class CategoryBidder:
         complete = self._registered is not None and self._settled and not missing
         truncated = len(bids) > len(kept) or len(offers) > limits.view_candidates_max
         offers = offers[: limits.view_candidates_max]
-        return m.CategoryBidResponse(self._category, offers, rejected, complete, missing, truncated)
+        return m.CategoryBidResponse(self._category, offers, rejected, complete, missing, truncated, best_rejected)

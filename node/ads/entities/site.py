@@ -13,43 +13,30 @@ import msgspec
 from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.classifier import Classification, Classifier
-from node.ads.entities.coverage import site_coverage
-from node.ads.facts import CreativeApproved, PageClassified
+from node.ads.entities.coverage import explain_site, site_coverage
+from node.ads.entities.site_state import (
+    BID_WEIGHT,
+    FRESHNESS_WINDOW_MS,
+    SiteState,
+    approve,
+    fresh,
+    keep_newest,
+    observe,
+    queue,
+    revoke,
+    update,
+)
+from node.ads.facts import CreativeApproved, CreativeRevoked, PageClassified
 from node.ads.hosts import host_of_url, same_host
 from node.ads.serveindex import ServeIndex
 from node.core import limits
+from node.core.errors import BadInput
 from node.core.hashing import spread_ms
 from node.core.ids import EntityRef
 from node.flows.messages import GetCoverage, ReplayReport, ReplaySite, SiteCoverage
-from node.wire.registry import wire_type
 
-FRESHNESS_WINDOW_MS = 48 * 3_600_000
 RESEND_PERIOD_MS = 5 * 60_000
 REGISTER_TIMEOUT_MS = 3_000
-BID_WEIGHT = 0.5
-
-
-@wire_type("state.site")
-class SiteState(msgspec.Struct, frozen=True):
-    """`slots` are those that the publisher declared; `observed` are further ones that page tags reported: they are
-    auctioned and served, but anybody can report them, so they count for nothing. `approved` maps a creative to when;
-    `pages` is in order of classification, the oldest first."""
-
-    site: str
-    host: str
-    publisher: str
-    slots: tuple[m.SlotSpec, ...]
-    floor_micros: int
-    secret: bytes
-    pages: dict[str, m.PageEntry] = msgspec.field(default_factory=dict)
-    approved: dict[str, int] = msgspec.field(default_factory=dict)
-    pending: dict[str, m.PendingCreative] = msgspec.field(default_factory=dict)
-    suspended: bool = False
-    observed: tuple[m.SlotSpec, ...] = ()
-
-    @property
-    def all_slots(self) -> tuple[m.SlotSpec, ...]:
-        return (*self.slots, *self.observed)
 
 
 class _Registered(msgspec.Struct, frozen=True):
@@ -81,6 +68,7 @@ class _Resend(msgspec.Struct, frozen=True):
     """Teach the ad server and the auctioneer everything again; the trigger is what an explanation will say."""
 
     trigger: str
+    reevaluate: bool = False
 
 
 class _Replayed(msgspec.Struct, frozen=True):
@@ -97,7 +85,7 @@ class Site:
         self._index = index
         self._state: SiteState | None = None
         self._in_flight: set[str] = set()
-        self._reports: dict[str, tuple[int, int, int]] = {}
+        self._reports: dict[str, m.AuctionReport] = {}
         self._auctioneer = EntityRef("auctioneer", site)
         self._adserver = EntityRef("adserver", site)
 
@@ -144,15 +132,20 @@ class Site:
                 self._replay(ctx, state)
             case _Replayed():
                 self._replayed(ctx, state, message)
-            case _Resend(trigger):
+            case _Resend(trigger, reevaluate):
                 ctx.tell(self._adserver, self._settings(state))
                 ctx.tell(self._auctioneer, self._restore(ctx, state, trigger))
+                if reevaluate:
+                    ctx.tell(self._auctioneer, m.Reevaluate((), trigger))
+            case m.ExplainCoverage():
+                ctx.reply(explain_site(state, self._reports, self._index, ctx.wall_ms()))
             case GetCoverage():
                 ctx.reply(self._coverage(state, ctx.wall_ms()))
             case m.ActivateSlots():
                 self._activate(ctx, state, message)
-            case m.AuctionReport(_, slots):
-                self._reports.update({slot: (offers, rejected, late) for slot, offers, rejected, late in slots})
+            case m.AuctionReport(url):
+                if url in state.pages:
+                    self._reports[url] = message
             case _:
                 return False
         return True
@@ -161,8 +154,10 @@ class Site:
         match message:
             case m.QueuePending(creatives):
                 self._queue(ctx, state, creatives)
-            case m.ApproveCreative(creative):
-                self._approve(ctx, state, creative)
+            case m.ApproveCreative() | m.RevokeCreative():
+                self._decide(ctx, state, message)
+            case m.UpdateSite():
+                self._update(ctx, state, message)
             case _Teach(reevaluate, created, made):
                 if created is not None:
                     ctx.answer(created, msgspec.structs.replace(self._info(ctx, state), changed=made))
@@ -239,7 +234,7 @@ class Site:
         outcome = classified.outcome
         if not isinstance(outcome, Classification):
             return  # the page stays as it was and the tag, still told that text is wanted, sends it again
-        observed = _observe(state, classified.slots)
+        observed = observe(state, classified.slots)
         known = {slot.slot for slot in observed}
         # Every declared slot is auctioned for every page: a tag's report can add slots, never take one away.
         slots = (*(s.slot for s in state.slots), *(s.slot for s in classified.slots if s.slot in known))
@@ -258,7 +253,7 @@ class Site:
         page = state.pages.get(message.url)
         if page is None:
             return
-        observed = _observe(state, message.slots)
+        observed = observe(state, message.slots)
         known = {slot.slot for slot in (*state.slots, *observed)}
         added = tuple(s.slot for s in message.slots if s.slot in known and s.slot not in page.slots)
         if added:
@@ -275,22 +270,37 @@ class Site:
         facts: tuple[PageClassified, ...],
     ) -> None:
         pages = keep_newest({**{url: page for url, page in state.pages.items() if url != entry.url}, entry.url: entry})
+        self._reports = {url: report for url, report in self._reports.items() if url in pages}
         self._state = msgspec.structs.replace(state, pages=pages, observed=observed)
         ctx.persist(self._state, facts=facts)
         if observed != state.observed:
             ctx.tell(self._adserver, self._settings(self._state))
         ctx.tell(self._adserver, m.PageMarked(entry))
-        slots = self._state.all_slots
-        ctx.tell(self._auctioneer, m.RestoreClassifications((entry,), slots, state.floor_micros, trigger, True))
+        ctx.tell(self._auctioneer, self._lesson(self._state, (entry,), trigger, force=True))
 
     # ---- replay
 
     def _restore(
         self, ctx: Context, state: SiteState, trigger: str, *, force: bool = False
     ) -> m.RestoreClassifications:
-        oldest = ctx.wall_ms() - FRESHNESS_WINDOW_MS
-        fresh = tuple(page for page in state.pages.values() if page.classified_at_ms > oldest)
-        return m.RestoreClassifications(fresh, state.all_slots, state.floor_micros, trigger, force, True)
+        now_ms = ctx.wall_ms()
+        pages = tuple(page for page in state.pages.values() if fresh(page, now_ms))
+        return self._lesson(state, pages, trigger, force=force, all_pages=True)
+
+    def _lesson(
+        self, state: SiteState, pages: tuple[m.PageEntry, ...], trigger: str, *, force: bool, all_pages: bool = False
+    ) -> m.RestoreClassifications:
+        return m.RestoreClassifications(
+            pages,
+            state.all_slots,
+            state.floor_micros,
+            trigger,
+            force,
+            all_pages,
+            state.blocked_domains,
+            state.blocked_products,
+            state.suspended,
+        )
 
     def _replay(self, ctx: Context, state: SiteState) -> None:
         reply_to = ctx.reply_later()
@@ -313,36 +323,43 @@ class Site:
     # ---- approval
 
     def _queue(self, ctx: Context, state: SiteState, creatives: tuple[m.PendingCreative, ...]) -> None:
-        pending = dict(state.pending)
-        for creative in creatives:
-            if creative.creative in state.approved:
-                continue
-            known = pending.get(creative.creative)
-            if known is not None:
-                slots = tuple(sorted({*known.slots, *creative.slots}))
-                creative = msgspec.structs.replace(known, slots=slots[: limits.pending_slots_max])
-            elif len(pending) >= limits.pending_creatives_max:
-                continue
-            pending[creative.creative] = creative
-        if pending != state.pending:
-            self._state = msgspec.structs.replace(state, pending=pending)
-            ctx.persist(self._state)
+        queued = queue(state, creatives)
+        if queued is not state:
+            self._state = queued
+            ctx.persist(queued)
 
-    def _approve(self, ctx: Context, state: SiteState, creative: str) -> None:
-        waiting = state.pending.get(creative)
-        if creative in state.approved and waiting is None:
+    def _decide(self, ctx: Context, state: SiteState, order: m.ApproveCreative | m.RevokeCreative) -> None:
+        """The publisher's word on a creative; the ad server hears of it, and drops what lost its approval."""
+        now_ms = ctx.wall_ms()
+        facts: tuple[CreativeApproved | CreativeRevoked, ...]
+        try:
+            if isinstance(order, m.ApproveCreative):
+                decided = approve(state, order.creative, now_ms)
+                waiting = state.pending.get(order.creative)
+                facts = (CreativeApproved(self._site, order.creative, waiting.campaign if waiting else ""),)
+            else:
+                decided = revoke(state, order.creative, now_ms, reject=order.reject)
+                facts = (CreativeRevoked(self._site, order.creative, order.reject),)
+        except BadInput as error:
+            ctx.reject(str(error))
+            return
+        if decided is state:
             ctx.reply_durable(m.Accepted(changed=False))
             return
-        if len(state.approved) >= limits.approved_creatives_max:
-            ctx.reject(f"the site has approved {limits.approved_creatives_max} creatives, which is the most")
+        self._state = decided
+        ctx.persist(decided, facts=facts, reply=m.Accepted(), then=_Teach(reevaluate=True))
+
+    def _update(self, ctx: Context, state: SiteState, order: m.UpdateSite) -> None:
+        try:
+            updated = update(state, order)
+        except BadInput as error:
+            ctx.reject(str(error))
             return
-        self._state = msgspec.structs.replace(
-            state,
-            approved={**state.approved, creative: ctx.wall_ms()},
-            pending={name: item for name, item in state.pending.items() if name != creative},
-        )
-        fact = CreativeApproved(self._site, creative, waiting.campaign if waiting else "")
-        ctx.persist(self._state, facts=(fact,), reply=m.Accepted(), then=_Teach(reevaluate=True))
+        if updated is state:
+            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
+            return
+        self._state = updated
+        ctx.persist(updated, reply=self._info(ctx, updated), then=_Resend("settings", reevaluate=True))
 
     # ---- read models
 
@@ -351,10 +368,7 @@ class Site:
         return None if self._state is None else self._coverage(self._state, now_ms)
 
     def _coverage(self, state: SiteState, now_ms: int) -> SiteCoverage:
-        oldest = now_ms - FRESHNESS_WINDOW_MS
-        fresh = [page for page in state.pages.values() if page.classified_at_ms > oldest]
-        declared = frozenset(slot.slot for slot in state.slots)
-        return site_coverage(self._site, declared, fresh, state.pending.values(), self._reports, self._index)
+        return site_coverage(state, self._reports, self._index, now_ms)
 
     def _settings(self, state: SiteState) -> m.SiteSettings:
         return m.SiteSettings(
@@ -369,10 +383,12 @@ class Site:
             state.secret,
             FRESHNESS_WINDOW_MS,
             tuple(state.pages.values()),
+            state.blocked_domains,
+            state.blocked_products,
         )
 
     def _info(self, ctx: Context, state: SiteState) -> m.SiteInfo:
-        oldest = ctx.wall_ms() - FRESHNESS_WINDOW_MS
+        now_ms = ctx.wall_ms()
         return m.SiteInfo(
             state.site,
             state.host,
@@ -380,30 +396,11 @@ class Site:
             state.slots,
             state.floor_micros,
             state.suspended,
-            sum(page.classified_at_ms > oldest for page in state.pages.values()),
+            sum(fresh(page, now_ms) for page in state.pages.values()),
             tuple(sorted(state.approved)),
             tuple(sorted(state.pending)),
+            True,
+            tuple(sorted(state.rejected)),
+            state.blocked_domains,
+            state.blocked_products,
         )
-
-
-def _observe(state: SiteState, reported: tuple[m.SlotSpec, ...]) -> tuple[m.SlotSpec, ...]:
-    """The observed slots with those of `reported` that the site does not know yet, as far as there is room."""
-    names = {slot.slot for slot in state.all_slots}
-    room = max(len(state.observed), limits.site_slots_max - len(state.slots))
-    return (*state.observed, *(slot for slot in reported if slot.slot not in names))[:room]
-
-
-def keep_newest(pages: dict[str, m.PageEntry]) -> dict[str, m.PageEntry]:
-    """The pages, the oldest dropped first, that fit into one record."""
-    size = sum(map(_bytes, pages.values()))
-    kept = dict(pages)
-    for url, page in pages.items():
-        if len(kept) <= limits.site_pages_max and size <= limits.site_page_bytes_max:
-            break
-        del kept[url]
-        size -= _bytes(page)
-    return kept
-
-
-def _bytes(page: m.PageEntry) -> int:
-    return 2 * len(page.url.encode()) + sum(map(len, page.slots)) + 24 * len(page.categories) + 160

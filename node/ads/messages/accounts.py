@@ -16,9 +16,13 @@ class Reserve(msgspec.Struct, frozen=True):
     requested_at_ms: int
 
 
+# What a payer that is paused, suspended or deleted answers to Reserve, whatever money it has.
+NOT_ACTIVE = "not_active"
+
+
 @wire_type("ads.reserved")
 class Reserved(msgspec.Struct, frozen=True):
-    """`outcome` is an `account.ReserveOutcome` value; only reserved and repeated mean yes."""
+    """`outcome` is an `account.ReserveOutcome` value, or NOT_ACTIVE; only reserved and repeated mean yes."""
 
     outcome: str
 
@@ -61,6 +65,7 @@ class CreativeSpec(msgspec.Struct, frozen=True):
     width: int
     height: int
     mime: str
+    product: str = ""
 
 
 @wire_type("ads.create_campaign")
@@ -77,6 +82,27 @@ class CreateCampaign(msgspec.Struct, frozen=True):
 @wire_type("ads.add_creative")
 class AddCreative(msgspec.Struct, frozen=True):
     spec: CreativeSpec
+
+
+@wire_type("ads.set_campaign_status")
+class SetCampaignStatus(msgspec.Struct, frozen=True):
+    """`status`: active, paused or deleted, which is for ever. Answered by CampaignInfo."""
+
+    status: str
+
+
+@wire_type("ads.advertiser_standing")
+class AdvertiserStanding(msgspec.Struct, frozen=True):
+    """Whether the campaign's advertiser is suspended; its advertiser tells it. Answered by Accepted."""
+
+    suspended: bool
+
+
+@wire_type("ads.set_advertiser_status")
+class SetAdvertiserStatus(msgspec.Struct, frozen=True):
+    """`status`: active or suspended. Answered by AdvertiserInfo."""
+
+    status: str
 
 
 @wire_type("ads.get_campaign")

@@ -22,6 +22,9 @@ class RestoreClassifications(msgspec.Struct, frozen=True):
     trigger: str
     force: bool = False
     all_pages: bool = False
+    blocked_domains: tuple[str, ...] = ()
+    blocked_products: tuple[str, ...] = ()
+    suspended: bool = False
 
 
 @wire_type("ads.restored")
@@ -50,6 +53,7 @@ class QuotedCreative(msgspec.Struct, frozen=True):
     mime: str
     width: int
     height: int
+    product: str = ""
 
 
 @wire_type("ads.quote")
@@ -84,7 +88,8 @@ class CategoryBidRequest(msgspec.Struct, frozen=True):
 @wire_type("ads.category_bid_response")
 class CategoryBidResponse(msgspec.Struct, frozen=True):
     """`complete` false: quotes of registered campaigns are still missing, so absence says nothing yet. `truncated`:
-    there are more offers than one answer carries, so absence says nothing either."""
+    there are more offers than one answer carries, so absence says nothing either. `best_rejected_micros`: the highest
+    of the bids below the floor."""
 
     category: str
     offers: tuple[Offer, ...]
@@ -92,6 +97,7 @@ class CategoryBidResponse(msgspec.Struct, frozen=True):
     complete: bool
     missing: tuple[str, ...] = ()
     truncated: bool = False
+    best_rejected_micros: int = 0
 
 
 @wire_type("ads.campaign_ready")
@@ -123,5 +129,18 @@ class DirectoryStarted(msgspec.Struct, frozen=True):
 
 @wire_type("ads.campaign_changed_event")
 class CampaignChanged(msgspec.Struct, frozen=True):
+    """`standing`: active, paused, suspended (its advertiser is), deleted, or exhausted until `until_ms`, when its next
+    day begins."""
+
     campaign: str
     categories: tuple[str, ...]
+    standing: str = "active"
+    until_ms: int = 0
+
+
+@wire_type("ads.advertiser_changed_event")
+class AdvertiserChanged(msgspec.Struct, frozen=True):
+    """`status`: active or suspended."""
+
+    advertiser: str
+    status: str

@@ -64,6 +64,9 @@ class SiteInfo(msgspec.Struct, frozen=True):
     approved: tuple[str, ...]
     pending: tuple[str, ...]
     changed: bool = True
+    rejected: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    blocked_products: tuple[str, ...] = ()
 
 
 @wire_type("ads.classify_page")
@@ -123,9 +126,78 @@ class ApproveCreative(msgspec.Struct, frozen=True):
     creative: str
 
 
-@wire_type("ads.auction_report")
+@wire_type("ads.revoke_creative")
+class RevokeCreative(msgspec.Struct, frozen=True):
+    """Take an approval back; with `reject` the creative is not offered to the publisher again either. Answered by
+    Accepted."""
+
+    creative: str
+    reject: bool = False
+
+
+@wire_type("ads.update_site")
+class UpdateSite(msgspec.Struct, frozen=True):
+    """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them.
+    Answered by SiteInfo."""
+
+    floor_micros: int | None = None
+    suspended: bool | None = None
+    block_domains: tuple[str, ...] = ()
+    unblock_domains: tuple[str, ...] = ()
+    block_products: tuple[str, ...] = ()
+    unblock_products: tuple[str, ...] = ()
+
+
+@wire_type("ads.slot_report")
+class SlotReport(msgspec.Struct, frozen=True):
+    """What the last auction of a page found for one of its slots.
+
+    `creatives`: those offered in the slot's size, the best bids first, at most so many as an explanation shows;
+    `other_sizes`: offers that fit only other slots; `rejected`: campaigns below the floor, the best of them at
+    `best_rejected_micros`; `blocked`: offers that the publisher has blocked; `late`: categories without an answer that
+    is complete."""
+
+    slot: str
+    creatives: tuple[str, ...] = ()
+    offers: int = 0
+    other_sizes: int = 0
+    rejected: int = 0
+    best_rejected_micros: int = 0
+    floor_micros: int = 0
+    blocked: int = 0
+    late: int = 0
+
+
+@wire_type("ads.auction_found")
 class AuctionReport(msgspec.Struct, frozen=True):
-    """What an auction found, per slot: `(slot, offers of fitting size, bids below the floor, late bidders)`."""
+    """What an auction of a page found."""
 
     url: str
-    slots: tuple[tuple[str, int, int, int], ...]
+    at_ms: int
+    slots: tuple[SlotReport, ...]
+
+
+# ---- coverage
+
+
+@wire_type("ads.explain_coverage")
+class ExplainCoverage(msgspec.Struct, frozen=True):
+    """Of a site: answered by CoverageExplained."""
+
+
+@wire_type("ads.slot_explained")
+class SlotExplained(msgspec.Struct, frozen=True):
+    """`reason` as in `node.ads.entities.coverage`, or "filled"; `why` it is so and what would `fill` it, in an
+    operator's words; `pages`: how many fresh pages show the slot."""
+
+    slot: str
+    reason: str
+    why: str
+    fill: str
+    pages: int
+
+
+@wire_type("ads.coverage_explained")
+class CoverageExplained(msgspec.Struct, frozen=True):
+    site: str
+    slots: tuple[SlotExplained, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from node.ads.edits import SiteEdit
 from node.ads.messages.shared import PageEntry, SlotSpec
 from node.ads.view import AuctionInfo, CandidateView
 from node.wire.registry import wire_type
@@ -26,6 +27,25 @@ class SiteSettings(msgspec.Struct, frozen=True):
     secret: bytes
     window_ms: int
     pages: tuple[PageEntry, ...]
+    blocked_domains: tuple[str, ...] = ()
+    blocked_products: tuple[str, ...] = ()
+
+
+@wire_type("ads.edit_site")
+class EditSite(msgspec.Struct, frozen=True):
+    """Apply these to all keys of the site. Answered by SiteEdited."""
+
+    edits: tuple[SiteEdit, ...]
+
+
+@wire_type("ads.site_edited")
+class SiteEdited(msgspec.Struct, frozen=True):
+    """How many views were changed, how many were left empty and removed. `complete` false: not all keys of the site
+    were known yet; the ad server goes on by itself."""
+
+    changed: int
+    removed: int
+    complete: bool = True
 
 
 @wire_type("ads.page_marked")

@@ -8,6 +8,7 @@ from node.wire.registry import wire_type
 
 # Topics, cluster-wide.
 CAMPAIGN_CHANGED = "campaign-changed"
+ADVERTISER_CHANGED = "advertiser-changed"
 DIRECTORY_STARTED = "directory-started"
 
 

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from node.ads import edits as e
 from node.ads import view as v
 from node.wire.registry import REGISTRY
 
@@ -38,35 +39,38 @@ def creatives(of: v.ServeView | None) -> list[str]:
 
 def test_v30_removal_of_a_campaign() -> None:
     start = view(candidate("c1"), candidate("c2"), candidate("c3", "B"))
-    assert creatives(v.edit_view(start, v.dropping(v.of_campaign("A")), now_ms=2_000)) == ["c3"]
-    kept = v.edit_view(start, v.dropping(v.of_campaign("A"), keep_creatives={"c1"}), now_ms=2_000)
+    assert creatives(e.edit_view(start, e.dropping(e.of_campaigns({"A"})), now_ms=2_000)) == ["c3"]
+    kept = e.edit_view(start, e.dropping(e.of_campaigns({"A"}), keep_creatives={"c1"}), now_ms=2_000)
     assert creatives(kept) == ["c1", "c3"]
-    assert v.edit_view(view(candidate("c1")), v.dropping(v.of_campaign("A")), now_ms=2_000) is None
+    assert e.edit_view(view(candidate("c1")), e.dropping(e.of_campaigns({"A"})), now_ms=2_000) is None
 
 
 @pytest.mark.parametrize(
     "predicate",
     [
-        v.of_creative("gone"),
-        v.of_advertiser("adv-B"),
-        v.of_domains({"bad.example"}),
-        v.not_in_creatives({"stays"}),
+        e.of_creatives({"gone"}),
+        e.of_advertisers({"adv-B"}),
+        e.of_domains({"bad.example"}),
+        e.below_floor(1_000_000),
+        e.of_products({"1052"}),
     ],
 )
 def test_each_predicate_drops_only_its_own(predicate: v.Predicate) -> None:
-    start = view(candidate("stays"), candidate("gone", "B", landing_domain="bad.example"))
-    assert creatives(v.edit_view(start, v.dropping(predicate), now_ms=2_000)) == ["stays"]
+    start = view(
+        candidate("stays"), candidate("gone", "B", landing_domain="www.bad.example", cpm_micros=999_999, product="1052")
+    )
+    assert creatives(e.edit_view(start, e.dropping(predicate), now_ms=2_000)) == ["stays"]
 
 
 def test_an_edit_without_effect_is_the_same_object() -> None:
     start = view(candidate("c1"))
-    assert v.edit_view(start, v.dropping(v.of_campaign("Z")), now_ms=2_000) is start
-    assert v.edit_view(start, v.repricing({}), now_ms=2_000) is start
-    assert v.edit_view(start, v.repricing({"A": 1_000_000}), now_ms=2_000) is start
+    assert e.edit_view(start, e.dropping(e.of_campaigns({"Z"})), now_ms=2_000) is start
+    assert e.edit_view(start, e.repricing({}), now_ms=2_000) is start
+    assert e.edit_view(start, e.repricing({"A": 1_000_000}), now_ms=2_000) is start
 
 
 def test_repricing_touches_only_the_named_campaigns() -> None:
-    priced = v.edit_view(view(candidate("c1"), candidate("c2", "B")), v.repricing({"A": 5}), now_ms=2_000)
+    priced = e.edit_view(view(candidate("c1"), candidate("c2", "B")), e.repricing({"A": 5}), now_ms=2_000)
     assert priced is not None
     assert [c.cpm_micros for c in priced.candidates] == [5, 1_000_000]
     assert priced.version_ms == 2_000
@@ -81,7 +85,7 @@ def test_an_auction_keeps_the_other_pages_candidates() -> None:
     assert [c.identity for c in merged.candidates] == [("c1", "210"), ("c1", "483"), ("c2", "483")]
     assert merged.page_categories == ("210",)
     assert merged.auction_of(merged.candidates[1]) == AUCTION
-    without = v.merge_auction(start, won, food, absent=v.of_campaign("A"), now_ms=2_000, expires_at_ms=20_000)
+    without = v.merge_auction(start, won, food, absent=e.of_campaigns({"A"}), now_ms=2_000, expires_at_ms=20_000)
     assert creatives(without) == ["c1", "c2"]
 
 
@@ -109,7 +113,7 @@ def test_views_stay_bounded_and_forget_unused_auctions() -> None:
         )
     assert merged is not None
     assert (len(merged.candidates), len(merged.auctions)) == (500, 64)
-    only = v.edit_view(merged, v.dropping(v.not_in_creatives({"c599"})), now_ms=700)
+    only = e.edit_view(merged, e.dropping(lambda c: c.creative_id != "c599"), now_ms=700)
     assert only is not None
     assert [info.auction_id for info in only.auctions] == ["auc-599"]
 

@@ -19,7 +19,7 @@ from node.actors.ports import Ports
 from node.actors.system import ActorSystem
 from node.ads import messages as m
 from node.ads.classifier import Classification
-from node.ads.serveindex import PoolVersion
+from node.ads.serveindex import PoolVersion, SiteKeys
 from node.ads.view import ServeView
 from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
@@ -83,6 +83,9 @@ class FakeIndex:
 
     def version(self, key: str) -> PoolVersion | None:
         return PoolVersion(1, len(self.puts), "n1") if key in self.views else None
+
+    def keys_of(self, site: str) -> SiteKeys:
+        return SiteKeys(tuple(sorted(key for key in self.views if key.startswith(f"{site}|"))), True)
 
     def put(self, site: str, key: str, view: ServeView) -> None:
         self.views[key] = view

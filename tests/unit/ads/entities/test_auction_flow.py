@@ -12,7 +12,8 @@ from node.actors.actor import Failed
 from node.ads import messages as m
 from node.ads.entities.auctioneer import DEBOUNCE_MS, PERIOD_MS
 from node.ads.entities.category_bidder import QUOTE_AGE_MS_MAX
-from node.ads.entities.site import RESEND_PERIOD_MS, SiteState, keep_newest
+from node.ads.entities.site import RESEND_PERIOD_MS
+from node.ads.entities.site_state import SiteState, keep_newest
 from node.core import limits
 from node.core.hashing import stripe_of
 from node.core.ids import EntityRef

@@ -1,0 +1,83 @@
+"""The pools of one site: the only writer of its keys in the ServeIndex.
+
+Auctions put candidates in, edits take them out; both start from the writer's own view of the key, which is what it put
+last, and what it put is a put again (a view that is left empty is removed). A view of a former owner that arrives later
+than an edit carries an older epoch and loses to what the edit wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from node.ads import messages as m
+from node.ads.edits import SiteEdit, editor
+from node.ads.keys import serve_key
+from node.ads.serveindex import ServeIndex
+from node.ads.view import CandidateView, merge_auction
+
+VIEW_TTL_MS = 120 * 60_000
+
+
+class Pools:
+    """See the module. Times are wall milliseconds."""
+
+    def __init__(self, site: str, index: ServeIndex) -> None:
+        self._site = site
+        self._index = index
+
+    def collect(
+        self, collected: m.CandidatesCollected, approved: frozenset[str], now_ms: int
+    ) -> tuple[m.PendingCreative, ...]:
+        """Put an auction's approved candidates into the pools of its slots; the creatives that wait for approval."""
+        waiting: dict[str, m.PendingCreative] = {}
+        answered, offered = frozenset(collected.answered), frozenset(collected.offered)
+
+        def absent(candidate: CandidateView) -> bool:
+            return candidate.category in answered and (candidate.campaign_id, candidate.category) not in offered
+
+        for pool in collected.pools:
+            for candidate in pool.candidates:
+                if candidate.creative_id not in approved:
+                    known = waiting.get(candidate.creative_id)
+                    waiting[candidate.creative_id] = m.PendingCreative(
+                        candidate.creative_id,
+                        candidate.campaign_id,
+                        candidate.advertiser_id,
+                        (*(known.slots if known else ()), pool.slot),
+                        now_ms,
+                    )
+            key = serve_key(self._site, pool.slot)
+            existing = self._index.read(key)
+            merged = merge_auction(
+                existing,
+                [candidate for candidate in pool.candidates if candidate.creative_id in approved],
+                collected.auction,
+                absent=absent,
+                now_ms=now_ms,
+                expires_at_ms=now_ms + VIEW_TTL_MS,
+            )
+            if merged is not None:
+                self._index.put(self._site, key, merged)
+            elif existing is not None:
+                self._index.remove(self._site, key)
+        return tuple(waiting.values())
+
+    def edit(self, edits: Iterable[SiteEdit], slots: Iterable[str], now_ms: int) -> m.SiteEdited:
+        """Apply all edits to every key of the site: those that the replica knows of, and those of `slots`. Raises
+        BadInput for a rule that is none."""
+        edited = editor(edits, now_ms=now_ms)
+        known = self._index.keys_of(self._site)
+        keys = {*known.keys, *(serve_key(self._site, slot) for slot in slots)}
+        changed = removed = 0
+        for key in sorted(keys):
+            view = self._index.read(key)
+            if view is None:
+                continue
+            after = edited(view)
+            if after is None:
+                self._index.remove(self._site, key)
+                removed += 1
+            elif after is not view:
+                self._index.put(self._site, key, after)
+                changed += 1
+        return m.SiteEdited(changed, removed, known.complete)

@@ -1,0 +1,154 @@
+"""What a site keeps, and what its publisher's decisions make of it: pure functions from state to state.
+
+Each answers the same object when nothing changes, so that only real changes are written.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from node.ads import messages as m
+from node.core import limits
+from node.core.errors import BadInput
+from node.wire.registry import wire_type
+
+FRESHNESS_WINDOW_MS = 48 * 3_600_000
+BID_WEIGHT = 0.5
+
+T = TypeVar("T")
+
+
+@wire_type("state.site")
+class SiteState(msgspec.Struct, frozen=True):
+    """`slots` are those that the publisher declared; `observed` are further ones that page tags reported: they are
+    auctioned and served, but anybody can report them, so they count for nothing. `approved` and `rejected` map a
+    creative to when; `pages` is in order of classification, the oldest first."""
+
+    site: str
+    host: str
+    publisher: str
+    slots: tuple[m.SlotSpec, ...]
+    floor_micros: int
+    secret: bytes
+    pages: dict[str, m.PageEntry] = msgspec.field(default_factory=dict)
+    approved: dict[str, int] = msgspec.field(default_factory=dict)
+    pending: dict[str, m.PendingCreative] = msgspec.field(default_factory=dict)
+    suspended: bool = False
+    observed: tuple[m.SlotSpec, ...] = ()
+    rejected: dict[str, int] = msgspec.field(default_factory=dict)
+    blocked_domains: tuple[str, ...] = ()
+    blocked_products: tuple[str, ...] = ()
+
+    @property
+    def all_slots(self) -> tuple[m.SlotSpec, ...]:
+        return (*self.slots, *self.observed)
+
+
+def fresh(page: m.PageEntry, now_ms: int) -> bool:
+    """Whether the page's classification still counts."""
+    return page.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS
+
+
+# ---- approval
+
+
+def queue(state: SiteState, creatives: tuple[m.PendingCreative, ...]) -> SiteState:
+    """Creatives that won somewhere wait for the publisher, who is not asked again about what it has decided."""
+    pending = dict(state.pending)
+    for creative in creatives:
+        if creative.creative in state.approved or creative.creative in state.rejected:
+            continue
+        known = pending.get(creative.creative)
+        if known is not None:
+            slots = tuple(sorted({*known.slots, *creative.slots}))
+            creative = msgspec.structs.replace(known, slots=slots[: limits.pending_slots_max])
+        elif len(pending) >= limits.pending_creatives_max:
+            continue
+        pending[creative.creative] = creative
+    return state if pending == state.pending else msgspec.structs.replace(state, pending=pending)
+
+
+def approve(state: SiteState, creative: str, now_ms: int) -> SiteState:
+    """Raises BadInput where the site has approved as many as it may."""
+    if creative in state.approved and creative not in state.pending:
+        return state
+    if len(state.approved) >= limits.approved_creatives_max:
+        text = f"the site has approved {limits.approved_creatives_max} creatives, which is the most"
+        raise BadInput("creative", text)
+    return msgspec.structs.replace(
+        state,
+        approved={**state.approved, creative: now_ms},
+        pending=_without(state.pending, creative),
+        rejected=_without(state.rejected, creative),
+    )
+
+
+def revoke(state: SiteState, creative: str, now_ms: int, *, reject: bool) -> SiteState:
+    """Take an approval back. A rejected creative leaves the queue for good; raises BadInput where the site has rejected
+    as many as it may."""
+    known = creative in state.approved
+    if not reject:
+        return msgspec.structs.replace(state, approved=_without(state.approved, creative)) if known else state
+    if creative in state.rejected and not known:
+        return state
+    if len(state.rejected) >= limits.rejected_creatives_max:
+        text = f"the site has rejected {limits.rejected_creatives_max} creatives, which is the most"
+        raise BadInput("creative", text)
+    return msgspec.structs.replace(
+        state,
+        approved=_without(state.approved, creative),
+        pending=_without(state.pending, creative),
+        rejected={**state.rejected, creative: now_ms},
+    )
+
+
+def update(state: SiteState, order: m.UpdateSite) -> SiteState:
+    """Raises BadInput where more would be blocked than a site may."""
+    domains = _edited(state.blocked_domains, order.block_domains, order.unblock_domains)
+    products = _edited(state.blocked_products, order.block_products, order.unblock_products)
+    if max(len(domains), len(products)) > limits.site_blocks_max:
+        raise BadInput("block", f"a site blocks at most {limits.site_blocks_max} domains and as many products")
+    updated = msgspec.structs.replace(
+        state,
+        floor_micros=state.floor_micros if order.floor_micros is None else order.floor_micros,
+        suspended=state.suspended if order.suspended is None else order.suspended,
+        blocked_domains=domains,
+        blocked_products=products,
+    )
+    return state if updated == state else updated
+
+
+def _edited(known: tuple[str, ...], added: tuple[str, ...], taken: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({*known, *added} - set(taken)))
+
+
+def _without(items: dict[str, T], name: str) -> dict[str, T]:
+    return {key: item for key, item in items.items() if key != name}
+
+
+# ---- slots and pages
+
+
+def observe(state: SiteState, reported: tuple[m.SlotSpec, ...]) -> tuple[m.SlotSpec, ...]:
+    """The observed slots with those of `reported` that the site does not know yet, as far as there is room."""
+    names = {slot.slot for slot in state.all_slots}
+    room = max(len(state.observed), limits.site_slots_max - len(state.slots))
+    return (*state.observed, *(slot for slot in reported if slot.slot not in names))[:room]
+
+
+def keep_newest(pages: dict[str, m.PageEntry]) -> dict[str, m.PageEntry]:
+    """The pages, the oldest dropped first, that fit into one record."""
+    size = sum(map(_bytes, pages.values()))
+    kept = dict(pages)
+    for url, page in pages.items():
+        if len(kept) <= limits.site_pages_max and size <= limits.site_page_bytes_max:
+            break
+        del kept[url]
+        size -= _bytes(page)
+    return kept
+
+
+def _bytes(page: m.PageEntry) -> int:
+    return 2 * len(page.url.encode()) + sum(map(len, page.slots)) + 24 * len(page.categories) + 160
