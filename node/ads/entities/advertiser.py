@@ -111,7 +111,7 @@ class Advertiser:
             return
         untold = (*state.untold, campaign) if state.status != "active" else state.untold
         self._state = msgspec.structs.replace(state, campaigns=(*state.campaigns, campaign), untold=untold)
-        ctx.persist(self._state, reply=m.Accepted(), then=_Tell())
+        ctx.persist(self._state, reply=m.Accepted(), then=_Tell() if untold else None)
 
     # ---- suspension: what a campaign has not confirmed stays to be told, over restarts too
 
@@ -127,8 +127,6 @@ class Advertiser:
 
     def _tell(self, ctx: Context, state: AdvertiserState) -> None:
         suspended = state.status != "active"
-        if not state.untold:
-            return
         ctx.publish(m.ADVERTISER_CHANGED, m.AdvertiserChanged(self._advertiser, state.status))
         for campaign in state.untold:
             ctx.ask(
@@ -137,7 +135,8 @@ class Advertiser:
                 TELL_TIMEOUT_MS,
                 lambda outcome, campaign=campaign: _Told(campaign, suspended, outcome),  # type: ignore[misc]
             )
-        ctx.after("tell", TELL_AGAIN_MS, _Tell())
+        if state.untold:
+            ctx.after("tell", TELL_AGAIN_MS, _Tell())
 
     def _told(self, ctx: Context, state: AdvertiserState, told: _Told) -> None:
         current = told.suspended == (state.status != "active")

@@ -113,7 +113,8 @@ class Site:
             ctx.reject(f"there is no site {self._site!r}")
             ctx.passivate()  # anybody can ask for any name: what does not exist must not stay in memory
             return
-        if not self._about_pages(ctx, state, message) and not self._about_approval(ctx, state, message):
+        parts = (self._about_pages, self._about_teaching, self._about_approval)
+        if not any(part(ctx, state, message) for part in parts):
             ctx.reject(f"a site does not understand {type(message).__name__}")
 
     def _about_pages(self, ctx: Context, state: SiteState, message: Any) -> bool:
@@ -124,6 +125,21 @@ class Site:
                 self._classify(ctx, state, message)
             case _Classified():
                 self._classified(ctx, state, message)
+            case m.ActivateSlots():
+                self._activate(ctx, state, message)
+            case m.ExplainCoverage():
+                ctx.reply(explain_site(state, self._reports, self._index, ctx.wall_ms()))
+            case GetCoverage():
+                ctx.reply(self._coverage(state, ctx.wall_ms()))
+            case m.AuctionReport(url):
+                if url in state.pages:
+                    self._reports[url] = message
+            case _:
+                return False
+        return True
+
+    def _about_teaching(self, ctx: Context, state: SiteState, message: Any) -> bool:
+        match message:
             case m.AuctioneerStarted():
                 ctx.reply(self._restore(ctx, state, "restart"))
             case m.AdServerStarted():
@@ -137,15 +153,6 @@ class Site:
                 ctx.tell(self._auctioneer, self._restore(ctx, state, trigger))
                 if reevaluate:
                     ctx.tell(self._auctioneer, m.Reevaluate((), trigger))
-            case m.ExplainCoverage():
-                ctx.reply(explain_site(state, self._reports, self._index, ctx.wall_ms()))
-            case GetCoverage():
-                ctx.reply(self._coverage(state, ctx.wall_ms()))
-            case m.ActivateSlots():
-                self._activate(ctx, state, message)
-            case m.AuctionReport(url):
-                if url in state.pages:
-                    self._reports[url] = message
             case _:
                 return False
         return True
