@@ -27,6 +27,9 @@ class MembershipSection(BaseModel):
     )
     acceptable_pause_ms: int | None = _time("silence that is no failure; at least two heartbeats", 4_000)
     deviation_min_ms: int | None = _time("heartbeats are never taken to be more regular than this", 100)
+    deviation_max_ms: int | None = _time(
+        "nor less regular: it bounds how late a dead node is noticed; raise the pause for a bad network", 150
+    )
     stable_after_ms: int | None = _time(
         "how long a view stands still before a split is decided; the same on all nodes", 7_000
     )

@@ -3,6 +3,9 @@
 `phi = -log10(P(silence lasts at least this long))` under a normal distribution of intervals whose mean is moved by
 the acceptable pause; the tail by the logistic approximation `y (1.5976 + 0.070566 y^2)`. Before the first arrivals
 two made-up samples stand in, so that a peer that never answers is noticed as well.
+
+How irregular heartbeats are taken to be has a bound: a history with a few gaps in it, from a busy start, would
+otherwise double the time until a dead node is noticed. What a network really needs is what the pause is for.
 """
 
 from __future__ import annotations
@@ -10,16 +13,39 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
+from functools import cache
 
 from node.core import limits
 from node.core.ids import NodeId
 from node.gossip.settings import MembershipSettings
 
 
-class Arrivals:
-    """The heartbeat arrivals of one peer. `since_ns` is when watching began."""
+def suspicion(deviations: float) -> float:
+    """phi of a silence that lasts so many standard deviations longer than expected; infinite when beyond floats."""
+    exponent = -deviations * (1.5976 + 0.070566 * deviations * deviations)
+    if exponent < -700:
+        return math.inf
+    if exponent > 700:
+        return 0.0
+    e = math.exp(exponent)
+    return -math.log10(e / (1.0 + e) if deviations > 0 else 1.0 - 1.0 / (1.0 + e))
 
-    __slots__ = ("_intervals", "_last_ns", "_settings", "_squares", "_sum")
+
+@cache
+def deviations_at(threshold: float) -> float:
+    """How many standard deviations it takes to reach a suspicion, above 0; the inverse of `suspicion`."""
+    low, high = -100.0, 100.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if suspicion(middle) < threshold else (low, middle)
+    return high
+
+
+class Arrivals:
+    """The heartbeat arrivals of one peer. `since_ns` is when watching began; `silent_ns` when its silence will be
+    suspicious beyond the threshold, unless it is heard before."""
+
+    __slots__ = ("_intervals", "_last_ns", "_settings", "_squares", "_sum", "silent_ns")
 
     def __init__(self, settings: MembershipSettings, since_ns: int) -> None:
         self._settings = settings
@@ -30,38 +56,39 @@ class Arrivals:
         quarter = settings.heartbeat_ns // 4
         self._add(settings.heartbeat_ns - quarter)
         self._add(settings.heartbeat_ns + quarter)
+        self._expect()
 
     def arrived(self, now_ns: int, *, sample: bool = True) -> None:
         """A heartbeat was answered. The gap that ended a failure is not sampled: it would dull the next detection."""
         if sample and now_ns > self._last_ns:
             self._add(now_ns - self._last_ns)
         self._last_ns = max(self._last_ns, now_ns)
+        self._expect()
 
     def forgive(self, late_ns: int) -> None:
         """This process itself was not running for so long: the silence was ours."""
         self._last_ns += late_ns
+        self.silent_ns += late_ns
 
     def phi(self, now_ns: int) -> float:
         """Suspicion; 1 means a tenth of such silences are harmless, 12 one in 10^12; infinite when beyond floats."""
-        count = len(self._intervals)
-        mean = self._sum / count
-        deviation = math.sqrt(max(self._squares / count - mean * mean, 0.0))
-        deviation = max(deviation, float(self._settings.deviation_min_ns))
-        y = (now_ns - self._last_ns - mean - self._settings.acceptable_pause_ns) / deviation
-        exponent = -y * (1.5976 + 0.070566 * y * y)
-        if exponent < -700:
-            return math.inf
-        if exponent > 700:
-            return 0.0
-        e = math.exp(exponent)
-        return -math.log10(e / (1.0 + e) if y > 0 else 1.0 - 1.0 / (1.0 + e))
+        expected_ns, deviation_ns = self._rhythm()
+        return suspicion((now_ns - self._last_ns - expected_ns) / deviation_ns)
 
     def available(self, now_ns: int) -> bool:
-        # Half of all silences last longer than the mean: phi is 0.3 there, and needs no logarithm before it.
-        usual_ns = self._sum // len(self._intervals) + self._settings.acceptable_pause_ns
-        if now_ns - self._last_ns <= usual_ns and self._settings.threshold > 0.5:
-            return True
-        return self.phi(now_ns) < self._settings.threshold
+        return now_ns < self.silent_ns
+
+    def _expect(self) -> None:
+        expected_ns, deviation_ns = self._rhythm()
+        self.silent_ns = self._last_ns + math.ceil(expected_ns + deviations_at(self._settings.threshold) * deviation_ns)
+
+    def _rhythm(self) -> tuple[float, float]:
+        """How long a silence is expected to last at most, and its standard deviation, both in ns."""
+        count, settings = len(self._intervals), self._settings
+        mean = self._sum / count
+        spread = math.sqrt(max(self._squares / count - mean * mean, 0.0))
+        deviation = max(min(spread, float(settings.deviation_max_ns)), float(settings.deviation_min_ns))
+        return mean + settings.acceptable_pause_ns, deviation
 
     def _add(self, interval_ns: int) -> None:
         if len(self._intervals) == limits.detector_samples_max:
@@ -115,8 +142,9 @@ class Watch:
         arrivals.arrived(now_ns, sample=not late and arrivals.available(now_ns))
         return True
 
-    def available(self, now_ns: int) -> dict[NodeId, bool]:
-        return {subject: arrivals.available(now_ns) for subject, arrivals in self._arrivals.items()}
+    def silent(self) -> dict[NodeId, int]:
+        """When each watched peer's silence will be a failure, unless it is heard before."""
+        return {subject: arrivals.silent_ns for subject, arrivals in self._arrivals.items()}
 
     def phi(self, now_ns: int) -> dict[NodeId, float]:
         """Suspicion of each watched peer, for `node show`."""

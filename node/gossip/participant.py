@@ -69,7 +69,7 @@ class Participant:
         self._skew = Skew()
         self._stale = True
         self._now = self._wall_ms = 0
-        self._heartbeat_ns = self._gossip_ns = self._probe_ns = 0
+        self._heartbeat_ns = self._gossip_ns = self._probe_ns = self._judge_ns = 0
         self._leave_by_ns: int | None = None
 
     @property
@@ -91,7 +91,7 @@ class Participant:
 
     def enter(self, state: GossipState, seen: tuple[NodeId, ...], now_ns: int) -> None:
         """Once, first: the state of the cluster that let this node in, or that it forms."""
-        self._now = self._heartbeat_ns = self._gossip_ns = now_ns
+        self._now = self._heartbeat_ns = self._gossip_ns = self._judge_ns = now_ns
         self._probe_ns = now_ns + self._settings.acceptable_pause_ns
         self._adopt(state)
         self._gossip.saw(seen)
@@ -115,12 +115,15 @@ class Participant:
         if self._now >= self._heartbeat_ns:
             self._heartbeat_ns = self._now + self._settings.heartbeat_ns
             self._beat()
+        elif self._now >= self._judge_ns:
+            self._judge()
         self._settle()
+        self._judge_ns = self._judgement_due_ns()
         if self._gossip_due():
             self._gossip_round()
 
     def next_wake_ns(self) -> int:
-        return min(self._heartbeat_ns, self._gossip_ns)
+        return min(self._heartbeat_ns, self._gossip_ns, self._judge_ns)
 
     def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int:
         return self._skew.ahead_ms(now_ns, wall_ms)
@@ -239,15 +242,26 @@ class Participant:
 
     # --- time
 
-    def _beat(self) -> None:
-        """Once an interval: judge silence, decide a split, let nodes in that can't wait, send heartbeats."""
+    def _judge(self) -> None:
+        """Judge silence, decide a split."""
         self._settle()
-        for subject, available in self._watch.available(self._now).items():
-            if not available and self.state.sees(self._id, subject):
+        for subject, silent_ns in self._watch.silent().items():
+            if self._now >= silent_ns and self.state.sees(self._id, subject):
                 self._report(subject, reachable=False)
         self._settle()
         if not self.over:
             self._decided(self._resolver.observe(self.view, self._now))
+
+    def _judgement_due_ns(self) -> int:
+        """When that has to be done before the next heartbeat is due, so that no failure waits for one."""
+        sees = self.state.sees
+        due = [ns for subject, ns in self._watch.silent().items() if sees(self._id, subject)]
+        decision_ns = self._resolver.due_ns()
+        return min((self._heartbeat_ns, *due) if decision_ns is None else (self._heartbeat_ns, decision_ns, *due))
+
+    def _beat(self) -> None:
+        """Once an interval: judge, let nodes in that can't wait, send heartbeats."""
+        self._judge()
         if self.over:
             return
         if self._resolver.wants_lease(self._now):

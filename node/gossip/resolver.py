@@ -59,6 +59,14 @@ class Resolver:
             return self._due(self._worst, now_ns, bound=True)
         return None
 
+    def due_ns(self) -> int | None:
+        """When `observe` will have a decision if the view stays as it is; None when none is due. Under a lease the
+        store sets the pace: what is due then is found at the next heartbeat."""
+        if self._first_ns < 0 or not self._standing[0] or self.settings.strategy == "lease-majority":
+            return None
+        stable_ns = self.settings.stable_after_ns
+        return min(self._stable_since_ns + stable_ns, self._first_ns + 2 * stable_ns)
+
     def wants_lease(self, now_ns: int) -> bool:
         """Whether the store is to be asked now; once for each decision."""
         if self._ask_ns < 0 or self._asked_ns >= 0 or now_ns < self._ask_ns:

@@ -19,18 +19,20 @@ class MembershipSettings:
     """All times in nanoseconds. Raises BadInput for values that contradict each other.
 
     `acceptable_pause_ns`: silence that is no failure (collection, a busy host); too small flaps, too large is slow to
-    notice. `stable_after_ns`: how long a view must stand still before a split is decided; at the latest twice that
-    after the first unreachability. `form_wait_ns`: how long a first seed listens for a living cluster before it forms
-    one; it must exceed the transport's reconnect ceiling, or a restarted first seed would not hear the others.
-    `gossip_behind_ns`: the pace of gossip while somebody is not known to hold the present state.
-    `quorum`: counted members that a side needs under `static-quorum`, 0 under every other strategy. `majority_role`:
-    the role whose members count; empty for all.
+    notice. Heartbeats are never taken to be more regular than `deviation_min_ns`, nor less than `deviation_max_ns`
+    (the minimum where that is greater), which bounds how late a dead node is noticed. `stable_after_ns`: how long a
+    view must stand still before a split is decided; at the latest twice that after the first unreachability.
+    `form_wait_ns`: how long a first seed listens for a living cluster before it forms one; it must exceed the
+    transport's reconnect ceiling, or a restarted first seed would not hear the others. `gossip_behind_ns`: the pace of
+    gossip while somebody is not known to hold the present state. `quorum`: counted members that a side needs under
+    `static-quorum`, 0 under every other strategy. `majority_role`: the role whose members count; empty for all.
     """
 
     heartbeat_ns: int = SECOND
     threshold: float = 12.0
     acceptable_pause_ns: int = 4 * SECOND
     deviation_min_ns: int = 100 * MS
+    deviation_max_ns: int = 150 * MS
     stable_after_ns: int = 7 * SECOND
     gossip_ns: int = SECOND
     gossip_behind_ns: int = 250 * MS

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from node.core.clock import MS, SECOND
 from node.core.errors import BadInput
 from node.core.ids import NodeId
-from node.gossip.detector import Arrivals, Watch
+from node.gossip.detector import Arrivals, Watch, deviations_at, suspicion
 from node.gossip.member import Member, Status
 from node.gossip.ring import reachable_from, ring_of, watched_by
 from node.gossip.settings import DEFAULT, FAST, MembershipSettings
@@ -43,7 +43,13 @@ def silence_s(settings: MembershipSettings, gaps_ms: list[int]) -> float:
     ],
 )
 def test_time_to_unavailable(threshold: float, pause_s: int, gaps_ms: list[int], seconds: float) -> None:
-    settings = replace(DEFAULT, threshold=threshold, acceptable_pause_ns=pause_s * SECOND, stable_after_ns=60 * SECOND)
+    settings = replace(
+        DEFAULT,
+        threshold=threshold,
+        acceptable_pause_ns=pause_s * SECOND,
+        stable_after_ns=60 * SECOND,
+        deviation_max_ns=60 * SECOND,  # the figures are of the rule without its bound
+    )
     assert silence_s(settings, gaps_ms) == pytest.approx(seconds, abs=0.12)
 
 
@@ -53,6 +59,18 @@ def test_each_setting_moves_the_bound() -> None:
     assert silence_s(MembershipSettings(acceptable_pause_ns=5 * SECOND), [1000] * 150) == pytest.approx(base + 1)
     assert silence_s(MembershipSettings(deviation_min_ns=400 * MS), [1000] * 150) > base
     assert silence_s(FAST, [200] * 150) < 2.6
+
+
+@pytest.mark.parametrize("gaps_ms", [[], [1000] * 150, [500, 1500] * 75, [1000, 1000, 3900] * 50])
+def test_however_irregular_it_was_a_dead_peer_is_noticed_within_the_pause_and_two_beats(gaps_ms: list[int]) -> None:
+    mean_s = sum([1000, *gaps_ms]) / (1 + len(gaps_ms)) / 1_000
+    assert silence_s(DEFAULT, gaps_ms) <= 4 + mean_s + 1
+
+
+@given(st.floats(0.1, 100))
+def test_the_threshold_is_reached_where_suspicion_says(threshold: float) -> None:
+    deviations = deviations_at(threshold)
+    assert suspicion(deviations) == pytest.approx(threshold, rel=1e-6)
 
 
 def test_a_long_silence_is_infinitely_suspicious_and_a_fresh_arrival_not_at_all() -> None:
@@ -80,7 +98,7 @@ def test_the_gap_that_ended_a_failure_does_not_dull_the_next_detection() -> None
 
     def silence_ns(now: int) -> int:
         silence = 0
-        while watch.available(now + silence)[peer]:
+        while now + silence < watch.silent()[peer]:
             silence += 10 * MS
         return silence
 

@@ -235,6 +235,8 @@ CHANGES = {
     > time_of(s, "unreachable") + 2,
     "deviation_min_ns": lambda s: time_of(replace(s, deviation_min_ns=500 * MS), "unreachable")
     > time_of(s, "unreachable") + 1,
+    "deviation_max_ns": lambda s: time_of(replace(s, deviation_min_ns=MS, deviation_max_ns=2 * MS), "unreachable")
+    < time_of(replace(s, deviation_min_ns=MS), "unreachable"),
     "stable_after_ns": lambda s: time_of(replace(s, stable_after_ns=6 * SECOND), "decided")
     > time_of(s, "decided") + 3,
     "gossip_ns": lambda s: messages_of(replace(s, gossip_ns=5 * SECOND), "Digest") * 3 < messages_of(s, "Digest"),
