@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import inspect
 import os
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import typer
@@ -40,15 +40,40 @@ MEANINGS: Final[Mapping[ExitStatus, str]] = {
     ExitStatus.UNUSABLE_CONFIG: "configuration or key file unusable",
     ExitStatus.LOCAL_FILE: "a local file can't be read or written",
 }
-ASKING: Final = (
-    ExitStatus.OK,
-    ExitStatus.USAGE,
+_ALONE: Final = (ExitStatus.OK, ExitStatus.BUG, ExitStatus.USAGE)
+_ASKING: Final = (
+    *_ALONE,
+    ExitStatus.NOT_FOUND,  # the profile that was named, too
+    ExitStatus.NOT_ALLOWED,
     ExitStatus.UNREACHABLE,
     ExitStatus.TIMED_OUT,
     ExitStatus.PARTIAL,
     ExitStatus.MISMATCH,
     ExitStatus.UNUSABLE_CONFIG,
 )
+_ENVIRONMENT: Final = (
+    ("PROMOVOLVECTL_PROFILE", "the profile, without -p"),
+    ("PROMOVOLVECTL_ENDPOINT", "nodes to ask, HOST:PORT, separated by commas, without --endpoint"),
+    ("PROMOVOLVECTL_KEY_FILE", "the operator's key file, instead of the profile's"),
+    ("PROMOVOLVECTL_TIMEOUT", "how long to wait, without -t"),
+)
+_ENVIRONMENT_ALONE: Final = (
+    ("PROMOVOLVECTL_OUTPUT", "the output format, without -o"),
+    ("PROMOVOLVECTL_CONFIG", "the file of profiles"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a leaf says of itself: help, man pages, reference and tests are all made from it. `shows` is the kind of its
+    answer where that is the same each time."""
+
+    does: str
+    changes: str
+    examples: tuple[str, ...]
+    exits: tuple[ExitStatus, ...]
+    environment: tuple[tuple[str, str], ...]
+    shows: str
 
 
 def leaf(
@@ -68,11 +93,10 @@ def leaf(
     of the answer: every command that changes something names it, so that flags of output are checked before."""
 
     def add(function: Function) -> Function:
-        base = ASKING if asks else (ExitStatus.OK, ExitStatus.USAGE)
-        statuses = sorted({*base, *exits})
-        app.command(name, help=_help(does, changes, examples, statuses), short_help=does)(
-            _wrapped(function, flags, shows)
-        )
+        statuses = tuple(sorted({*(_ASKING if asks else _ALONE), *exits}))
+        environment = (*(_ENVIRONMENT if asks else ()), *_ENVIRONMENT_ALONE)
+        about = About(does, changes, examples, statuses, environment, shows)
+        app.command(name, help=_help(about), short_help=does)(_wrapped(function, flags, about))
         return function
 
     return add
@@ -83,7 +107,7 @@ def group(does: str) -> typer.Typer:
     return typer.Typer(help=does, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
 
 
-def _wrapped(function: Function, flags: tuple[Flag, ...], shows: str) -> Callable[..., int]:
+def _wrapped(function: Function, flags: tuple[Flag, ...], about: About) -> Callable[..., int]:
     hints = typing.get_type_hints(function, include_extras=True)
     own = [
         parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
@@ -94,14 +118,15 @@ def _wrapped(function: Function, flags: tuple[Flag, ...], shows: str) -> Callabl
         inspect.Parameter(flag, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for flag, kind, default in (*flags, *COMMON)
     ]
-    names = {field.name for field in dataclasses.fields(Flags)}
+    names = {field.name for field in fields(Flags)}
 
     def command(**given: Any) -> int:
         chosen = {key: given.pop(key) for key in names}
         chosen["endpoint"] = tuple(chosen["endpoint"] or ())
-        return _execute(function, of_process(Flags(**chosen), os.environ), given, shows)
+        return _execute(function, of_process(Flags(**chosen), os.environ), given, about.shows)
 
     command.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]
+    command.about = about  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *common]}
     return command
 
@@ -129,7 +154,12 @@ def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str)
     return int(outcome)
 
 
-def _help(does: str, changes: str, examples: tuple[str, ...], statuses: Sequence[ExitStatus]) -> str:
-    shown = "\n".join(f"  {example}" for example in examples)
-    ends = "\n".join(f"  {int(status):>3}  {MEANINGS[status]}" for status in statuses)
-    return f"{does}\n\n{changes}\n\n\b\nExamples:\n{shown}\n\n\b\nExit status:\n{ends}"
+def _help(about: About) -> str:
+    shown = "\n".join(f"  {example}" for example in about.examples)
+    ends = "\n".join(f"  {int(status):>3}  {MEANINGS[status]}" for status in about.exits)
+    width = max(len(name) for name, _ in about.environment)
+    read = "\n".join(f"  {name:<{width}}  {text}" for name, text in about.environment)
+    return (
+        f"{about.does}\n\n{about.changes}\n\n\b\nExamples:\n{shown}\n\n\b\nExit status:\n{ends}\n\n"
+        f"\b\nEnvironment:\n{read}"
+    )

@@ -28,7 +28,7 @@ _WITH_VALUE: Final = frozenset(
     )
 )
 _ALONE: Final = frozenset(
-    ("--quiet", "--verbose", "--yes", "--no-headers", "--debug", "--dry-run", "--detach", "--wait")
+    ("--quiet", "--verbose", "--yes", "--no-headers", "--debug", "--dry-run", "--detach", "--wait", "--allow-partial")
 )
 
 Flag = tuple[str, Any, Any]
@@ -49,6 +49,7 @@ COMMON: Final[tuple[Flag, ...]] = (
     _option("profile", str, "", "-p", "--profile", metavar="NAME", help="The cluster's profile."),
     _option("endpoint", list[str], (), "--endpoint", metavar="HOST:PORT", help="Ask this node only; repeatable."),
     _option("timeout", str, "", "-t", "--timeout", metavar="TIME", help="How long to wait, such as 90s or 5m."),
+    _option("allow_partial", bool, False, "--allow-partial", help="End with 0 also when a node did not answer."),
     _option("quiet", bool, False, "-q", "--quiet", help="Only the answer and errors."),
     _option("verbose", int, 0, "-v", "--verbose", count=True, help="Say what is asked of whom, and how long it took."),
     _option("yes", bool, False, "-y", "--yes", help="Don't ask: commit what is shown."),
@@ -81,6 +82,7 @@ class Flags:
     profile: str = ""
     endpoint: tuple[str, ...] = ()
     timeout: str = ""
+    allow_partial: bool = False
     quiet: bool = False
     verbose: int = 0
     yes: bool = False

@@ -102,14 +102,18 @@ class Run:
         """Writes the answer and says what is missing from it; returns the command's status."""
         self.out.write(render(answer, self.flags.view(self.format), self.out_terminal))
         self.out.flush()
-        if not self.machine and not self.flags.quiet:
+        if not (self.flags.quiet or self._enveloped(answer)):
             for missing in answer.meta.missing:
                 self.say(f"missing: {missing.node} ({missing.reason} since {missing.since})")
             for warning in answer.meta.warnings:
                 self.say(f"warning: {warning.text} ({warning.code})")
-        if answer.status is ExitStatus.OK and answer.meta.missing:
+        if answer.status is ExitStatus.OK and answer.meta.missing and not self.flags.allow_partial:
             return ExitStatus.PARTIAL
         return answer.status
+
+    def _enveloped(self, answer: Answer) -> bool:
+        """What is missing stands in the document already: the items of a list as lines have no envelope."""
+        return self.machine and not (self.format == "jsonl" and "items" in answer.payload)
 
     def local_meta(self) -> Meta:
         """The meta of an answer that no cluster gave."""

@@ -1,7 +1,8 @@
 """Colour, width and prompts, decided once and for each stream on its own.
 
-`NO_COLOR` wins over `FORCE_COLOR`; without either, colour needs a terminal that is not `dumb` and no CI. Width counts
-only on a terminal: off it nothing is ever cut or wrapped, whatever `COLUMNS` says.
+Off a terminal there is no colour, whatever is set: CI services set `FORCE_COLOR` for others. On one, `NO_COLOR` wins
+over `FORCE_COLOR`; without either, colour needs a terminal that is not `dumb` and no CI. Width counts only on a
+terminal: off it nothing is ever cut or wrapped, whatever `COLUMNS` says.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def resolve(env: Mapping[str, str], *, tty: bool, columns: int, encoding: str = 
     if env.get("NO_COLOR"):
         colour = False
     elif _on(env.get("FORCE_COLOR")):
-        colour = True
+        colour = tty
     else:
         colour = tty and not dumb and not ci
     asked = env.get("COLUMNS", "")

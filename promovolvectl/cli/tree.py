@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import typer
@@ -30,11 +31,7 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in NOUNS:
             return None
-        app = app_of(cmd_name)
-        # A noun with one verb is a group all the same.
-        command = typer.main.get_group(app) if NOUNS[cmd_name].verbs else typer.main.get_command(app)
-        command.name = cmd_name
-        return command
+        return _built(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -49,6 +46,16 @@ class LazyGroup(TyperGroup):
                 hint="promovolvectl --help",
             )
         return super().resolve_command(ctx, args)
+
+
+@cache
+def _built(name: str) -> Any:
+    """A noun's command. The parser asks for it twice, and what it is made of is inspected at some cost."""
+    app = app_of(name)
+    # A noun with one verb is a group all the same.
+    command = typer.main.get_group(app) if NOUNS[name].verbs else typer.main.get_command(app)
+    command.name = name
+    return command
 
 
 def root() -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import time
 from collections.abc import AsyncIterator
@@ -11,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin.protocol import AdminEvent, StatusPush
+from promovolvectl.cli.render import MACHINE
 from promovolvectl.cli.run import Run
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
@@ -18,6 +21,7 @@ from promovolvectl.client.visible import visible
 
 _HEARTBEAT_S: Final = 15.0
 _LOST: Final = "E-LOST"
+_HEADING: Final = ("at", "topic", "object", "text")
 Push = StatusPush | AdminEvent | None
 
 
@@ -28,11 +32,11 @@ async def watched(run: Run) -> ExitStatus:
     written = 0
     first = True
     async for push in _pushes(run, until):
-        line = _document(push, first=first) if run.machine else _line(push)
+        text = _text(run.format, push, first=first, headed=not (written or run.flags.no_headers))
         first = first and not isinstance(push, StatusPush)
-        if not line:
+        if not text:
             continue
-        run.out.write(f"---\n{_yaml(line)}" if run.format == "yaml" else f"{line}\n")
+        run.out.write(text)
         run.out.flush()
         written += 1
         if limit and written >= limit:
@@ -80,20 +84,41 @@ def _document(push: Push, *, first: bool) -> str:
     return json.dumps(found)
 
 
-def _line(push: Push) -> str:
-    match push:
-        case None:
-            return ""
-        case StatusPush():
-            status = push.status
-            up = sum(1 for node in status.nodes if node.status == "up")
-            return visible(
-                f"{push.meta.observed_at}  {'converged' if status.converged else 'not converged'}  "
-                f"nodes {up}/{len(status.nodes)}  shards {status.shards.allocated}/{status.shards.total}  "
-                f"coverage {status.coverage.ratio:.3f}  {len(status.faults)} faults"
-            )
-        case AdminEvent():
-            return visible(f"{push.at}  {push.topic}  {push.object}  {push.text}")
+def _text(form: str, push: Push, *, first: bool, headed: bool) -> str:
+    """What is written for one push, with its line break; nothing for a heartbeat where only people or tables listen."""
+    if form in MACHINE:
+        document = _document(push, first=first)
+        return f"---\n{_yaml(document)}" if form == "yaml" else f"{document}\n"
+    if push is None:
+        return ""
+    at, topic, about, words = _row(push)
+    match form:
+        case "csv":
+            out = io.StringIO()
+            writer = csv.writer(out, lineterminator="\n")
+            writer.writerows([_HEADING, (at, topic, about, words)] if headed else [(at, topic, about, words)])
+            return out.getvalue()
+        case "value":
+            return "\t".join(map(visible, (at, topic, about, words))) + "\n"
+        case "name":
+            return f"{visible(about)}\n"
+        case _:
+            told = (at, words) if isinstance(push, StatusPush) else (at, topic, about, words)
+            return visible("  ".join(told)) + "\n"
+
+
+def _row(push: StatusPush | AdminEvent) -> tuple[str, str, str, str]:
+    """When, what it is, of what, in words."""
+    if isinstance(push, AdminEvent):
+        return push.at, push.topic, push.object, push.text
+    status = push.status
+    up = sum(1 for node in status.nodes if node.status == "up")
+    words = (
+        f"{'converged' if status.converged else 'not converged'}  "
+        f"nodes {up}/{len(status.nodes)}  shards {status.shards.allocated}/{status.shards.total}  "
+        f"coverage {status.coverage.ratio:.3f}  {len(status.faults)} faults"
+    )
+    return push.meta.observed_at, "status", f"cluster/{push.meta.cluster_name or '-'}", words
 
 
 def _yaml(document: str) -> str:

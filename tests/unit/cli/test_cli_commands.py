@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -254,6 +255,9 @@ def test_a_partial_answer_ends_with_twelve_and_names_who_is_missing(tmp_path: Pa
         code, out, err = invoke("node", "list", "-o", "json")
         assert (code, err) == (12, "")
         assert json.loads(out)["missing"][0]["node"] == "node-3"
+        assert "missing: node-3" in invoke("node", "list", "-o", "jsonl")[2]  # lines of items have no envelope
+        assert invoke("node", "list", "--allow-partial")[0] == 0
+        assert json.loads(invoke("node", "list", "--allow-partial", "-o", "json")[1])["complete"] is False
 
 
 # --- plan, then commit
@@ -553,6 +557,9 @@ def test_watch_writes_a_line_a_push_and_ends_at_its_limit(tmp_path: Path, invoke
         assert (code, first["type"], second["type"]) == (0, "snapshot", "event")
         assert first["object"]["status"]["converged"] is True
         assert invoke("cluster", "watch", "--limit", "2")[1].splitlines()[1] == "x  shard.moved  shard/3  to node-1"
+        rows = list(csv.reader(io.StringIO(invoke("cluster", "watch", "--limit", "2", "-o", "csv")[1])))
+        assert [rows[0], rows[2]] == [["at", "topic", "object", "text"], ["x", "shard.moved", "shard/3", "to node-1"]]
+        assert invoke("cluster", "watch", "--limit", "2", "-o", "name")[1] == "cluster/local\nshard/3\n"
 
 
 # --- profiles, endpoints

@@ -17,7 +17,8 @@ from promovolvectl.cli.terminal import resolve
         ({}, False, False, False),
         ({"NO_COLOR": "1"}, True, False, True),
         ({"NO_COLOR": ""}, True, True, True),
-        ({"FORCE_COLOR": "1"}, False, True, False),
+        ({"FORCE_COLOR": "1"}, False, False, False),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True, False),
         ({"FORCE_COLOR": "0"}, False, False, False),
         ({"FORCE_COLOR": ""}, False, False, False),
         ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False, False),
@@ -28,7 +29,7 @@ from promovolvectl.cli.terminal import resolve
         ({"CI": "false"}, True, True, True),
         ({"GITHUB_ACTIONS": "true"}, True, False, False),
         ({"GITHUB_ACTIONS": "true"}, False, False, False),
-        ({"GITHUB_ACTIONS": "true", "FORCE_COLOR": "1"}, False, True, False),
+        ({"GITHUB_ACTIONS": "true", "FORCE_COLOR": "1"}, False, False, False),
     ],
 )
 def test_colour_and_life(env: dict[str, str], tty: bool, colour: bool, live: bool) -> None:

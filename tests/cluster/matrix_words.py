@@ -1,0 +1,136 @@
+"""What each leaf is run with in the matrix.
+
+A new leaf is run the moment it exists. Its required arguments and flags are filled by their metavar out of `Names.of`
+(NODE, SITE, SHARD, …); what changes something is run with --dry-run where it has that. Where this does not do, give
+the leaf its words in `Names.own`. A leaf whose answer can't be had on a healthy cluster stands in `REFUSED`, and its
+error documents are checked instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_world import Cluster
+
+from promovolvectl.cli.walk import Leaf, Parameter
+
+NOTHING = "nothing-of-this-name"
+REFUSED = {
+    "dashboard": "it draws on a terminal, and nobody sits at this one",
+    "deadletter show": "nothing goes unhandled here",
+    "deadletter replay": "nothing goes unhandled here",
+    "deadletter discard": "nothing goes unhandled here",
+    "entity quarantine show": "nothing fails often enough here",
+}
+
+
+@dataclass(frozen=True)
+class Names:
+    """Things that exist in the cluster, by the metavar that asks for them, and the leaves that need more than that;
+    `made` holds those that need something new each time."""
+
+    of: dict[str, str]
+    own: dict[str, str]
+    made: dict[str, Callable[[], str]]
+
+    def words(self, leaf: Leaf) -> tuple[str, ...]:
+        """The whole command line but for flags of output."""
+        own = self.own.get(leaf.name)
+        if leaf.name in self.made:
+            return (*leaf.words, *self.made[leaf.name]().split())
+        if own is not None:
+            return (*leaf.words, *own.split())
+        words = [*leaf.words]
+        for parameter in leaf.arguments:
+            if parameter.required:
+                words.append(self._value(leaf, parameter))
+        for parameter in leaf.flags:
+            if parameter.required:
+                words += [parameter.spelled[-1], self._value(leaf, parameter)]
+        if leaf.takes("--dry-run"):
+            words.append("--dry-run")
+        return tuple(words)
+
+    def _value(self, leaf: Leaf, parameter: Parameter) -> str:
+        metavar = parameter.metavar.rstrip("…")
+        return self.of.get(f"{leaf.words[0]} {metavar}", self.of.get(metavar, NOTHING))
+
+
+def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
+    """Asks the cluster for things that exist, and makes those that it lacks: a plan, an operation, a replay."""
+    site = ask("site", "list")["items"][0]["site"]
+    campaign = ask("campaign", "list")["items"][0]
+    creative = next(row for row in ask("creative", "list")["items"] if row["approved_sites"])
+    slot = ask("site", "show", site)["slots"][0]
+    operation = ask("node", "cordon", "entity-3", "--yes")["id"]
+    ask("node", "uncordon", "entity-3", "--yes")
+    replay = ask("replay", "start", "--site", site)["id"]
+    page = folder / "page.txt"
+    page.write_text("A new night train connects the two cities; railway operators expect more passengers.")
+    stopped = folder / "stopped"
+    stopped.mkdir()
+    for name in ("cluster.toml", "roster.toml"):
+        (stopped / name).write_bytes((cluster.data / name).read_bytes())
+
+    def staged() -> str:
+        """A plan that nobody has committed: each one may make room for newer ones soon."""
+        plan = ask("node", "cordon", "entity-3", "--dry-run")
+        return str((plan if plan["changed"] else ask("node", "uncordon", "entity-3", "--dry-run"))["id"])
+
+    def over() -> str:
+        plan = staged()
+        ask("plan", "commit", plan, "--yes")
+        return plan
+
+    return Names(
+        {
+            "NODE": "entity-2",
+            "SHARD": "17",
+            "TYPE": "site",
+            "SITE": site,
+            "SLOT": slot["slot"],
+            "ADVERTISER": campaign["advertiser"],
+            "CAMPAIGN": campaign["campaign"],
+            "CREATIVE": creative["creative"],
+            "KEY": f"{site}|{slot['slot']}",
+            "MAP": "serve-00",
+            "FILE|URL|-": str(page),
+            "FILE": str(page),
+            "entity ID": site,
+            "shard ID": site,
+            "op ID": operation,
+            "replay ID": replay,
+            "bash|zsh|fish": "bash",
+        },
+        {
+            "up": f"--data {cluster.data}",
+            "down": f"--data {stopped}",
+            "cluster wait": "--for converged",
+            "cluster watch": "--limit 1",
+            "cluster restart": "--rolling --dry-run",
+            "node start": f"entity-1 --data {cluster.data}",
+            "replay start": f"--site {site} --detach --request-id matrix",
+            "serve explain": f"{site}|{slot['slot']}",
+            "site create": "matrix --host matrix.example --publisher ann --slot top:728x90 --yes",
+            "advertiser create": "matrix --daily-budget 1 --yes",
+            "campaign create": "matrix --advertiser matrix --max-cpm 0.01 --daily-budget 1 --category 653 --yes",
+            "creative create": (
+                "matrix --campaign matrix --asset-url https://c.example/a.png --landing-url https://r.example "
+                "--size 728x90 --yes"
+            ),
+            "creative approve": f"{creative['creative']} --site {creative['approved_sites'][0]}",
+            "auth rotate": "entity-2 --step retire --yes",
+            "sim run": "--seeds 1 --nodes 3 --hours 0.001",
+            "sim replay": "1",
+            "store verify": f"--path {cluster.data / 'store'}",
+        },
+        {
+            "plan show": staged,
+            "plan discard": staged,
+            "plan commit": lambda: f"{staged()} --yes",
+            "plan cancel": over,
+        },
+    )

@@ -1,0 +1,137 @@
+"""Every leaf by every format by pipe and terminal, on one real cluster, and the same under what CI and shells set.
+
+A new leaf is in the matrix the moment it exists; `matrix_words` tells how it gets its arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from cluster_world import CTL, Cluster
+from matrix_seat import ESCAPE, Ended, check, in_pipe, on_terminal
+from matrix_words import REFUSED, Names, names_of
+
+from promovolvectl.cli.render import FORMATS
+from promovolvectl.cli.walk import Leaf, leaves
+from promovolvectl.local import simulation
+
+LEAVES = list(leaves())
+SURROUNDINGS = (
+    {"GITHUB_ACTIONS": "true", "CI": "true"},
+    {"FORCE_COLOR": "1"},
+    {"NO_COLOR": "1"},
+    {"TERM": "dumb"},
+    {"LC_ALL": "C"},
+    {"COLUMNS": "40"},
+    {"GITHUB_ACTIONS": "true", "FORCE_COLOR": "1", "COLUMNS": "40", "PY_COLORS": "1", "COLORTERM": "truecolor"},
+)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Names]]:
+    """A cluster of this module's own: the matrix adds a site and an advertiser to it."""
+    folder = tmp_path_factory.mktemp("matrix")
+    cluster = Cluster(folder)
+    try:
+        cluster.up("--demo")
+        cluster.whole()
+        yield cluster, names_of(cluster, folder, lambda *words: answer(words, surrounding(cluster)))
+        cluster.down()
+    finally:
+        cluster.last_resort()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _simulated_once() -> Iterator[None]:
+    """The simulator says the same to the last event each time: its process runs once for each command line."""
+    reports: dict[tuple[str, ...], Any] = {}
+
+    async def remembered(arguments: Sequence[str], **more: Any) -> Any:
+        if tuple(arguments) not in reports:
+            reports[tuple(arguments)] = await simulation.simulate(arguments, **more)
+        return reports[tuple(arguments)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("promovolvectl.cli.sim.simulate", remembered)
+        yield
+
+
+def answer(words: tuple[str, ...], env: dict[str, str]) -> Any:
+    """The document of a command that must succeed."""
+    found = in_pipe((*words, "-o", "json"), env)
+    assert found.status == 0, found
+    return json.loads(found.out)
+
+
+def surrounding(cluster: Cluster) -> dict[str, str]:
+    kept = ("PROMOVOLVECTL_CONFIG", "XDG_STATE_HOME")
+    return {name: cluster.env[name] for name in kept} | {"XDG_CACHE_HOME": str(cluster.data / "cache")}
+
+
+def declared(leaf: Leaf) -> tuple[int, ...]:
+    return tuple(int(status) for status in leaf.about.exits)
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.name)
+def test_every_format_in_a_pipe_and_on_a_terminal(leaf: Leaf, own: tuple[Cluster, Names]) -> None:
+    cluster, names = own
+    env = surrounding(cluster)
+    answered: list[Ended] = []
+    for form in FORMATS:
+        piped = in_pipe((*names.words(leaf), "-o", form, "-q"), env)
+        check(piped, form, declared(leaf))
+        assert ESCAPE not in piped.out, piped
+        shown = on_terminal((*names.words(leaf), "-o", form), {**env, "TERM": "xterm"})
+        check(shown, form, declared(leaf))
+        assert shown.status == piped.status, (piped, shown)
+        if form not in ("table", "wide"):
+            assert ESCAPE not in shown.out, shown
+        if piped.answered:
+            answered.append(piped)
+            assert piped.err == "", piped
+    expected = 0 if leaf.name in REFUSED else len(FORMATS)
+    assert len(answered) == expected, f"{leaf.name} answered {len(answered)} times: see matrix_words"
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.name)
+def test_what_ci_and_shells_set_changes_no_byte_s_meaning(leaf: Leaf, own: tuple[Cluster, Names]) -> None:
+    """V15 for answers: in a pipe there is never an escape byte, whatever is set."""
+    cluster, names = own
+    for index, more in enumerate(SURROUNDINGS):
+        for form in ("table", FORMATS[2 + index % (len(FORMATS) - 2)]):
+            found = in_pipe((*names.words(leaf), "-o", form, "-q"), {**surrounding(cluster), **more})
+            check(found, form, declared(leaf))
+            assert ESCAPE not in found.out + found.err, (more, found)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("line", ["cluster status", "node list", "shard where site {site}", "version"])
+def test_real_processes_do_the_same(line: str, form: str, own: tuple[Cluster, Names]) -> None:
+    cluster, names = own
+    words = (*line.format(site=names.of["SITE"]).split(), "-o", form, "-q")
+    more = {"GITHUB_ACTIONS": "true", "FORCE_COLOR": "1", "LC_ALL": "C", "COLUMNS": "40", "PYTHONWARNINGS": "default"}
+    kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "LANG", "LC_CTYPE")}
+    done = subprocess.run(
+        [CTL, *words],
+        env={**kept, **surrounding(cluster), **more},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    found = Ended(words, done.returncode, done.stdout, done.stderr)
+    check(found, form, (0,))
+    assert found.answered
+    assert found.err == ""
+    assert ESCAPE not in found.out
+
+
+def test_the_words_of_leaves_name_leaves_that_exist(own: tuple[Cluster, Names]) -> None:
+    known = {leaf.name for leaf in LEAVES}
+    assert {*own[1].own, *own[1].made, *REFUSED} <= known
