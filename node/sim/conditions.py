@@ -63,6 +63,18 @@ def suspected(*names: str) -> Condition:
     return condition
 
 
+def agreed(*among: str) -> Condition:
+    """These replicas (of all that run, unless named) have equal digests of every map."""
+
+    def condition(s: Story) -> str:
+        digests = {e.me.name: e.replication.machine.digests() for e in s.running() if not among or e.me.name in among}
+        first = next(iter(digests.values()), None)
+        different = [name for name, each in digests.items() if each != first]
+        return f"replicas of {','.join(different)} differ from the others" if different or first is None else ""
+
+    return condition
+
+
 def removed(name: str, *, seen_by: Sequence[str] = ()) -> Condition:
     """No member of this name is left, in any incarnation."""
     return _seen(f"{name} removed", lambda engine: engine.view.member(name) is None, seen_by, but=name)

@@ -94,6 +94,7 @@ class Network:
         self.lost_types: Counter[str] = Counter()
         self._numbers: Counter[tuple[NodeId, NodeId, Lane]] = Counter()
         self.sent = 0
+        self.swallowed: set[str] = set()  # names of message types that never arrive
         # By host, how far ahead its writes are stamped on the wire: as by a release that does not know its clock is.
         self.stamped_ahead_ms: dict[str, int] = {}
 
@@ -145,6 +146,7 @@ class Network:
                 wire.last_ns = [0, 0]  # what still queued on a slow wire is overtaken
         self._rate = 0
         self.stamped_ahead_ms.clear()
+        self.swallowed.clear()
         self._thresholds(0.0, 0.0, 0.0)
 
     def _between(self, sources: Iterable[str], targets: Iterable[str]) -> list[Wire]:
@@ -191,7 +193,7 @@ class Network:
         if self._until_encoded <= 0 or type(envelope.message) not in self._seen:
             envelope = self._through_codec(source, target, envelope)
         frame = Frame(wire, wire_type, envelope, receiver, number, left_ns)
-        if wire.cuts[lane]:
+        if wire.cuts[lane] or wire_type.name in self.swallowed:
             self._lose("cut", frame)
             return
         if draw < self._lost_below:
