@@ -8,7 +8,7 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import NOT_FOUND, ask, not_found
+from node.admin.outcomes import MISMATCH, NOT_FOUND, ask, not_found
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
 from node.core.ids import ServiceRef
@@ -17,7 +17,6 @@ from node.engine import actor_messages as n
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
 
-MISMATCH = 14
 Page = TypeVar("Page", bound=msgspec.Struct)
 
 

@@ -1,4 +1,4 @@
-"""Requests about the cluster itself: status, nodes, ServeIndex, replays, stopping."""
+"""Requests about the cluster itself: status, nodes, replays, stopping."""
 
 from __future__ import annotations
 
@@ -9,17 +9,11 @@ from node.admin import protocol as p
 from node.admin import views
 from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.outcomes import ask, not_found
-from node.ads.keys import entity_id, split_serve_key
-from node.ads.money import format_money
-from node.ads.view import ServeView
-from node.core.clock import rfc3339
-from node.core.errors import RemoteProtocolError
-from node.core.hashing import map_of, shard_of
+from node.ads.keys import entity_id
 from node.core.ids import EntityRef, ServiceRef
 from node.engine import topology
-from node.engine.messages import Freeze, ReplicaEntryReport, StopNode
+from node.engine.messages import Freeze, StopNode
 from node.flows import messages as f
-from node.wire.codec import CODEC
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -36,8 +30,6 @@ class ClusterRequests:
             p.GetClusterHealth: self.health,
             p.GetNodes: self.nodes,
             p.GetNode: self.node,
-            p.GetMaps: self.maps,
-            p.GetEntry: self.entry,
             p.StartReplay: self.start_replay,
             p.GetReplay: self.replay,
             p.GetCoverage: self.coverage,
@@ -77,25 +69,6 @@ class ClusterRequests:
             peers=views.node_peers(report) if report else (),
         )
         return show, self._server.with_missing(call, missing)
-
-    async def maps(self, _request: p.GetMaps, call: p.Meta) -> tuple[p.ServeIndexMaps, p.Meta]:
-        reports, missing = await self._server.gatherer.reports(coverage=False)
-        return p.ServeIndexMaps(items=views.maps(reports)), self._server.with_missing(call, missing)
-
-    async def entry(self, request: p.GetEntry, call: p.Meta) -> tuple[p.ServeIndexEntry, p.Meta]:
-        split_serve_key(request.key)
-        entries, missing = await self._server.gatherer.entries(request.key)
-        if not any(entry.present or entry.tombstone for entry in entries.values()):
-            raise p.AdminRefusal(3, "E-NOT-FOUND", f"no replica holds the key {request.key!r}", about=request.key)
-        shard = shard_of(request.key.partition("|")[0])
-        reply = p.ServeIndexEntry(
-            key=request.key,
-            map=f"serve-{map_of(request.key):02d}",
-            shard=shard,
-            owner=self._engine.sharding.region.homes()[shard].node or None,
-            replicas=tuple(_replica(entries[name]) for name in sorted(entries)),
-        )
-        return reply, self._server.with_missing(call, missing)
 
     async def coverage(self, request: p.GetCoverage, call: p.Meta) -> tuple[p.Coverage, p.Meta]:
         reports, missing = await self._server.gatherer.reports()
@@ -151,39 +124,6 @@ class ClusterRequests:
 
 def _counters(counts: dict[str, int]) -> tuple[p.Counter, ...]:
     return tuple(p.Counter(name=name, count=count) for name, count in sorted(counts.items()))
-
-
-def _replica(entry: ReplicaEntryReport) -> p.EntryReplica:
-    candidates: tuple[p.EntryCandidate, ...] = ()
-    if entry.value:
-        candidates = _candidates(entry.value)
-    known = entry.present or entry.tombstone
-    return p.EntryReplica(
-        node=entry.node,
-        present=entry.present,
-        version=p.EntryVersion(epoch=entry.epoch, hlc=entry.hlc, origin=entry.origin) if known else None,
-        expires_at=rfc3339(entry.expires_at_ms) if entry.expires_at_ms else None,
-        candidates=candidates,
-    )
-
-
-def _candidates(value: bytes) -> tuple[p.EntryCandidate, ...]:
-    try:
-        view = CODEC.decode(value)
-    except RemoteProtocolError:
-        return ()
-    if not isinstance(view, ServeView):
-        return ()
-    return tuple(
-        p.EntryCandidate(
-            creative=c.creative_id,
-            campaign=c.campaign_id,
-            advertiser=c.advertiser_id,
-            category=c.category,
-            cpm=format_money(c.cpm_micros),
-        )
-        for c in view.candidates
-    )
 
 
 def _replay(status: f.ReplayStatus, now_ms: int) -> p.Replay:

@@ -44,9 +44,11 @@ class Gatherer:
         reports = {report.node: report for report in found if isinstance(report, NodeReport)}
         return reports, self._missing(names, found)
 
-    async def entries(self, key: str) -> tuple[dict[str, ReplicaEntryReport], tuple[Missing, ...]]:
-        """A key as each node's replica holds it."""
-        names = sorted(self._engine.view.members)
+    async def entries(
+        self, key: str, *, local: bool = False
+    ) -> tuple[dict[str, ReplicaEntryReport], tuple[Missing, ...]]:
+        """A key as each node's replica holds it, or as this one's alone."""
+        names = [self._engine.me.name] if local else sorted(self._engine.view.members)
         found = await asyncio.gather(*(self._entry(name, key) for name in names))
         entries = {entry.node: entry for entry in found if isinstance(entry, ReplicaEntryReport)}
         return entries, self._missing(names, found)
@@ -71,7 +73,7 @@ class Gatherer:
         found = await asyncio.gather(*(self._asked(name, message) for name in names))
         answers = [outcome for outcome in found if isinstance(outcome, answer)]
         by_name = zip(names, found, strict=True)
-        return answers, [self._silent(name, outcome) for name, outcome in by_name if not isinstance(outcome, answer)]
+        return answers, [self.silent(name, outcome) for name, outcome in by_name if not isinstance(outcome, answer)]
 
     async def _asked(self, name: str, message: msgspec.Struct) -> object:
         return await outcome_of(
@@ -85,17 +87,18 @@ class Gatherer:
 
     async def _entry(self, name: str, key: str) -> object:
         if name == self._engine.me.name:
-            return self._service.entry(key)
+            return self._service.index.entry(key)
         return await self._asked(name, GetReplicaEntry(key))
 
     def _missing(self, names: list[str], outcomes: list[object]) -> tuple[Missing, ...]:
         return tuple(
-            self._silent(name, outcome)
+            self.silent(name, outcome)
             for name, outcome in zip(names, outcomes, strict=True)
             if not isinstance(outcome, (NodeReport, ReplicaEntryReport, DecisionsReport))
         )
 
-    def _silent(self, name: str, outcome: object) -> Missing:
+    def silent(self, name: str, outcome: object = None) -> Missing:
+        """A node that gave no answer, as the operator is told."""
         reason = getattr(outcome, "failure", None)
         now = rfc3339(self._engine.world.clock.wall_ms())
         return Missing(node=name, reason=reason.value if reason else "no answer", since=now)

@@ -13,7 +13,7 @@ from node.core.errors import BadInput
 from node.core.ids import Ref
 from node.engine.engine import Engine
 
-USAGE, NOT_FOUND, CONFLICT, REFUSED, TIMED_OUT, FAILED = 2, 3, 4, 5, 9, 15
+USAGE, NOT_FOUND, CONFLICT, REFUSED, TIMED_OUT, MISMATCH, FAILED = 2, 3, 4, 5, 9, 14, 15
 ASK_MS = 5_000
 
 

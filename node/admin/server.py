@@ -20,6 +20,10 @@ from node.admin.decision_requests import DecisionRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.gather import Gatherer
 from node.admin.held_plans import HeldPlans
+from node.admin.index_changes import IndexRepair
+from node.admin.index_diff import IndexDiff
+from node.admin.index_load import IndexLoad
+from node.admin.index_requests import IndexRequests
 from node.admin.live import Live
 from node.admin.member_requests import MemberRequests
 from node.admin.operation_requests import OperationRequests
@@ -77,6 +81,9 @@ class AdminServer:
         held = HeldPlans(self)
         ActorChanges(self, ActorRequests(self), held)
         MemberRequests(self, held)
+        index = IndexRequests(self)
+        IndexRepair(self, index, IndexDiff(self, index), held)
+        IndexLoad(self, index, held)
         self.uploads = Uploads(self)
         self.live = Live(self)
 

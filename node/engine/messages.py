@@ -106,7 +106,8 @@ class GetReplicaEntry(msgspec.Struct, frozen=True):
 
 @wire_type("node.replica_entry")
 class ReplicaEntryReport(msgspec.Struct, frozen=True):
-    """One key as this node's replica holds it; `value` is the encoded view, empty for a tombstone."""
+    """One key as this node's replica holds it; `value` is the encoded view, empty for a tombstone. `damaged`: it holds
+    one that is kept from sight. `owner` and `epoch_now`: who may write the key, as this node knows it."""
 
     node: str
     present: bool
@@ -116,6 +117,9 @@ class ReplicaEntryReport(msgspec.Struct, frozen=True):
     expires_at_ms: int = 0
     tombstone: bool = False
     value: bytes = b""
+    damaged: bool = False
+    owner: str = ""
+    epoch_now: int = 0
 
 
 @wire_type("node.map_report")

@@ -15,18 +15,17 @@ from node.core.ids import SINGLETON_SHARD
 from node.core.limits import decisions_reported_max
 from node.engine import topology
 from node.engine.actorservice import ActorService
+from node.engine.indexservice import IndexService
 from node.engine.messages import (
     DecisionsReport,
     GetDecisions,
     GetLedger,
     GetNodeReport,
-    GetReplicaEntry,
     LedgerReport,
     MapReport,
     NodeDone,
     NodeReport,
     RemoveMember,
-    ReplicaEntryReport,
     SiteReport,
     StopNode,
 )
@@ -45,6 +44,7 @@ class NodeService:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.actors = ActorService(engine)
+        self.index = IndexService(engine)
         Standing(engine, self)
         self._ready = Latches()
         self._started = Latches()
@@ -53,7 +53,6 @@ class NodeService:
         engine.services |= {
             GetNodeReport: self._report_wanted,
             GetLedger: self._ledger_wanted,
-            GetReplicaEntry: self._entry_wanted,
             GetDecisions: self._decisions_wanted,
             StopNode: self._stop_wanted,
             RemoveMember: self._remove_wanted,
@@ -202,26 +201,6 @@ class NodeService:
         log = self._engine.members.decisions
         found = log.newest(min(limit, decisions_reported_max))
         return DecisionsReport(self._engine.me.name, found, log.unreadable)
-
-    def _entry_wanted(self, envelope: Envelope) -> None:
-        if isinstance(envelope.message, GetReplicaEntry):
-            self._engine.reply(envelope, self.entry(envelope.message.key))
-
-    def entry(self, key: str) -> ReplicaEntryReport:
-        """One key of this node's replica."""
-        entry = self._engine.replication.machine.entry(key)
-        if entry is None:
-            return ReplicaEntryReport(self._engine.me.name, False)
-        return ReplicaEntryReport(
-            self._engine.me.name,
-            not entry.tombstone,
-            entry.epoch,
-            entry.hlc,
-            entry.origin,
-            entry.expires_at_ms,
-            entry.tombstone,
-            entry.value,
-        )
 
     def _sharding_wanted(self, envelope: Envelope) -> None:
         """Of this node's coordinator, on behalf of an operator."""

@@ -75,15 +75,20 @@ class Contents:
         keys = self.index.due(wall_ms - self._keep_ms, limit)
         return [key for key in keys if self.drop_lapsed(key, wall_ms)]
 
-    def leaf_entries(self, place: Place) -> dict[str, ReplicaEntry]:
-        """A leaf's entries by key. As all of them are read here, the leaf's digest is compared with them on the way
-        and put right if they contradict it (an entry that the store had to quarantine, say)."""
+    def held(self, place: Place) -> dict[str, ReplicaEntry]:
+        """A leaf's entries by key, and nothing changed by looking."""
         found = {entry.key: entry for entry in self._store.scan(*place)}
         for key, entry in self._overlay.of_leaf(place):
             if entry is None:
                 found.pop(key, None)
             else:
                 found[key] = entry
+        return found
+
+    def leaf_entries(self, place: Place) -> dict[str, ReplicaEntry]:
+        """A leaf's entries by key. As all of them are read here, the leaf's digest is compared with them on the way
+        and put right if they contradict it (an entry that the store had to quarantine, say)."""
+        found = self.held(place)
         true_digest = digest_of(found.values())
         if true_digest != self.digests.leaf(*place):
             self.digests.put(*place, true_digest)

@@ -30,6 +30,7 @@ from node.gossip.antientropy import AntiEntropy
 from node.gossip.contents import Contents
 from node.gossip.deltalog import DeltaSender
 from node.gossip.deltareceiver import DeltaReceiver
+from node.gossip.inspector import Inspector
 from node.gossip.lag import PeerLag
 from node.gossip.lww import defect_of, expired, lapsed_at
 from node.gossip.replica_io import (
@@ -99,6 +100,7 @@ class Replicator:
         self._settings = settings
         self._hlc = Hlc(store.hlc_mark())
         self._contents = Contents(store, settings.expired_keep_ms)
+        self.inspector = Inspector(self._contents, lambda: store.damaged)
         self._sender = DeltaSender(rng.getrandbits(62), settings, log_bytes_max)
         self._receiver = DeltaReceiver()
         self._antientropy = AntiEntropy(
@@ -179,6 +181,38 @@ class Replicator:
         found = self._counters + self._sender.counters + self._receiver.counters + self._antientropy.counters
         found["digests_repaired"] = self._contents.digests_repaired
         return dict(found)
+
+    # ---- an operator's repair
+
+    def mended(
+        self, entries: Iterable[tuple[ReplicaEntry, tuple[Version, bytes] | None]], now_ns: int, wall_ms: int
+    ) -> tuple[int, list[Effect]]:
+        """Puts entries of other replicas where this one holds exactly what each is to replace; how many it took. They
+        pass the same checks as whatever a peer sends."""
+        changed: list[str] = []
+        for entry, instead_of in entries:
+            if defect_of(entry) or self._contents.lapsed(entry, wall_ms):
+                self._counters["mends_refused"] += 1
+                continue
+            try:
+                self._hlc.observe(entry.hlc, wall_ms)
+            except OperatingError:
+                self._counters["mends_refused"] += 1
+                continue
+            if self.inspector.mend(entry, instead_of):
+                changed.append(entry.key)
+        self._counters["mended"] += len(changed)
+        self._commit_at_once |= bool(changed)
+        return len(changed), [*([Applied(tuple(changed))] if changed else []), *self._commit(now_ns)]
+
+    def rebuilt(self, places: Sequence[int], drop: Sequence[str], now_ns: int) -> tuple[int, list[Effect]]:
+        """Forgets damaged entries that nobody has sound, puts leaf digests right by their entries, and compares with
+        the peers soon; how many digests were wrong."""
+        self.inspector.drop(drop)
+        wrong = self.inspector.rebuild(places)
+        if wrong:
+            self._antientropy.soon(now_ns)
+        return wrong, self._commit(now_ns)
 
     # ---- the owner's writes
 

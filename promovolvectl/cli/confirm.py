@@ -98,15 +98,23 @@ def _line(run: Run) -> str:
 
 
 async def plan_then_commit(
-    run: Run, stage: msgspec.Struct, *, again: str, given: dict[str, Any], wait: bool = True, tend: Tend | None = None
+    run: Run,
+    stage: msgspec.Struct,
+    *,
+    again: str,
+    given: dict[str, Any],
+    wait: bool = True,
+    tend: Tend | None = None,
+    answer_ms: int = 0,
 ) -> Answer:
-    """Stages, shows, asks, commits and follows. `given` holds `dry_run`, `reason` and `request_id` as flags.
+    """Stages, shows, asks, commits and follows. `given` holds `dry_run`, `reason` and `request_id` as flags;
+    `answer_ms` is how long one answer may take where that is longer than usual.
 
     Raises CommandFailed: 5 when the plan breaks a safety rule, 6 without consent, and whatever the cluster refuses.
     """
     stales = _STALE_PLANS_MAX
     while True:
-        plan, meta = await run.ask(stage, Plan)
+        plan, meta = await run.ask(stage, Plan, answer_ms)
         if given["dry_run"] or not (plan.changed or plan.operation):
             return answer_of("Plan", plan, meta)
         if not plan.changed:
@@ -120,7 +128,13 @@ async def plan_then_commit(
         confirm(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{plan.id}")
         try:
             return await commit(
-                run, plan, wait=wait, reason=given["reason"], request_id=given["request_id"], tend=tend
+                run,
+                plan,
+                wait=wait,
+                reason=given["reason"],
+                request_id=given["request_id"],
+                tend=tend,
+                answer_ms=answer_ms,
             )
         except CommandFailed as failed:
             # The placement moved on between plan and commit. Whoever says --yes agreed to what is shown next, too.
@@ -130,11 +144,18 @@ async def plan_then_commit(
 
 
 async def commit(
-    run: Run, plan: Plan, *, wait: bool, reason: str, request_id: str, tend: Tend | None = None
+    run: Run,
+    plan: Plan,
+    *,
+    wait: bool,
+    reason: str,
+    request_id: str,
+    tend: Tend | None = None,
+    answer_ms: int = 0,
 ) -> Answer:
     """Commits a plan that was agreed to and follows its operation; raises CommandFailed."""
     order = CommitPlan(id=plan.id, reason=reason, request_id=request_id or plan.id)
-    operation, meta = await run.ask(order, Operation)
+    operation, meta = await run.ask(order, Operation, answer_ms)
     if not wait:
         return answer_of("Operation", operation, meta)
     return ended(*await follow_operation(run, operation, meta, tend))

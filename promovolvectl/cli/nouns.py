@@ -27,7 +27,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "shard": Noun("shard", "Where entities live, and moving them; check and repair."),
     "entity": Noun("entity", "Entities in memory: list, restart, passivate, quarantine."),
     "deadletter": Noun("deadletter", "Messages that nobody handled: list, replay, discard."),
-    "serveindex": Noun("serveindex", "The replicated index that serving reads."),
+    "serveindex": Noun("serveindex", "The replicated index that serving reads: look, compare, repair, dump, load."),
     "replay": Noun("replay", "Rebuild the ServeIndex from durable state; coverage."),
     "plan": Noun("plan", "Plans: changes that were staged, and how far they are."),
     "store": Noun("store", "The state store: looking for damage."),

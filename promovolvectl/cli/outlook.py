@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from promovolvectl.cli.select import Selection, check_columns, check_rows, compiled
-from promovolvectl.cli.shapes import SHAPES, Under
+from promovolvectl.cli.shapes import SHAPES
+from promovolvectl.cli.shaping import Under
 
 
 def refuse_unfit(chosen: Selection, kind: str) -> None:
@@ -34,7 +35,7 @@ def _fields(kind: str) -> tuple[str, ...]:
     holder: Any = TYPES[kind]
     if isinstance(shape.rows, Under):
         holder = _item_of(typing.get_type_hints(holder).get(shape.rows.key))
-    elif kind in ("Health", "ServeIndexEntry", "Schema"):  # rows that are made of several places
+    elif kind in ("Health", "ServeIndexEntry", "ServeIndexDiff", "Schema"):  # rows that are made of several places
         holder = None
     elif kind == "NodeShow":
         holder = typing.get_type_hints(holder)["node"]

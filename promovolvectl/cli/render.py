@@ -13,7 +13,8 @@ import msgspec
 
 from node.admin.protocol import Meta
 from promovolvectl.cli.select import Selection, pick_columns, query, select
-from promovolvectl.cli.shapes import SHAPES, Shape, Under
+from promovolvectl.cli.shapes import SHAPES
+from promovolvectl.cli.shaping import Shape, Under
 from promovolvectl.cli.tables import Column, fields, layout
 from promovolvectl.cli.terminal import Terminal
 from promovolvectl.cli.text import cell, json_safe, scalar

@@ -9,7 +9,7 @@ import msgspec
 
 from node.admin import protocol
 from promovolvectl.cli.render import API_VERSION
-from promovolvectl.client import kinds
+from promovolvectl.client import index_kinds, kinds
 
 TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "AdvertiserList": protocol.AdvertiserList,
@@ -51,8 +51,15 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Replay": protocol.Replay,
     "SchemaList": kinds.SchemaList,
     "ServeExplanation": protocol.ServeExplanation,
+    "ServeIndexDiff": protocol.ServeIndexDiff,
+    "ServeIndexDump": index_kinds.ServeIndexDump,
     "ServeIndexEntry": protocol.ServeIndexEntry,
+    "ServeIndexKeys": protocol.ServeIndexKeys,
+    "ServeIndexLag": protocol.ServeIndexLag,
+    "ServeIndexLargest": protocol.ServeIndexLargest,
     "ServeIndexMaps": protocol.ServeIndexMaps,
+    "ServeIndexPlace": protocol.ServeIndexPlace,
+    "ServeIndexStatus": protocol.ServeIndexStatus,
     "ShardCheck": protocol.ShardCheck,
     "ShardHistory": protocol.ShardHistory,
     "ShardList": protocol.ShardList,

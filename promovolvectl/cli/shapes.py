@@ -3,57 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from promovolvectl.cli.index_shapes import INDEX_SHAPES
+from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under
+from promovolvectl.cli.shaping import columns_of as _columns
+from promovolvectl.cli.shaping import each as _each
+from promovolvectl.cli.shaping import itself as _itself
+from promovolvectl.cli.shaping import whole as _whole
 from promovolvectl.cli.tables import Column
 from promovolvectl.cli.text import cell
-
-Payload = Mapping[str, Any]
-Rows = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Under:
-    """The rows are the list under one key of the answer; machine formats filter, sort and cut that very list."""
-
-    key: str
-
-    def __call__(self, payload: Payload) -> Rows:
-        found: Rows = payload.get(self.key) or ()
-        return found
-
-
-_items: Final = Under("items")
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """A table below the main one, for people only."""
-
-    title: str
-    rows: Callable[[Payload], Rows]
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """`one`: the answer is a single object, shown a field to a line. `names` feeds `-o name`."""
-
-    columns: tuple[Column, ...]
-    names: Callable[[Payload], Sequence[str]]
-    rows: Callable[[Payload], Rows] = _items
-    one: bool = False
-    head: Callable[[Payload], Sequence[str]] = field(default=lambda payload: ())
-    details: tuple[Detail, ...] = ()
-
-
-def _each(prefix: str, key: str, rows: Callable[[Payload], Rows] = _items) -> Callable[[Payload], Sequence[str]]:
-    return lambda payload: [f"{prefix}/{row[key]}" for row in rows(payload)]
-
-
-def _itself(prefix: str, key: str) -> Callable[[Payload], Sequence[str]]:
-    return lambda payload: [f"{prefix}/{payload.get(key) or cell(None)}"]
 
 
 def _stopped_names(payload: Payload) -> Sequence[str]:
@@ -62,20 +21,6 @@ def _stopped_names(payload: Payload) -> Sequence[str]:
 
 def _some(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names) if len(names) <= most else f"{len(names)} kinds of faults and crash points: run more seeds"
-
-
-def _whole(payload: Payload) -> Rows:
-    return [payload]
-
-
-def _columns(text: str) -> tuple[Column, ...]:
-    """`name!` never goes, `name?` goes first, `name+` with `wide` only, `name:form` is shown that way."""
-    found = []
-    for word in text.split():
-        key, _, form = word.rstrip("!?+").partition(":")
-        rank = 0 if word.endswith("!") else 2 if word.endswith("?") else 1
-        found.append(Column(key, rank=rank, wide=word.endswith("+"), form=form))
-    return tuple(found)
 
 
 _NODE_COLUMNS: Final = _columns(
@@ -177,24 +122,6 @@ def _classification_head(payload: Payload) -> Sequence[str]:
     provider = f"PROVIDER {cell(payload['provider'])}  {payload['elapsed_ms']:.1f} ms"
     none = "no category: the text gave too little evidence for one"
     return (provider,) if payload["categories"] else (provider, none)
-
-
-def _entry_rows(payload: Payload) -> Rows:
-    rows = []
-    for replica in payload["replicas"]:
-        version = replica["version"] or {}
-        rows.append(
-            {
-                "node": replica["node"],
-                "present": replica["present"],
-                "epoch": version.get("epoch"),
-                "hlc": version.get("hlc"),
-                "origin": version.get("origin"),
-                "expires_at": replica["expires_at"],
-                "candidates": [item["creative"] for item in replica["candidates"]],
-            }
-        )
-    return rows
 
 
 def _health_rows(payload: Payload) -> Rows:
@@ -346,13 +273,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "OperationList": Shape(
         _columns("id! verb target! state:state! elapsed_s:seconds started_at? reason? result+"), _each("op", "id")
     ),
-    "ServeIndexMaps": Shape(_columns("map! keys! bytes:bytes tombstones agree! replicas+"), _each("map", "map")),
-    "ServeIndexEntry": Shape(
-        _columns("node! present! epoch hlc origin? expires_at candidates!"),
-        _itself("key", "key"),
-        _entry_rows,
-        head=lambda p: (f"KEY {cell(p['key'])}  map {cell(p['map'])}  shard {p['shard']}  owner {cell(p['owner'])}",),
-    ),
+    **INDEX_SHAPES,
     "Replay": Shape(
         _columns("id! state:state! scope pages coverage_before:ratio coverage_after:ratio elapsed_s:seconds"),
         _itself("replay", "id"),

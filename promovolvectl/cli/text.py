@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -84,6 +85,11 @@ def size(count: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
+
+
+def version(parts: Mapping[str, Any] | None) -> str:
+    """A version as `47/123456/node-1`, in the order in which versions are compared."""
+    return f"{parts['epoch']}/{parts['hlc']}/{visible(str(parts['origin']))}" if parts else ""
 
 
 def span(seconds: float) -> str:

@@ -37,11 +37,16 @@ class ServeIndexMaps(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.serveindex_entry_get")
 class GetEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """`local`: as the asked node's own replica has it, whatever others have."""
+
     key: str
+    local: bool = False
 
 
 @wire_type("admin.version")
 class EntryVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """Compared in this order: a later epoch wins whatever the clock says."""
+
     epoch: int
     hlc: int
     origin: str
@@ -58,17 +63,169 @@ class EntryCandidate(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.entry_replica")
 class EntryReplica(msgspec.Struct, frozen=True, kw_only=True):
+    """One node's view of a key. `state`: live, expired, removed, absent or damaged; `digest` stands for what it holds.
+    `wrote_at` is by the writer's clock. `wins`: no replica that answered holds a greater version, so this is what all
+    of them will hold. `owner` and `epoch_now`: who may write the key, as this node knows it."""
+
     node: str
     present: bool
     version: EntryVersion | None
     expires_at: str | None
     candidates: tuple[EntryCandidate, ...]
+    state: str = ""
+    wins: bool = False
+    wrote_at: str | None = None
+    age_ms: int | None = None
+    bytes: int = 0
+    digest: str = ""
+    owner: str | None = None
+    epoch_now: int = 0
 
 
 @wire_type("admin.serveindex_entry")
 class ServeIndexEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """`agree`: all that answered hold the same. `winner`: the version that all of them will hold."""
+
     key: str
     map: str
     shard: int
     owner: str | None
     replicas: tuple[EntryReplica, ...]
+    agree: bool = True
+    winner: EntryVersion | None = None
+
+
+@wire_type("admin.serveindex_keys_get")
+class GetKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """A site's keys behind the key `after`, a page of at most `limit`; as `node` has them, the asked one if empty."""
+
+    site: str
+    after: str = ""
+    limit: int = 0
+    node: str = ""
+
+
+@wire_type("admin.serveindex_key")
+class KeyItem(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    map: str
+    bytes: int
+    version: EntryVersion
+    expires_at: str | None
+    expired: bool = False
+
+
+@wire_type("admin.serveindex_keys")
+class ServeIndexKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """`next`: the `after` of the next page, empty at the end; `total`: how many keys there are."""
+
+    items: tuple[KeyItem, ...]
+    node: str
+    total: int
+    next: str = ""
+
+
+@wire_type("admin.serveindex_largest_get")
+class GetLargest(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys with the largest values; as `node` has them, the asked one if empty."""
+
+    limit: int = 20
+    node: str = ""
+
+
+@wire_type("admin.serveindex_largest")
+class ServeIndexLargest(msgspec.Struct, frozen=True, kw_only=True):
+    """The largest first; `total`: how many entries were looked at."""
+
+    items: tuple[KeyItem, ...]
+    node: str
+    total: int
+
+
+@wire_type("admin.serveindex_place_get")
+class GetKeyPlace(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+
+
+@wire_type("admin.serveindex_place")
+class ServeIndexPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a key belongs, whether or not it is there: its map and leaf, its site's shard and that shard's owner."""
+
+    key: str
+    map: str
+    leaf: int
+    shard: int
+    owner: str | None
+    epoch: int
+
+
+@wire_type("admin.serveindex_lag_get")
+class GetLag(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.serveindex_lag_row")
+class LagItem(msgspec.Struct, frozen=True, kw_only=True):
+    """What `from` wrote and `to` has not acknowledged, and for how long the oldest of it has waited."""
+
+    from_node: str = msgspec.field(name="from")
+    to: str
+    entries: int
+    lag_ms: int
+    reachable: bool
+
+
+@wire_type("admin.serveindex_lag")
+class ServeIndexLag(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[LagItem, ...]
+    max_lag_ms: int
+
+
+@wire_type("admin.serveindex_status_get")
+class GetIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@wire_type("admin.serveindex_replica")
+class ReplicaItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One node's replica. `uncommitted` changes are not on disk yet; `damaged` entries wait to be fetched again."""
+
+    node: str
+    ready: bool
+    synchronised_ratio: float
+    keys: int
+    bytes: int
+    tombstones: int
+    uncommitted: int
+    damaged: int
+    max_lag_ms: int
+    commits_count: int
+    degraded: bool
+
+
+@wire_type("admin.serveindex_map_status")
+class MapStatusItem(msgspec.Struct, frozen=True, kw_only=True):
+    """`leaves_different`: of the map's 256 leaves, those that not all replicas hold alike. `lag_node` is furthest
+    behind others' writes."""
+
+    map: str
+    keys: int
+    agree: bool
+    leaves_different: int
+    tombstones: int
+    bytes: int
+
+
+@wire_type("admin.serveindex_status")
+class ServeIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The ServeIndex on one page, a row for each map."""
+
+    items: tuple[MapStatusItem, ...]
+    replicas: tuple[ReplicaItem, ...]
+    maps_equal: int
+    keys: int
+    tombstones: int
+    oldest_tombstone_ms: int
+    pending_removals: int
+    max_lag_ms: int
+    coverage_ratio: float

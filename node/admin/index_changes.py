@@ -1,0 +1,146 @@
+"""What an operator changes in the ServeIndex: replicas mended from each other. Staged and committed like every change.
+
+A mend puts what one replica holds where another holds exactly what the plan saw there: a write that came meanwhile
+stays, and the next comparison finds whatever is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from node.admin import protocol as p
+from node.admin.held_plans import HeldPlans, Result
+from node.admin.index_diff import Compared, Difference, IndexDiff
+from node.admin.index_requests import IndexRequests
+from node.core import limits
+from node.core.hashing import shard_of
+from node.engine.index_messages import IndexMended, IndexRow, Mend, MendIndex
+from node.gossip.inspector import place_of
+from node.gossip.keyindex import site_of
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+WHY = {
+    "missing": "it lacks the key",
+    "older": "it holds an older version",
+    "content": "it holds other contents under the same version",
+    "damaged": "its entry is damaged",
+}
+
+
+class IndexRepair:
+    """Stages mends of what differs now, and carries them out once they are committed."""
+
+    def __init__(self, server: AdminServer, index: IndexRequests, compared: IndexDiff, held: HeldPlans) -> None:
+        self._server = server
+        self._index = index
+        self._diff = compared
+        self._held = held
+        server.handlers[p.StageIndexRepair] = self.stage
+
+    async def stage(self, request: p.StageIndexRepair, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        targets = self._index.nodes(request.nodes)
+        found = await self._diff.compare(self._index.nodes(()), request.maps)
+        homes = self._server.engine.sharding.region.homes()
+        counts: Counter[tuple[int, str, str, str]] = Counter()
+        for one in found.differences:
+            shard = shard_of(site_of(one.key))
+            for node in _to_mend(one, targets):
+                counts[(shard, one.holder(homes[shard].node), node, WHY[one.kind])] += 1
+        rebuilds = {node: len(places) for node, places in found.contradicted.items() if places and node in targets}
+        lost = [one.key for one in found.differences if one.winner is None and one.damaged & set(targets)]
+        plan = self._held.hold(
+            "repair",
+            "serveindex",
+            lambda _reason: self._carry_out(found, targets, request.maps),
+            moves=tuple(
+                p.PlanMove(shard=shard, from_node=source, to=node, entities=count, why=why)
+                for (shard, source, node, why), count in sorted(counts.items())
+            ),
+            changed=bool(counts or rebuilds or lost),
+            notes=tuple(_notes(found, rebuilds, lost)),
+            before=tuple(p.Counter(name=f"{node} entries", count=n) for node, n in sorted(found.entries.items())),
+        )
+        return plan, self._server.with_missing(call, found.missing)
+
+    async def _carry_out(self, found: Compared, targets: Sequence[str], maps: tuple[str, ...]) -> Result:
+        outcomes = await asyncio.gather(*(self._mend(node, found) for node in targets))
+        after = await self._diff.compare(self._index.nodes(()), maps)
+        left = sum(bool(_to_mend(one, targets)) for one in after.differences)
+        wrong = sum(len(after.contradicted.get(node, ())) for node in targets)
+        return {
+            "mended_count": sum(mended for mended, _ in outcomes),
+            "digests_rebuilt_count": sum(rebuilt for _, rebuilt in outcomes),
+            "left_count": left,
+            "missed_count": left + wrong,
+        }
+
+    async def _mend(self, node: str, found: Compared) -> tuple[int, int]:
+        """Mends one replica; how many entries and digests. A source that has moved on is left for later."""
+        by_source: defaultdict[str, list[Difference]] = defaultdict(list)
+        drop = [one.key for one in found.differences if one.winner is None and node in one.damaged]
+        rebuild = set(found.contradicted.get(node, ()))
+        for one in found.differences:
+            if _to_mend(one, (node,)):
+                by_source[one.holder()].append(one)
+                rebuild.add(place_of(one.key))
+        mended = rebuilt = 0
+        for source, wanted in sorted(by_source.items()):
+            rows, _ = await self._index.rows_of(source, [one.key for one in wanted], values=True)
+            for mends in _batches(_mends(node, wanted, rows)):
+                mended += (await self._order(node, MendIndex(mends))).mended
+        places = sorted(rebuild)
+        for first in range(0, max(len(places), 1), limits.index_looked_entries):
+            batch = tuple(places[first : first + limits.index_looked_entries])
+            if batch or drop:
+                rebuilt += (await self._order(node, MendIndex(rebuild=batch, drop=tuple(drop)))).rebuilt
+                drop = []
+        return mended, rebuilt
+
+    async def _order(self, node: str, order: MendIndex) -> IndexMended:
+        return await self._index.of_node(node, order, IndexMended)
+
+
+def _to_mend(one: Difference, targets: Iterable[str]) -> list[str]:
+    """Of these nodes, those that the winning row is to be put at."""
+    wrong = {*one.wrong(), *one.damaged} if one.winner is not None else set()
+    return sorted(wrong & set(targets))
+
+
+def _mends(node: str, wanted: Sequence[Difference], rows: dict[str, IndexRow]) -> Iterator[Mend]:
+    for one in wanted:
+        row, winner = rows.get(one.key), one.winner
+        if row is None or winner is None or (row.hlc, row.content) != (winner.hlc, winner.content):
+            continue
+        held = None if node in one.damaged else one.rows.get(node)
+        if held is None:
+            yield Mend(row)
+        else:
+            yield Mend(row, held.epoch, held.hlc, held.origin, held.content)
+
+
+def _batches(mends: Iterable[Mend]) -> Iterator[tuple[Mend, ...]]:
+    """As many as one message takes."""
+    batch: list[Mend] = []
+    size = 0
+    for mend in mends:
+        if batch and (size + mend.row.size > limits.index_page_bytes or len(batch) >= limits.index_page_rows):
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(mend)
+        size += mend.row.size
+    if batch:
+        yield tuple(batch)
+
+
+def _notes(found: Compared, rebuilds: dict[str, int], lost: list[str]) -> Iterator[str]:
+    if found.total > len(found.differences):
+        yield f"{found.total} keys differ; this mends the first {len(found.differences)}: repair again afterwards"
+    for node, count in sorted(rebuilds.items()):
+        yield f"{node}: {count} digests are built anew from its entries"
+    for key in lost:
+        yield f"{key}: no replica holds a sound copy; it is dropped, and the next auction brings it back"

@@ -1,0 +1,257 @@
+"""Reading a dump in again: sent row by row, planned against what the owners hold now, written by the owners.
+
+A load writes nothing around the version rule. Each view is a new write of its key's owner, under the owner's epoch, and
+only where the dump has something later than the cluster: what was written or removed after the dump stays as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from node.admin import protocol as p
+from node.admin.held_plans import HeldPlans, Result
+from node.admin.index_requests import IndexRequests
+from node.admin.outcomes import CONFLICT, REFUSED, USAGE
+from node.ads.keys import split_serve_key
+from node.ads.view import ServeView
+from node.core import limits
+from node.core.clock import MS
+from node.core.errors import BadInput, RemoteProtocolError
+from node.core.hashing import shard_of
+from node.engine.index_messages import IndexLoaded, IndexRow, Load, LoadIndex
+from node.gossip.inspector import content_of
+from node.gossip.keyindex import site_of
+from node.gossip.version import Version
+from node.store.replica_port import ReplicaEntry
+from node.wire.codec import CODEC
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+PUT, REPLACE = "put", "replace"
+SKIPPED = {
+    "same": "the cluster holds the same",
+    "newer": "the cluster holds something later than the dump",
+    "removed": "the key was removed after the dump",
+    "expired": "their time is over",
+    "removal": "they are removals, which a load does not make",
+}
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """A load on its way in."""
+
+    touched_ns: int
+    rows: list[p.DumpRow] = field(default_factory=list)
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A row that would be written, and what its owner held when that was planned."""
+
+    row: p.DumpRow
+    view: ServeView
+    held: IndexRow | None
+
+
+def outcome(row: p.DumpRow, view: ServeView | None, held: IndexRow | None, now_ms: int) -> str:
+    """What a load does with a row: put, replace, or why not (see `SKIPPED`)."""
+    if row.removed or view is None:
+        return "removal"
+    if view.expired(now_ms):
+        return "expired"
+    if held is None:
+        return PUT
+    version = Version(row.version.epoch, row.version.hlc, row.version.origin)
+    entry = ReplicaEntry(row.key, *version, view.expires_at_ms, False, row.value)
+    if held.content == content_of(entry):
+        return "same"
+    if Version(held.epoch, held.hlc, held.origin) > version:
+        # A pool whose time is over reads as absent: what the dump has is later than nothing.
+        expired = 0 < held.expires_at_ms <= now_ms
+        return "removed" if held.tombstone else REPLACE if expired else "newer"
+    return REPLACE
+
+
+class IndexLoad:
+    """Takes rows, stages their load, and has the owners write them once it is committed."""
+
+    def __init__(self, server: AdminServer, index: IndexRequests, held: HeldPlans) -> None:
+        self._engine = server.engine
+        self._index = index
+        self._held = held
+        self._incoming: OrderedDict[str, _Incoming] = OrderedDict()
+        server.handlers |= {p.SendLoad: self.take, p.StageLoad: self.stage}
+
+    # ---- on their way in
+
+    async def take(self, request: p.SendLoad, call: p.Meta) -> tuple[p.LoadTaken, p.Meta]:
+        now_ns = self._engine.world.clock.mono_ns()
+        idle_ns = now_ns - limits.chunks_idle_ms_max * MS
+        for name in [name for name, one in self._incoming.items() if one.touched_ns < idle_ns]:
+            del self._incoming[name]
+        found = self._incoming.get(request.load)
+        if found is None:
+            if len(self._incoming) >= limits.index_loads_open_max:
+                text = f"{len(self._incoming)} loads are on their way in already"
+                raise p.AdminRefusal(REFUSED, "E-BUSY", text, hint="try again in a minute", about=request.load)
+            found = self._incoming[request.load] = _Incoming(now_ns)
+        found.touched_ns = now_ns
+        if request.offset != len(found.rows):
+            text = f"row {request.offset} was sent, row {len(found.rows)} is wanted"
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, hint="send it again", about=request.load)
+        found.rows += request.rows
+        found.size += sum(len(row.key) + len(row.value) for row in request.rows)
+        if len(found.rows) > limits.index_load_entries_max or found.size > limits.index_load_bytes_max:
+            del self._incoming[request.load]
+            text = f"a load has at most {limits.index_load_entries_max} rows of {limits.index_load_bytes_max} bytes"
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, hint="load one map after the other", about=request.load)
+        return p.LoadTaken(rows_count=len(found.rows)), call
+
+    # ---- planning
+
+    async def stage(self, request: p.StageLoad, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        found = self._incoming.get(request.load)
+        if found is None or len(found.rows) != request.rows_count:
+            text = "the rows that were to be sent before are not here, or not all of them"
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, hint="send it again", about=request.load)
+        # The rows stay for a while: when the plan proves stale it is made again from them.
+        found.touched_ns = self._engine.world.clock.mono_ns()
+        newest: dict[str, tuple[p.DumpRow, ServeView | None]] = {}
+        for number, row in enumerate(found.rows, 1):
+            view = _view(number, row)
+            known = newest.get(row.key)
+            if known is None or _order(row) > _order(known[0]):
+                newest[row.key] = (row, view)
+        owners, violations = self._owners(newest)
+        held = await self._held_by(owners)
+        now_ms = self._engine.world.clock.wall_ms()
+        outcomes = {key: outcome(row, view, held.get(key), now_ms) for key, (row, view) in newest.items()}
+        wanted = {
+            node: [
+                _Wanted(row, view, held.get(key))
+                for key in keys
+                for row, view in [newest[key]]
+                if view is not None and outcomes[key] in (PUT, REPLACE)
+            ]
+            for node, keys in owners.items()
+        }
+        return self._plan(len(found.rows), owners, outcomes, wanted, violations), call
+
+    def _plan(
+        self,
+        rows: int,
+        owners: Mapping[str, Sequence[str]],
+        outcomes: Mapping[str, str],
+        wanted: Mapping[str, Sequence[_Wanted]],
+        violations: Sequence[str],
+    ) -> p.Plan:
+        moves: Counter[tuple[int, str, str]] = Counter()
+        for node, keys in owners.items():
+            moves.update((shard_of(site_of(key)), node, outcomes[key]) for key in keys)
+        told = Counter(outcomes.values())
+        doubled = [f"{rows - len(outcomes)} rows name a key again: the latest counts"] if rows > len(outcomes) else []
+        return self._held.hold(
+            "load",
+            "serveindex",
+            lambda _reason: self._carry_out(wanted),
+            moves=tuple(
+                p.PlanMove(shard=shard, to=node, entities=count, why=what)
+                for (shard, node, what), count in sorted(moves.items())
+                if what in (PUT, REPLACE)
+            ),
+            violations=tuple(violations),
+            changed=bool(told[PUT] or told[REPLACE]),
+            notes=(
+                *(f"{told[what]} rows are {word}" for what, word in ((PUT, "new"), (REPLACE, "other")) if told[what]),
+                *(f"{told[what]} rows are skipped: {why}" for what, why in SKIPPED.items() if told[what]),
+                *doubled,
+            ),
+            before=(p.Counter(name="rows", count=rows),),
+            after=tuple(p.Counter(name=name, count=told[name]) for name in sorted(told)),
+        )
+
+    def _owners(self, keys: Iterable[str]) -> tuple[dict[str, list[str]], list[str]]:
+        """Keys by the node that writes them; shards that nobody can write now."""
+        homes = self._engine.sharding.region.homes()
+        view = self._engine.view
+        by_node: defaultdict[str, list[str]] = defaultdict(list)
+        homeless: set[int] = set()
+        for key in sorted(keys):
+            home = homes[shard_of(site_of(key))]
+            if home.node in view.members and view.reachable(home.node):
+                by_node[home.node].append(key)
+            else:
+                homeless.add(home.shard)
+        return dict(by_node), [f"shard {shard} has no owner in reach" for shard in sorted(homeless)]
+
+    async def _held_by(self, owners: Mapping[str, Sequence[str]]) -> dict[str, IndexRow]:
+        """What the owners hold of their keys; raises AdminRefusal when one does not answer."""
+        found = await asyncio.gather(*(self._index.rows_of(node, keys) for node, keys in sorted(owners.items())))
+        return {key: row for rows, _ in found for key, row in rows.items()}
+
+    # ---- writing
+
+    async def _carry_out(self, wanted: Mapping[str, Sequence[_Wanted]]) -> Result:
+        """All or nothing until the first write: when something has changed since the plan, the plan is stale."""
+        owners, _ = self._owners(one.row.key for planned in wanted.values() for one in planned)
+        held = await self._held_by(owners)
+        planned = {one.row.key: one for some in wanted.values() for one in some}
+        moved = [key for key, one in planned.items() if _version(held.get(key)) != _version(one.held)]
+        if moved or owners.keys() != {node for node, some in wanted.items() if some}:
+            others = f" and {len(moved) - 1} others" if len(moved) > 1 else ""
+            what = f"{moved[0]!r}{others} changed" if moved else "shards moved"
+            raise p.AdminRefusal(CONFLICT, "E-STALE-PLAN", f"{what} since the plan was made", hint="make it again")
+        written = stale = refused = 0
+        for node, keys in sorted(owners.items()):
+            for batch in _batches([planned[key] for key in keys]):
+                done = await self._index.of_node(node, LoadIndex(batch), IndexLoaded)
+                written, stale, refused = written + done.written, stale + done.stale, refused + done.refused
+        return {"written_count": written, "stale_count": stale, "refused_count": refused, "missed_count": refused}
+
+
+def _view(number: int, row: p.DumpRow) -> ServeView | None:
+    """The row's view, None of a removal; raises AdminRefusal naming the row."""
+    try:
+        split_serve_key(row.key)
+        if row.removed:
+            return None
+        view = CODEC.decode(row.value)
+    except (BadInput, RemoteProtocolError) as error:
+        raise _bad_row(number, row, str(error)) from error
+    if not isinstance(view, ServeView):
+        raise _bad_row(number, row, f"its value is a {type(view).__name__}, not a view")
+    return view
+
+
+def _bad_row(number: int, row: p.DumpRow, why: str) -> p.AdminRefusal:
+    return p.AdminRefusal(USAGE, "E-BAD-INPUT", f"row {number}, key {row.key[:80]!r}: {why[:200]}", about=row.key[:80])
+
+
+def _order(row: p.DumpRow) -> tuple[int, int, str]:
+    return (row.version.epoch, row.version.hlc, row.version.origin)
+
+
+def _version(row: IndexRow | None) -> tuple[int, int, str] | None:
+    return None if row is None else (row.epoch, row.hlc, row.origin)
+
+
+def _batches(wanted: Sequence[_Wanted]) -> Iterator[tuple[Load, ...]]:
+    """As many as one message takes."""
+    batch: list[Load] = []
+    size = 0
+    for one in wanted:
+        if batch and (size + len(one.row.value) > limits.index_page_bytes or len(batch) >= limits.index_page_rows):
+            yield tuple(batch)
+            batch, size = [], 0
+        held = _version(one.held) or (0, 0, "")
+        batch.append(Load(one.row.key, one.row.value, *held))
+        size += len(one.row.value)
+    if batch:
+        yield tuple(batch)

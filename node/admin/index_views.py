@@ -1,0 +1,212 @@
+"""From nodes' answers about their replicas to what an operator reads: pure functions, one per shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from node.admin import protocol as p
+from node.ads.money import format_money
+from node.ads.view import ServeView
+from node.core.clock import rfc3339
+from node.core.errors import RemoteProtocolError
+from node.core.hashing import MAP_COUNT, map_of
+from node.core.hlc import hlc_wall_ms
+from node.engine.index_messages import IndexRow, IndexStatus
+from node.engine.messages import ReplicaEntryReport
+from node.gossip.inspector import content_of
+from node.gossip.version import Version
+from node.store.replica_port import ReplicaEntry
+from node.wire.codec import CODEC
+
+_DIGEST_CHARS = 8
+
+
+def map_name(number: int) -> str:
+    return f"serve-{number:02d}"
+
+
+def state_of(expires_at_ms: int, *, tombstone: bool, now_ms: int) -> str:
+    """What an entry that is there counts as."""
+    if tombstone:
+        return "removed"
+    return "expired" if 0 < expires_at_ms <= now_ms else "live"
+
+
+# ---- one key
+
+
+def entry(
+    key: str, place: p.ServeIndexPlace, entries: Mapping[str, ReplicaEntryReport], now_ms: int
+) -> p.ServeIndexEntry:
+    """A key as each node has it; the greatest version wins."""
+    versions = {name: Version(e.epoch, e.hlc, e.origin) for name, e in entries.items() if e.hlc}
+    winner = max(versions.values(), default=None)
+    replicas = tuple(_replica(entries[name], winner, now_ms) for name in sorted(entries))
+    return p.ServeIndexEntry(
+        key=key,
+        map=place.map,
+        shard=place.shard,
+        owner=place.owner,
+        replicas=replicas,
+        agree=agree(replicas),
+        winner=None if winner is None else _version(winner),
+    )
+
+
+def agree(replicas: Sequence[p.EntryReplica]) -> bool:
+    """Whether all hold the same version with the same contents, or none holds any."""
+    return len({(r.version, r.digest, r.state == "damaged") for r in replicas}) <= 1
+
+
+def _replica(found: ReplicaEntryReport, winner: Version | None, now_ms: int) -> p.EntryReplica:
+    version = Version(found.epoch, found.hlc, found.origin) if found.hlc else None
+    owner = found.owner or None
+    if version is None:
+        state = "damaged" if found.damaged else "absent"
+        return p.EntryReplica(
+            node=found.node,
+            present=False,
+            version=None,
+            expires_at=None,
+            candidates=(),
+            state=state,
+            owner=owner,
+            epoch_now=found.epoch_now,
+        )
+    held = ReplicaEntry("", *version, found.expires_at_ms, found.tombstone, found.value)
+    wrote_ms = hlc_wall_ms(found.hlc)
+    return p.EntryReplica(
+        node=found.node,
+        present=found.present,
+        version=_version(version),
+        expires_at=_at(found.expires_at_ms),
+        candidates=_candidates(found.value) if found.value else (),
+        state=state_of(found.expires_at_ms, tombstone=found.tombstone, now_ms=now_ms),
+        wins=version == winner,
+        wrote_at=rfc3339(wrote_ms),
+        age_ms=max(0, now_ms - wrote_ms),
+        bytes=len(found.value),
+        digest=short(content_of(held)),
+        owner=owner,
+        epoch_now=found.epoch_now,
+    )
+
+
+def _candidates(value: bytes) -> tuple[p.EntryCandidate, ...]:
+    try:
+        view = CODEC.decode(value)
+    except RemoteProtocolError:
+        return ()
+    if not isinstance(view, ServeView):
+        return ()
+    return tuple(
+        p.EntryCandidate(
+            creative=c.creative_id,
+            campaign=c.campaign_id,
+            advertiser=c.advertiser_id,
+            category=c.category,
+            cpm=format_money(c.cpm_micros),
+        )
+        for c in view.candidates
+    )
+
+
+# ---- many keys
+
+
+def key_item(row: IndexRow, now_ms: int) -> p.KeyItem:
+    return p.KeyItem(
+        key=row.key,
+        map=map_name(map_of(row.key)),
+        bytes=row.size,
+        version=version_of(row),
+        expires_at=_at(row.expires_at_ms),
+        expired=0 < row.expires_at_ms <= now_ms,
+    )
+
+
+def dump_row(row: IndexRow) -> p.DumpRow:
+    return p.DumpRow(
+        key=row.key,
+        map=map_name(map_of(row.key)),
+        version=version_of(row),
+        expires_at=_at(row.expires_at_ms),
+        removed=row.tombstone,
+        value=row.value,
+    )
+
+
+def version_of(row: IndexRow) -> p.EntryVersion:
+    return p.EntryVersion(epoch=row.epoch, hlc=row.hlc, origin=row.origin)
+
+
+def short(content: bytes) -> str:
+    """A content's digest as people compare it."""
+    return content.hex()[:_DIGEST_CHARS]
+
+
+# ---- the whole
+
+
+def lag(found: Iterable[IndexStatus]) -> p.ServeIndexLag:
+    items = tuple(
+        p.LagItem(from_node=status.node, to=row.peer, entries=row.entries, lag_ms=row.ms, reachable=row.reachable)
+        for status in sorted(found, key=lambda status: status.node)
+        for row in status.lag
+    )
+    return p.ServeIndexLag(items=items, max_lag_ms=max((item.lag_ms for item in items), default=0))
+
+
+def status(
+    found: Sequence[IndexStatus], leaves_different: Mapping[int, int], covered: p.Coverage
+) -> p.ServeIndexStatus:
+    """A row for each map; a map's counts are those of the replica that holds most of it."""
+    replicas = tuple(_replica_item(one) for one in sorted(found, key=lambda one: one.node))
+    items: list[p.MapStatusItem] = []
+    for number in range(MAP_COUNT):
+        keys, size, tombstones = max((one.counts[number] for one in found), default=(0, 0, 0))
+        items.append(
+            p.MapStatusItem(
+                map=map_name(number),
+                keys=keys,
+                agree=len({one.digests[number] for one in found}) <= 1,
+                leaves_different=leaves_different.get(number, 0),
+                tombstones=tombstones,
+                bytes=size,
+            )
+        )
+    return p.ServeIndexStatus(
+        items=tuple(items),
+        replicas=replicas,
+        maps_equal=sum(item.agree for item in items),
+        keys=sum(item.keys for item in items),
+        tombstones=sum(item.tombstones for item in items),
+        oldest_tombstone_ms=max((one.oldest_tombstone_ms for one in found), default=0),
+        pending_removals=0,
+        max_lag_ms=max((replica.max_lag_ms for replica in replicas), default=0),
+        coverage_ratio=covered.ratio,
+    )
+
+
+def _replica_item(found: IndexStatus) -> p.ReplicaItem:
+    return p.ReplicaItem(
+        node=found.node,
+        ready=found.ready,
+        synchronised_ratio=found.synchronised_ratio,
+        keys=sum(keys for keys, _, _ in found.counts),
+        bytes=sum(size for _, size, _ in found.counts),
+        tombstones=sum(tombstones for _, _, tombstones in found.counts),
+        uncommitted=found.uncommitted,
+        damaged=found.damaged,
+        max_lag_ms=max((row.ms for row in found.lag if row.reachable), default=0),
+        commits_count=found.counters.get("commits", 0),
+        degraded=found.degraded,
+    )
+
+
+def _version(version: Version) -> p.EntryVersion:
+    return p.EntryVersion(epoch=version.epoch, hlc=version.hlc, origin=version.origin)
+
+
+def _at(wall_ms: int) -> str | None:
+    return rfc3339(wall_ms) if wall_ms else None

@@ -1,0 +1,126 @@
+"""The ServeIndex: comparing replicas entry by entry, mending them, writing them out and reading them in."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.admin.protocol.serveindex import EntryVersion
+from node.wire.registry import wire_type
+
+
+@wire_type("admin.serveindex_diff_get")
+class GetDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """Compare these nodes' replicas, all if none is named, over these maps, all if none is."""
+
+    nodes: tuple[str, ...] = ()
+    maps: tuple[str, ...] = ()
+
+
+@wire_type("admin.serveindex_diff_view")
+class DiffView(msgspec.Struct, frozen=True, kw_only=True):
+    """What one replica holds of a key that differs. `state`: held, removed, absent or damaged."""
+
+    node: str
+    state: str
+    version: EntryVersion | None
+    bytes: int
+    digest: str
+    wins: bool
+
+
+@wire_type("admin.serveindex_diff_row")
+class DiffItem(msgspec.Struct, frozen=True, kw_only=True):
+    """`kind`: missing (not everywhere), older (another version), content (one version, two contents) or damaged."""
+
+    key: str
+    map: str
+    kind: str
+    views: tuple[DiffView, ...]
+
+
+@wire_type("admin.serveindex_diff_replica")
+class DiffReplica(msgspec.Struct, frozen=True, kw_only=True):
+    """`digests_wrong`: leaves whose digest its own entries contradict, so that comparing digests finds nothing."""
+
+    node: str
+    entries: int
+    damaged: int
+    digests_wrong: int
+
+
+@wire_type("admin.serveindex_diff")
+class ServeIndexDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """`total` keys differ, of which the first are named. Only what differs twice, some time apart, is counted: writes
+    do not arrive everywhere at one moment."""
+
+    equal: bool
+    items: tuple[DiffItem, ...]
+    total: int
+    replicas: tuple[DiffReplica, ...]
+
+
+@wire_type("admin.stage_serveindex_repair")
+class StageIndexRepair(msgspec.Struct, frozen=True, kw_only=True):
+    """Mend what a comparison finds now, on these nodes and over these maps, all if none is named. → Plan."""
+
+    nodes: tuple[str, ...] = ()
+    maps: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@wire_type("admin.serveindex_dump_get")
+class GetDump(msgspec.Struct, frozen=True, kw_only=True):
+    """One map's entries behind the key `after` of `place`, as `node` has them, the asked one if empty."""
+
+    map: str
+    node: str = ""
+    place: int = 0
+    after: str = ""
+
+
+@wire_type("admin.serveindex_dump_row")
+class DumpRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry, whole: `value` is the encoded view, empty for a removal."""
+
+    key: str
+    map: str
+    version: EntryVersion
+    expires_at: str | None
+    removed: bool
+    value: bytes
+
+
+@wire_type("admin.serveindex_dump_page")
+class DumpPage(msgspec.Struct, frozen=True, kw_only=True):
+    """`more`: go on behind `after` of `place`."""
+
+    node: str
+    items: tuple[DumpRow, ...]
+    more: bool
+    place: int
+    after: str
+
+
+@wire_type("admin.serveindex_load_send")
+class SendLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of a load, in order; `load` is a name that the sender draws, `offset` how many rows went before."""
+
+    load: str
+    offset: int
+    rows: tuple[DumpRow, ...]
+
+
+@wire_type("admin.serveindex_load_taken")
+class LoadTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """How many rows are here."""
+
+    rows_count: int
+
+
+@wire_type("admin.stage_serveindex_load")
+class StageLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """Write the rows that were sent, where that changes something. → Plan."""
+
+    load: str
+    rows_count: int
+    reason: str = ""

@@ -1,0 +1,154 @@
+"""How answers about the ServeIndex are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under, columns_of, each, itself, whole
+from promovolvectl.cli.text import cell, span, version
+
+_KEYS: Final = columns_of("key! map? bytes:bytes! version:version expires_at! expired?")
+_DUMP: Final = columns_of("key! map version:version expires_at removed! value+")
+
+
+def _entry_rows(payload: Payload) -> Rows:
+    return [
+        {
+            "node": replica["node"],
+            "present": replica["present"],
+            "state": replica["state"],
+            "wins": replica["wins"],
+            "epoch": (replica["version"] or {}).get("epoch"),
+            "hlc": (replica["version"] or {}).get("hlc"),
+            "origin": (replica["version"] or {}).get("origin"),
+            "wrote_at": replica["wrote_at"],
+            "age_ms": replica["age_ms"],
+            "expires_at": replica["expires_at"],
+            "candidates": [item["creative"] for item in replica["candidates"]],
+            "digest": replica["digest"],
+            "owner": replica["owner"],
+            "epoch_now": replica["epoch_now"],
+            "differs": _differs(replica, payload),
+        }
+        for replica in payload["replicas"]
+    ]
+
+
+def _differs(replica: Mapping[str, object], payload: Payload) -> str:
+    """Why this view is not the one that all will hold; empty where it is."""
+    if payload["agree"] or payload["winner"] is None:
+        return ""
+    version, winner = replica["version"], payload["winner"]
+    if not isinstance(version, Mapping):
+        return f"{replica['state']} here"
+    if version != winner:
+        return "older epoch" if version["epoch"] < winner["epoch"] else "older"
+    best = {other["digest"] for other in payload["replicas"] if other["wins"]}
+    return "same version, other contents" if len(best) > 1 else ""
+
+
+def _entry_head(payload: Payload) -> Sequence[str]:
+    lines = [
+        f"KEY {cell(payload['key'])}  map {cell(payload['map'])}  shard {payload['shard']}  "
+        f"owner {cell(payload['owner'])}"
+    ]
+    if not payload["agree"]:
+        winner = payload["winner"]
+        wins = f"; {version(winner)} wins, written by {cell(winner['origin'])}" if winner else ""
+        lines.append(f"the replicas differ{wins}")
+    return lines
+
+
+def _keys_head(payload: Payload) -> Sequence[str]:
+    shown, total = len(payload["items"]), payload["total"]
+    return (f"{shown} of {total} keys, as {cell(payload['node'])} has them",)
+
+
+def _largest_head(payload: Payload) -> Sequence[str]:
+    return (f"the largest of {payload['total']} entries, as {cell(payload['node'])} has them",)
+
+
+def _lag_head(payload: Payload) -> Sequence[str]:
+    return (f"MAX LAG {payload['max_lag_ms']} ms",)
+
+
+def _status_head(payload: Payload) -> Sequence[str]:
+    oldest = f" (oldest {span(payload['oldest_tombstone_ms'] / 1_000)})" if payload["tombstones"] else ""
+    return (
+        f"MAPS {len(payload['items'])}  REPLICAS {len(payload['replicas'])}  "
+        f"EQUAL {payload['maps_equal']}/{len(payload['items'])}  ENTRIES {payload['keys']}  "
+        f"TOMBSTONES {payload['tombstones']}{oldest}  PENDING REMOVALS {payload['pending_removals']}  "
+        f"COVERAGE {payload['coverage_ratio']:.3f}  LAG {payload['max_lag_ms']} ms",
+    )
+
+
+def _diff_rows(payload: Payload) -> Rows:
+    return [
+        {
+            "key": item["key"],
+            "map": item["map"],
+            "kind": item["kind"],
+            "node": view["node"],
+            "state": view["state"],
+            "version": version(view["version"]),
+            "bytes": view["bytes"],
+            "digest": view["digest"],
+            "wins": view["wins"],
+        }
+        for item in payload["items"]
+        for view in item["views"]
+    ]
+
+
+def _diff_head(payload: Payload) -> Sequence[str]:
+    replicas, total = payload["replicas"], payload["total"]
+    names = ", ".join(cell(replica["node"]) for replica in replicas)
+    if payload["equal"]:
+        return (f"equal: {names}",)
+    wrong = [f"{cell(r['node'])}: {r['digests_wrong']} digests are wrong" for r in replicas if r["digests_wrong"]]
+    return (f"{total} keys differ between {names}", *wrong)
+
+
+_REPLICAS: Final = Detail(
+    "REPLICAS",
+    Under("replicas"),
+    columns_of(
+        "node! ready keys bytes:bytes tombstones max_lag_ms:ms! uncommitted damaged! degraded! commits_count? "
+        "synchronised_ratio:ratio?"
+    ),
+)
+
+INDEX_SHAPES: Final[Mapping[str, Shape]] = {
+    "ServeIndexMaps": Shape(columns_of("map! keys! bytes:bytes tombstones agree! replicas+"), each("map", "map")),
+    "ServeIndexEntry": Shape(
+        columns_of(
+            "node! present? state! epoch! origin! age_ms:ms? wrote_at? expires_at candidates! wins! differs! hlc+ "
+            "digest+ owner+ epoch_now+"
+        ),
+        itself("key", "key"),
+        _entry_rows,
+        head=_entry_head,
+    ),
+    "ServeIndexKeys": Shape(_KEYS, each("key", "key"), head=_keys_head),
+    "ServeIndexLargest": Shape(_KEYS, each("key", "key"), head=_largest_head),
+    "ServeIndexPlace": Shape(columns_of("key map leaf shard owner epoch"), itself("key", "key"), whole, one=True),
+    "ServeIndexLag": Shape(
+        columns_of("from! to! entries! lag_ms:ms! reachable"),
+        lambda payload: [f"pair/{row['from']}/{row['to']}" for row in payload["items"]],
+        head=_lag_head,
+    ),
+    "ServeIndexStatus": Shape(
+        columns_of("map! keys! agree! leaves_different! tombstones bytes:bytes"),
+        each("map", "map"),
+        head=_status_head,
+        details=(_REPLICAS,),
+    ),
+    "ServeIndexDiff": Shape(
+        columns_of("key! kind! node! state! version! wins! bytes:bytes? map? digest+"),
+        each("key", "key"),
+        _diff_rows,
+        head=_diff_head,
+    ),
+    "ServeIndexDump": Shape(_DUMP, each("key", "key")),
+}

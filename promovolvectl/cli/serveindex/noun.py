@@ -1,0 +1,31 @@
+"""The noun, and what its verbs have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from promovolvectl.cli.leaf import group
+from promovolvectl.client.exit_codes import ExitStatus
+
+app = group("The replicated index that serving reads.")
+
+Key = Annotated[str, typer.Argument(metavar="KEY", show_default=False, help="SITE|SLOT, quoted for the shell.")]
+Node = Annotated[
+    str, typer.Option("--node", metavar="NODE", show_default=False, help="As this node has it; the one asked if not.")
+]
+Maps = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="MAP", show_default=False, help="Only this map, such as serve-17; repeatable."),
+]
+CHANGES: Final = (
+    ExitStatus.NOT_FOUND,
+    ExitStatus.CONFLICT,
+    ExitStatus.REFUSED,
+    ExitStatus.NOT_CONFIRMED,
+    ExitStatus.NOT_ALLOWED,
+    ExitStatus.FAILED,
+)
+# Whoever reads whole replicas waits for them; each node's answers have their own deadline.
+WHOLE_MS: Final = 110_000

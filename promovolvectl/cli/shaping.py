@@ -1,0 +1,70 @@
+"""What a shape is: how one kind of answer becomes rows, names and lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from promovolvectl.cli.tables import Column
+from promovolvectl.cli.text import cell
+
+Payload = Mapping[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """The rows are the list under one key of the answer; machine formats filter, sort and cut that very list."""
+
+    key: str
+
+    def __call__(self, payload: Payload) -> Rows:
+        found: Rows = payload.get(self.key) or ()
+        return found
+
+
+items: Final = Under("items")
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A table below the main one, for people only."""
+
+    title: str
+    rows: Callable[[Payload], Rows]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`one`: the answer is a single object, shown a field to a line. `names` feeds `-o name`."""
+
+    columns: tuple[Column, ...]
+    names: Callable[[Payload], Sequence[str]]
+    rows: Callable[[Payload], Rows] = items
+    one: bool = False
+    head: Callable[[Payload], Sequence[str]] = field(default=lambda payload: ())
+    details: tuple[Detail, ...] = ()
+
+
+def each(prefix: str, key: str, rows: Callable[[Payload], Rows] = items) -> Callable[[Payload], Sequence[str]]:
+    return lambda payload: [f"{prefix}/{row[key]}" for row in rows(payload)]
+
+
+def itself(prefix: str, key: str) -> Callable[[Payload], Sequence[str]]:
+    return lambda payload: [f"{prefix}/{payload.get(key) or cell(None)}"]
+
+
+def whole(payload: Payload) -> Rows:
+    return [payload]
+
+
+def columns_of(text: str) -> tuple[Column, ...]:
+    """`name!` never goes, `name?` goes first, `name+` with `wide` only, `name:form` is shown that way."""
+    found = []
+    for word in text.split():
+        key, _, form = word.rstrip("!?+").partition(":")
+        rank = 0 if word.endswith("!") else 2 if word.endswith("?") else 1
+        found.append(Column(key, rank=rank, wide=word.endswith("+"), form=form))
+    return tuple(found)
