@@ -10,6 +10,7 @@ from node.admin import protocol as p
 from promovolvectl.cli.render import plain
 from promovolvectl.cli.schemas import schema_of
 from promovolvectl.client import kinds as k
+from promovolvectl.client.index_kinds import ServeIndexDump
 
 NASTY = 'é"x,\x1b[31m\ty\u202e日本\n'
 
@@ -84,6 +85,14 @@ _OPERATIONS = (
     operation("running", id="op-2", verb="move", target="shard/3"),
 )
 _VERSION = p.EntryVersion(epoch=47, hlc=123456, origin="node-1")
+_KEY = p.KeyItem(
+    key="example.com|top",
+    map="serve-17",
+    bytes=1_024,
+    version=_VERSION,
+    expires_at="2026-11-29T15:00:00.000Z",
+    expired=True,
+)
 _CATEGORY = p.CategoryScore(id="653", name="Travel", confidence=0.91, path=f"Travel > {NASTY}")
 _SITE = p.SiteShow(
     site="example.com",
@@ -358,6 +367,64 @@ SAMPLES: dict[str, msgspec.Struct] = {
             ),
             p.EntryReplica(node="node-2", present=False, version=None, expires_at=None, candidates=()),
         ),
+    ),
+    "ServeIndexDiff": p.ServeIndexDiff(
+        equal=False,
+        items=(
+            p.DiffItem(
+                key=f"example.com|{NASTY}",
+                map="serve-17",
+                kind="damaged",
+                views=(
+                    p.DiffView(node="node-1", state="held", version=_VERSION, bytes=9, digest="9c1e0a44", wins=True),
+                    p.DiffView(node="node-2", state="damaged", version=None, bytes=0, digest="", wins=False),
+                ),
+            ),
+        ),
+        total=40,
+        replicas=(p.DiffReplica(node="node-1", entries=9, damaged=0, digests_wrong=1),),
+    ),
+    "ServeIndexDump": ServeIndexDump(
+        node="node-1",
+        entries_count=1,
+        items=(
+            p.DumpRow(key=NASTY, map="serve-17", version=_VERSION, expires_at=None, removed=False, value=b"\xa1\x00"),
+        ),
+    ),
+    "ServeIndexKeys": p.ServeIndexKeys(items=(_KEY,), node="node-1", total=1),
+    "ServeIndexLag": p.ServeIndexLag(
+        items=(p.LagItem(from_node="node-1", to=NASTY, entries=3, lag_ms=38_000, reachable=False),), max_lag_ms=38_000
+    ),
+    "ServeIndexLargest": p.ServeIndexLargest(items=(_KEY,), node="node-1", total=12),
+    "ServeIndexPlace": p.ServeIndexPlace(
+        key="example.com|top", map="serve-17", leaf=201, shard=3, owner=None, epoch=47
+    ),
+    "ServeIndexStatus": p.ServeIndexStatus(
+        items=(
+            p.MapStatusItem(map="serve-17", keys=3, agree=False, leaves_different=9, tombstones=1, bytes=2_048),
+        ),
+        replicas=(
+            p.ReplicaItem(
+                node=NASTY,
+                ready=True,
+                synchronised_ratio=1.0,
+                keys=3,
+                bytes=2_048,
+                tombstones=1,
+                uncommitted=0,
+                damaged=1,
+                max_lag_ms=38_000,
+                commits_count=4,
+                degraded=True,
+            ),
+        ),
+        maps_equal=0,
+        keys=3,
+        tombstones=1,
+        oldest_tombstone_ms=2_460_000,
+        pending_removals=2,
+        max_lag_ms=38_000,
+        coverage_ratio=0.983,
     ),
     "ServeIndexMaps": p.ServeIndexMaps(
         items=(

@@ -1,0 +1,179 @@
+"""The serveindex commands against nodes of real sockets: pages, both sides of a partition, dumps and loads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import Invoke
+from fake_server import FakeNode
+from samples import SAMPLES, operation, plan
+
+from node.admin import protocol as p
+from promovolvectl.client.profiles import write_profile
+
+KEYS = [f"example.com|slot-{number:04d}" for number in range(2_300)]
+
+
+def key_item(key: str) -> p.KeyItem:
+    version = p.EntryVersion(epoch=1, hlc=2, origin="node-1")
+    return p.KeyItem(key=key, map="serve-00", bytes=10, version=version, expires_at=None)
+
+
+def page_of_keys(request: p.GetKeys) -> p.ServeIndexKeys:
+    behind = [key for key in KEYS if key > request.after]
+    page = behind[: min(request.limit, 1_000)]
+    following = page[-1] if len(page) < len(behind) else ""
+    return p.ServeIndexKeys(items=tuple(map(key_item, page)), node="node-1", total=len(KEYS), next=following)
+
+
+def test_keys_fetch_pages_until_there_are_enough(tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({p.GetKeys: page_of_keys}) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("serveindex", "keys", "example.com", "-o", "json")
+        assert code == 0
+        assert [item["key"] for item in json.loads(out)["items"]] == KEYS
+        assert len(node.seen) == 3
+        code, out, _ = invoke("serveindex", "keys", "example.com", "--limit", "20", "-o", "jsonl")
+        assert [json.loads(line)["key"] for line in out.splitlines()] == KEYS[:20]
+        assert len(node.seen) == 4, "no more was asked for than is shown"
+        code, out, _ = invoke(
+            *("serveindex", "keys", "example.com", "--limit", "1", "--sort", "key:desc", "-o", "json")
+        )
+        assert [item["key"] for item in json.loads(out)["items"]] == KEYS[-1:], "an order needs all of them"
+
+
+def view(node: str, epoch: int, hlc: int, origin: str, digest: str) -> p.EntryReplica:
+    version = p.EntryVersion(epoch=epoch, hlc=hlc, origin=origin)
+    return p.EntryReplica(
+        node=node, present=True, version=version, expires_at=None, candidates=(), state="live", digest=digest, wins=True
+    )
+
+
+def entry(*replicas: p.EntryReplica) -> p.ServeIndexEntry:
+    return p.ServeIndexEntry(
+        key="example.com|top", map="serve-17", shard=3, owner="node-1", replicas=replicas, winner=replicas[0].version
+    )
+
+
+def test_get_asks_the_other_side_of_a_partition_itself_and_says_who_wins(tmp_path: Path, invoke: Invoke) -> None:
+    """Acceptance 7: either side may be asked."""
+
+    def side(mine: p.EntryReplica) -> Any:
+        return lambda request: entry(mine)
+
+    early, late = view("node-1", 47, 5, "node-1", "aa"), view("node-2", 46, 9, "node-2", "bb")
+    with FakeNode({p.GetEntry: side(early)}) as one, FakeNode({p.GetEntry: side(late)}) as two:
+        for node, other in ((one, "node-2"), (two, "node-1")):
+            node.meta = msgspec.structs.replace(
+                node.meta, missing=(p.Missing(node=other, reason="timeout", since="2026-11-29T14:03:11.204Z"),)
+            )
+        two.knows(one.operator_keys.public)
+        for first in (one, two):
+            endpoints = (one.endpoint("node-1"), two.endpoint("node-2"))
+            profile = one.profile(tmp_path)
+            ordered = endpoints if first is one else endpoints[::-1]
+            config = tmp_path / "config.toml"
+            config.unlink(missing_ok=True)
+            write_profile(config, msgspec.structs.replace(profile, endpoints=ordered), make_current=True)
+            code, out, err = invoke("serveindex", "get", "example.com|top", "-o", "json")
+            found = json.loads(out)
+            assert (code, found["complete"], err) == (0, True, "")
+            told = [(r["node"], r["wins"], r["version"]["epoch"], r["version"]["origin"]) for r in found["replicas"]]
+            assert told == [("node-1", True, 47, "node-1"), ("node-2", False, 46, "node-2")]
+            assert (found["agree"], found["winner"]["epoch"]) == (False, 47)
+            code, out, _ = invoke("serveindex", "get", "example.com|top", "--exit-code")
+            assert code == 13
+            assert "the replicas differ; 47/5/node-1 wins" in out
+            assert "older epoch" in out
+        assert all(request.local for request in two.seen[:1])
+        two.stop()
+        config.unlink()
+        write_profile(config, msgspec.structs.replace(profile, endpoints=endpoints), make_current=True)
+        code, out, _ = invoke("serveindex", "get", "example.com|top", "-o", "json")
+        assert (code, [m["node"] for m in json.loads(out)["missing"]]) == (12, ["node-2"])
+
+
+def test_a_difference_ends_with_13_and_equality_with_0(tmp_path: Path, invoke: Invoke) -> None:
+    sample = SAMPLES["ServeIndexDiff"]
+    assert isinstance(sample, p.ServeIndexDiff)
+    equal = msgspec.structs.replace(sample, equal=True, items=(), total=0)
+    for answer, status in ((sample, 13), (equal, 0)):
+        with FakeNode({p.GetDiff: lambda _, answer=answer: answer}) as node:
+            node.write(tmp_path)
+            code, out, _ = invoke("serveindex", "diff", "node-1", "node-2", "--map", "serve-17", "-o", "json")
+            assert (code, json.loads(out)["total"]) == (status, answer.total)
+            assert node.seen == [p.GetDiff(nodes=("node-1", "node-2"), maps=("serve-17",))]
+            assert invoke("serveindex", "diff", "node-1")[0] == 2
+            (tmp_path / "config.toml").unlink()
+
+
+ROWS = tuple(
+    p.DumpRow(
+        key=key,
+        map="serve-00",
+        version=p.EntryVersion(epoch=1, hlc=2, origin="node-1"),
+        expires_at=None,
+        removed=False,
+        value=bytes(200),
+    )
+    for key in KEYS
+)
+
+
+def page_of_dump(request: p.GetDump) -> p.DumpPage:
+    rows = [row for row in ROWS if row.key > request.after] if request.map == "serve-00" else []
+    page = tuple(rows[:500])
+    return p.DumpPage(
+        node="node-1", items=page, more=len(rows) > 500, place=0, after=page[-1].key if page else request.after
+    )
+
+
+def test_a_dump_is_streamed_and_a_load_sends_it_again_row_by_row(tmp_path: Path, invoke: Invoke) -> None:
+    loaded: list[p.DumpRow] = []
+
+    def take(request: p.SendLoad) -> p.LoadTaken:
+        assert request.offset == len(loaded)
+        loaded.extend(request.rows)
+        return p.LoadTaken(rows_count=len(loaded))
+
+    staged = plan(verb="load", target="serveindex", moves=(p.PlanMove(shard=3, to="node-1", entities=3, why="put"),))
+    handlers = {
+        p.GetDump: page_of_dump,
+        p.SendLoad: take,
+        p.StageLoad: lambda _: staged,
+        p.CommitPlan: lambda _: operation(verb="load"),
+    }
+    with FakeNode(handlers) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("serveindex", "dump")
+        assert code == 0
+        assert [json.loads(line)["key"] for line in out.splitlines()] == KEYS
+        code, out, _ = invoke("serveindex", "dump", "--limit", "7")
+        assert len(out.splitlines()) == 7
+        file = tmp_path / "index.jsonl"
+        code, out, _ = invoke("serveindex", "dump", "--file", str(file), "-o", "json")
+        assert (code, json.loads(out)["entries_count"]) == (0, len(KEYS))
+        code, out, err = invoke("serveindex", "load", str(file), "--dry-run", "-o", "json")
+        assert (code, json.loads(out)["kind"]) == (0, "Plan"), err
+        assert tuple(loaded) == ROWS
+        assert node.seen[-1] == p.StageLoad(load=node.seen[-1].load, rows_count=len(ROWS))  # type: ignore[attr-defined]
+        loaded.clear()
+        assert invoke("serveindex", "load", str(file))[0] == 6
+        loaded.clear()
+        assert invoke("serveindex", "load", str(file), "--yes", "-q")[0] == 0
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "no row"), ("{}\n", "line 1"), ("\n[]\n", "line 2")])
+def test_a_file_that_is_no_dump_is_refused_by_its_line(text: str, words: str, tmp_path: Path, invoke: Invoke) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text(text)
+    with FakeNode({}) as node:
+        node.write(tmp_path)
+        code, out, err = invoke("serveindex", "load", str(file))
+        assert (code, out) == (17, "")
+        assert words in err
+        assert invoke("serveindex", "load", str(tmp_path / "none"))[0] == 17
