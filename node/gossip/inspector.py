@@ -15,8 +15,8 @@ import xxhash
 
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of
 from node.gossip.contents import Contents
-from node.gossip.digest import digest_of
 from node.gossip.version import Version, version_of
+from node.store.replica_digest import digest_of
 from node.store.replica_port import ReplicaEntry
 
 PLACE_COUNT: Final = MAP_COUNT * LEAF_COUNT
