@@ -75,6 +75,7 @@ class Process:
         self._cluster_id = ""
         self._existed = False
         self._handed_out: list[Callable[[], None]] = []
+        self._at_rest: list[Callable[[], None]] = []
         self._windows = Windows()
 
     @property
@@ -236,6 +237,9 @@ class Process:
         if engine.turn(self.clock.mono_ns()):
             self.wake()
             return
+        at_rest, self._at_rest = self._at_rest, []
+        for what in at_rest:
+            what()
         due_ns = self.clock.world_ns(engine.next_wake_ns())
         if due_ns < self._timer_ns or self._timer_ns <= self._scheduler.now_ns:
             self._timer_ns = max(due_ns, self._scheduler.now_ns + 1)
@@ -246,6 +250,11 @@ class Process:
             self._timer_ns = 0
             self._turn_due = True
             self._turn()
+
+    def once_at_rest(self, what: Callable[[], None]) -> None:
+        """`what` is called when its turns have dealt with all that it has heard so far; never, if it ends before."""
+        self._at_rest.append(what)
+        self.wake()
 
     # ---- ports
 

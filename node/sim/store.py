@@ -7,6 +7,7 @@ accepted it, whatever becomes of the answer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from node.core.clock import MS, US
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from node.sim.process import Process
 
 AWAY_MS: Final = 100
-TAKEN_IN_MS: Final = 20  # a few turns of a loop
 # The steps of a transaction before it is durable, and whether it is open there.
 _BEFORE_COMMIT: Final = (
     ("store.before_begin", False),
@@ -166,8 +166,7 @@ class SimStore:
 
     def _answered(self, process: Process, request: Request, done: Callable[[Answer], None], answer: Answer) -> None:
         if isinstance(request, StateChange) and isinstance(answer, Fenced):
-            # One that ends before its next turn has heard nothing.
-            self._scheduler.after(TAKEN_IN_MS * MS, process.run, self.recorder.refused_to, process.me, request)
+            process.once_at_rest(partial(self.recorder.refused_to, process.me, request))
         done(answer)
         if self._points.reach(process, "store.after_answer") is Fate.DIES:
             process.die()
