@@ -1,7 +1,11 @@
-"""A PostgreSQL server for whoever asks: one for the session, and one of its own for a test that ends or freezes it."""
+"""A PostgreSQL server for whoever asks: one for the session, and one of its own for a test that ends or freezes it.
+
+PROMOVOLVE_TEST_SCALE makes tests longer, each in its own way, and so the time that they get.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -28,3 +32,11 @@ def postgres() -> Iterator[PostgresServer]:
 def own_postgres() -> Iterator[PostgresServer]:
     """One that may be stopped, frozen and started."""
     yield from _running()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    scale = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
+    if scale > 1:
+        scaled = pytest.mark.timeout(scale * float(config.getini("timeout")))
+        for item in items:
+            item.add_marker(scaled)
