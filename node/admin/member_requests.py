@@ -108,7 +108,7 @@ class MemberRequests:
     def _notes(self, member: Member, shards: tuple[int, ...], effect: Departure) -> tuple[str, ...]:
         replica = self._engine.replication.machine
         owned = frozenset(shards)
-        keys = sum(len(replica.keys_of_site(s).keys) for s in replica.sites() if shard_of(s) in owned)
+        keys = sum(len(replica.keys_of_site(s)) for s in replica.sites() if shard_of(s) in owned)
         return (
             f"ends {member.id} for good: only a restart, as another incarnation, brings {member.node} back",
             f"{len(shards)} shards are placed again; {keys} keys of them are on every replica",

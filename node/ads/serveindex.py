@@ -18,8 +18,8 @@ class PoolVersion(msgspec.Struct, frozen=True):
 
 
 class SiteKeys(msgspec.Struct, frozen=True):
-    """Keys of a site that carry a value, in order. `complete` false: the replica has not looked through its file yet,
-    there may be more."""
+    """Keys of a site that carry a value, in order. `complete` false: the replica has not all yet that its peers
+    hold, there may be more."""
 
     keys: tuple[str, ...]
     complete: bool

@@ -195,9 +195,7 @@ class Sharding:
     def _stopped(self, shard: int, tally: ShardTally) -> None:
         self.lost += tally.dropped
         digest = f"{tally.digest:016x}"
-        event = sharding.LocalStopped(
-            shard, tally.handled, tally.entities, digest, tally.arrived, tally.dropped
-        )
+        event = sharding.LocalStopped(shard, tally.handled, tally.entities, digest, tally.arrived, tally.dropped)
         self._carry_out(self.region.step(event, self._now_ns()))
 
 
@@ -222,9 +220,10 @@ class Replication:
     def tick(self, now_ns: int) -> None:
         if not self._begun:
             return
-        damaged = self._engine.world.replica.damaged
-        if damaged - self._damaged:
-            self._step(replica_io.Damaged(damaged - self._damaged))
+        replica = self._engine.world.replica
+        damaged, suspects = replica.damaged, replica.take_suspects()
+        if damaged - self._damaged or suspects:
+            self._step(replica_io.Damaged(damaged - self._damaged, suspects))
         self._damaged = damaged
         if self._machine_wake_ns() <= now_ns:
             self._step(replica_io.Tick())

@@ -51,8 +51,7 @@ class ReplicaServeIndex:
         return found[1] if found else None
 
     def keys_of(self, site: str) -> SiteKeys:
-        found = self._replicator.keys_of_site(site)
-        return SiteKeys(found.keys, found.complete)
+        return SiteKeys(self._replicator.keys_of_site(site), self._replicator.ready)
 
     def _find(self, key: str) -> tuple[ServeView, PoolVersion] | None:
         now_ms = self._clock.wall_ms()

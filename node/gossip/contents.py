@@ -25,10 +25,8 @@ class Contents:
         self._keep_ms = expired_keep_ms
         self._overlay = Overlay()
         self._counts = [LeafChanges(keys=c.keys, bytes=c.bytes, tombstones=c.tombstones) for c in store.counts()]
-        self._scanned_to = ""
         self.digests = DigestTable(store.digests())
-        self.index = KeyIndex()
-        self.index_complete = False
+        self.index = KeyIndex(store, self._overlay)
         self.digests_repaired = 0
 
     def entry(self, key: str) -> ReplicaEntry | None:
@@ -57,7 +55,6 @@ class Contents:
             self.digests.add(*place, fingerprint_of(new))
             for count in (changes, totals):
                 _count(count, new, 1)
-        self.index.replace(old, new)
 
     def drop_lapsed(self, key: str, wall_ms: int) -> bool:
         """Forgets a key whose time is over for good; says whether it was one."""
@@ -71,7 +68,7 @@ class Contents:
         return lapsed_at(entry.expires_at_ms, entry.tombstone, self._keep_ms, wall_ms)
 
     def collect(self, wall_ms: int, limit: int) -> list[str]:
-        """Forgets at most `limit` lapsed entries that the index knows of; their keys."""
+        """Forgets at most `limit` lapsed entries; their keys."""
         keys = self.index.due(wall_ms - self._keep_ms, limit)
         return [key for key in keys if self.drop_lapsed(key, wall_ms)]
 
@@ -95,18 +92,6 @@ class Contents:
             self._overlay.changes(place)
             self.digests_repaired += 1
         return found
-
-    def index_page(self, limit: int) -> None:
-        """Reads the next page of the file into the index."""
-        page = self._store.scan_all(self._scanned_to, limit)
-        for entry in page:
-            decided, _ = self._overlay.find(entry.key)
-            if not decided:
-                self.index.add(entry)
-        if page:
-            self._scanned_to = page[-1].key
-        else:
-            self.index_complete = True
 
     def counts(self) -> list[MapCount]:
         return [MapCount(c.keys, c.bytes, c.tombstones) for c in self._counts]

@@ -1,85 +1,48 @@
-"""Indexes in memory over a replica's keys: by site, by expiry, and the tombstones.
-
-They are filled by a paged scan behind the opening (so that opening doesn't read the file) and kept up to date by every
-change from the start; a key may be reported by both, in any order.
+"""A replica's keys by site, by expiry and by the age of their tombstones: the store's index, with what is not on disk
+yet on top. It is whole from the moment a replica is open.
 """
 
 from __future__ import annotations
 
-import heapq
 from typing import Final
 
-from node.gossip.tombstones import Tombstones
-from node.store.replica_port import ReplicaEntry
+from node.gossip.overlay import Overlay
+from node.gossip.tombstones import TombstoneAge, age_of
+from node.store.replica_port import ReplicaEntry, ReplicaStore
 
-# Expiry is kept by the minute: one set of a key for each of its minutes would cost more than the minute is worth.
-_BUCKET_MS: Final = 60_000
-
-
-def site_of(key: str) -> str:
-    """The site in a key `site|slot`."""
-    return key.partition("|")[0]
+_OVERRULED_MAX: Final = 1_000  # tombstones on disk that the overlay may have replaced, read beyond those asked for
 
 
 class KeyIndex:
     """Which keys carry a value, by site and by expiry; which are tombstones."""
 
-    def __init__(self) -> None:
-        self.tombstones = Tombstones()
-        self._sites: dict[str, set[str]] = {}
-        self._buckets: dict[int, set[str]] = {}
-        self._order: list[int] = []
-
-    def replace(self, old: ReplicaEntry | None, new: ReplicaEntry | None) -> None:
-        """Takes note of a change; `old` may be one that was never reported."""
-        if old is not None:
-            self._forget(old)
-        if new is not None:
-            self.add(new)
-
-    def add(self, entry: ReplicaEntry) -> None:
-        """Takes note of an entry that is there."""
-        if entry.tombstone:
-            self.tombstones.add(entry)
-            return
-        self._sites.setdefault(site_of(entry.key), set()).add(entry.key)
-        if entry.expires_at_ms:
-            self._bucket(entry.expires_at_ms // _BUCKET_MS).add(entry.key)
+    def __init__(self, store: ReplicaStore, overlay: Overlay) -> None:
+        self._store = store
+        self._overlay = overlay
 
     def keys_of_site(self, site: str) -> tuple[str, ...]:
-        return tuple(sorted(self._sites.get(site, ())))
+        found = {key for key in self._store.keys_of_site(site) if not self._overlay.find(key)[0]}
+        return tuple(sorted(found | self._overlay.index.keys_of_site(site)))
 
     def sites(self) -> tuple[str, ...]:
-        return tuple(sorted(self._sites))
+        """Sites that have keys; one whose last key was removed a moment ago may still be there."""
+        return tuple(sorted(self._overlay.index.sites().union(self._store.sites())))
 
     def due(self, before_ms: int, limit: int) -> list[str]:
-        """Takes out at most `limit` keys whose minute of expiry ended before `before_ms`."""
-        found: list[str] = []
-        while self._order and (self._order[0] + 1) * _BUCKET_MS <= before_ms and len(found) < limit:
-            bucket = self._buckets[self._order[0]]
-            while bucket and len(found) < limit:
-                found.append(bucket.pop())
-            if not bucket:
-                del self._buckets[heapq.heappop(self._order)]
-        return found
+        """At most `limit` keys that expire before `before_ms`."""
+        found = self._overlay.index.due(before_ms, limit)
+        found += [key for key in self._store.due(before_ms, limit) if not self._overlay.find(key)[0]]
+        return found[:limit]
 
-    def _bucket(self, number: int) -> set[str]:
-        found = self._buckets.get(number)
-        if found is None:
-            found = self._buckets[number] = set()
-            heapq.heappush(self._order, number)
-        return found
+    def tombstones(self, limit: int) -> list[ReplicaEntry]:
+        """The oldest tombstones by their writers' clocks, the oldest first."""
+        overlay = self._overlay
+        committed = self._store.tombstones(limit + min(len(overlay), _OVERRULED_MAX))
+        found = [entry for entry in committed if not overlay.find(entry.key)[0]]
+        waiting = (overlay.find(key)[1] for key in overlay.index.tombstones())
+        found += [entry for entry in waiting if entry is not None]
+        return sorted(found, key=lambda entry: (entry.hlc, entry.key))[:limit]
 
-    def _forget(self, entry: ReplicaEntry) -> None:
-        if entry.tombstone:
-            self.tombstones.discard(entry.key)
-            return
-        site = site_of(entry.key)
-        keys = self._sites.get(site)
-        if keys is not None:
-            keys.discard(entry.key)
-            if not keys:
-                del self._sites[site]
-        bucket = self._buckets.get(entry.expires_at_ms // _BUCKET_MS) if entry.expires_at_ms else None
-        if bucket is not None:
-            bucket.discard(entry.key)
+    def oldest_tombstones(self, limit: int, wall_ms: int) -> list[TombstoneAge]:
+        """The same with their ages."""
+        return [age_of(entry, wall_ms) for entry in self.tombstones(limit)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from node.core.check import invariant
+from node.store.replica_keys import KeyIndex
 from node.store.replica_port import ReplicaEntry
 
 Place = tuple[int, int]
@@ -43,6 +44,7 @@ class Overlay:
         # The same entries by key alone, for the read path.
         self._dirty_keys: dict[str, ReplicaEntry | None] = {}
         self._flying_keys: dict[str, ReplicaEntry | None] = {}
+        self.index = KeyIndex()  # over what `find` says
 
     def __len__(self) -> int:
         return len(self._dirty_keys)
@@ -63,6 +65,7 @@ class Overlay:
         return found
 
     def set(self, place: Place, key: str, entry: ReplicaEntry | None) -> None:
+        self.index.replace(self.find(key)[1], entry)
         self.changes(place).entries[key] = entry
         self._dirty_keys[key] = entry
 
@@ -94,6 +97,9 @@ class Overlay:
 
     def landed(self) -> None:
         """The flying changes are on disk."""
+        for key, entry in self._flying_keys.items():
+            if key not in self._dirty_keys:
+                self.index.replace(entry, None)
         self.flying = {}
         self._flying_keys = {}
 
@@ -103,4 +109,5 @@ class Overlay:
             newer = self.dirty.get(place)
             self.dirty[place] = older if newer is None else older.under(newer)
         self._dirty_keys = {**self._flying_keys, **self._dirty_keys}
-        self.landed()
+        self.flying = {}
+        self._flying_keys = {}

@@ -28,7 +28,7 @@ class ReplicationSettings:
     catchup_ns: int = 100 * MS
     dialogue_timeout_ns: int = 2 * SECOND
     expired_keep_ms: int = limits.hlc_ahead_ms_max
-    index_page_ns: int = 10 * MS
+    collect_pause_ns: int = 10 * MS
     housekeeping_ns: int = SECOND
     clock_fault_ns: int = 30 * SECOND
 
@@ -68,9 +68,11 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """The store found these keys' entries damaged and keeps them from sight: they are to come from a peer."""
+    """The store found these keys' entries damaged and keeps them from sight: they are to come from a peer. What is
+    missing in these `leaves`, by map and number, is not even known by name: they are to be read whole."""
 
     keys: frozenset[str]
+    leaves: frozenset[tuple[int, int]] = frozenset()
 
 
 Event = Tick | Received | PeersChanged | Committed | Damaged

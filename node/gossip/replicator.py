@@ -8,7 +8,7 @@ What the driver owes:
 - carry out the effects in their order. `Send` may be lost, doubled or overtaken. For `Commit` call `store.commit` in a
   worker thread and step `Committed` with its token whatever came of it; it is the only use of the store outside this
   object, and there is one at a time;
-- step `Damaged` with the keys that the store reports as such, when they become more;
+- step `Damaged` with the keys and leaves that the store reports as such, when they become more;
 - nothing has to be durable before anything is sent: puts are accepted, not durable (I2), and what a crash loses of
   them comes back from peers by comparison. A removal is committed at once; who needs it durable waits for the commit.
 
@@ -67,13 +67,6 @@ from node.gossip.version import Version, version_of
 from node.store.replica_port import ReplicaEntry, ReplicaStore
 
 
-class SiteKeys(NamedTuple):
-    """A site's keys that carry a value; `complete` is False while the index is still being built after the start."""
-
-    keys: tuple[str, ...]
-    complete: bool
-
-
 class MapStatus(NamedTuple):
     """One map for an operator: `bytes` of keys and values, `digest` as 32 hex digits."""
 
@@ -113,7 +106,6 @@ class Replicator:
         self._commit_at_once = False
         self._failures = 0
         self._retry_ns = 0
-        self._page_ns = 0
         self._keep_house_ns = 0
         # When a peer's timestamps were last refused, by peer: the fault lasts until none was for a while.
         self._clock_faults: dict[str, int] = {}
@@ -131,12 +123,12 @@ class Replicator:
         """What is held for a key, tombstones and expired entries too."""
         return self._contents.entry(key)
 
-    def keys_of_site(self, site: str) -> SiteKeys:
+    def keys_of_site(self, site: str) -> tuple[str, ...]:
         """Keys of a site that carry a value, in order; some may be expired: `get` decides."""
-        return SiteKeys(self._contents.index.keys_of_site(site), self._contents.index_complete)
+        return self._contents.index.keys_of_site(site)
 
     def sites(self) -> tuple[str, ...]:
-        """The sites that have keys, as far as the index is built."""
+        """The sites that have keys."""
         return self._contents.index.sites()
 
     @property
@@ -169,8 +161,8 @@ class Replicator:
         ]
 
     def tombstones(self, limit: int, wall_ms: int) -> list[TombstoneAge]:
-        """The oldest tombstones that the index knows of."""
-        return self._contents.index.tombstones.oldest(limit, wall_ms)
+        """The oldest tombstones."""
+        return self._contents.index.oldest_tombstones(limit, wall_ms)
 
     def uncommitted(self) -> int:
         """Changes not on disk and not on their way there."""
@@ -266,8 +258,8 @@ class Replicator:
                 effects.extend(self._antientropy.tick(now_ns, wall_ms))
             case Committed():
                 effects.extend(self._committed(event, now_ns))
-            case Damaged(keys):
-                for place in {(map_of(key), leaf_of(key)) for key in keys}:
+            case Damaged(keys, leaves):
+                for place in leaves.union((map_of(key), leaf_of(key)) for key in keys):
                     self._contents.leaf_entries(place)
                 self._antientropy.soon(now_ns)
             case _:
@@ -281,15 +273,10 @@ class Replicator:
         """When a `Tick` is due; in the past when it is due at once."""
         machines_ns = (self._sender.due_ns(), self._antientropy.due_ns(), self._commit_due_ns())
         due = [self._keep_house_ns, *(ns for ns in machines_ns if ns is not None)]
-        if not self._contents.index_complete:
-            due.append(self._page_ns)
         return min(due)
 
     def _tick(self, now_ns: int, wall_ms: int) -> list[Effect]:
         effects: list[Effect] = []
-        if not self._contents.index_complete and now_ns >= self._page_ns:
-            self._contents.index_page(limits.replica_index_page_entries)
-            self._page_ns = now_ns + self._settings.index_page_ns
         if now_ns >= self._keep_house_ns:
             effects.extend(self._keep_house(now_ns, wall_ms))
         effects.extend(self._antientropy.tick(now_ns, wall_ms))
@@ -300,7 +287,7 @@ class Replicator:
         effects: list[Effect] = []
         dropped = self._contents.collect(wall_ms, limits.replica_collect_entries)
         full = len(dropped) == limits.replica_collect_entries
-        self._keep_house_ns = now_ns + (self._settings.index_page_ns if full else self._settings.housekeeping_ns)
+        self._keep_house_ns = now_ns + (self._settings.collect_pause_ns if full else self._settings.housekeeping_ns)
         if dropped:
             self._counters["lapsed_collected"] += len(dropped)
             effects.append(Applied(tuple(dropped)))

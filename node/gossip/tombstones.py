@@ -6,7 +6,6 @@ none is forgotten without both, so as long as no acknowledgements are kept none 
 
 from __future__ import annotations
 
-import heapq
 from typing import NamedTuple
 
 from node.core.hlc import hlc_wall_ms
@@ -22,22 +21,6 @@ class TombstoneAge(NamedTuple):
     age_ms: int
 
 
-class Tombstones:
-    """An index in memory of the tombstones in a replica."""
-
-    def __init__(self) -> None:
-        self._versions: dict[str, Version] = {}
-
-    def __len__(self) -> int:
-        return len(self._versions)
-
-    def add(self, entry: ReplicaEntry) -> None:
-        self._versions[entry.key] = version_of(entry)
-
-    def discard(self, key: str) -> None:
-        self._versions.pop(key, None)
-
-    def oldest(self, limit: int, wall_ms: int) -> list[TombstoneAge]:
-        """The `limit` oldest, the oldest first."""
-        found = heapq.nsmallest(limit, self._versions.items(), key=lambda item: item[1].hlc)
-        return [TombstoneAge(key, version, max(0, wall_ms - hlc_wall_ms(version.hlc))) for key, version in found]
+def age_of(entry: ReplicaEntry, wall_ms: int) -> TombstoneAge:
+    """A tombstone for an operator."""
+    return TombstoneAge(entry.key, version_of(entry), max(0, wall_ms - hlc_wall_ms(entry.hlc)))

@@ -114,7 +114,7 @@ def agreement(world: World) -> Verdict:
     for engine in running:
         machine = engine.replication.machine
         keys.update(entry.key for entry in engine.world.replica.scan_all("", 1_000_000))
-        keys.update(key for site in machine.sites() for key in machine.keys_of_site(site).keys)
+        keys.update(key for site in machine.sites() for key in machine.keys_of_site(site))
     replicas = [_replica(engine, sorted(keys)) for engine in running]
     now_ns, unknown = world.scheduler.now_ns, "" if keys else "nothing was ever put"
     latest_ms = START_WALL_MS + now_ns // MS + world.knobs.wall_skew_ms + limits.hlc_ahead_ms_max

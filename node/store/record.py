@@ -20,7 +20,7 @@ from node.core.errors import OperatingError
 RECORD_FORMAT: Final = 1
 _NUMBERS: Final = struct.Struct(">BQQ")
 _SUM: Final = struct.Struct(">Q")
-_HEAD_BYTES: Final = _NUMBERS.size + _SUM.size
+HEAD_BYTES: Final = _NUMBERS.size + _SUM.size
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -60,15 +60,20 @@ def seal(key: bytes, body: bytes, *, revision: int = 0, epoch: int = 0, summed: 
 
 def unseal(key: bytes, value: bytes) -> Sealed:
     """Opens what `seal` made; raises RecordDamaged or RecordTooNew."""
-    if len(value) < _HEAD_BYTES:
+    if len(value) < HEAD_BYTES:
         raise RecordDamaged(key, f"{len(value)} bytes are less than a header")
-    numbers, body = value[: _NUMBERS.size], value[_HEAD_BYTES:]
-    if value[_NUMBERS.size : _HEAD_BYTES] != _checksum(key, numbers, body_sum(body)):
+    numbers, body = value[: _NUMBERS.size], value[HEAD_BYTES:]
+    if value[_NUMBERS.size : HEAD_BYTES] != _checksum(key, numbers, body_sum(body)):
         raise RecordDamaged(key, "its checksum is wrong")
     form, revision, epoch = _NUMBERS.unpack(numbers)
     if form > RECORD_FORMAT:
         raise RecordTooNew(key, form)
     return Sealed(revision, epoch, body)
+
+
+def revision_of(value: bytes) -> int:
+    """The revision of what `seal` made, unchecked."""
+    return int(_NUMBERS.unpack_from(value)[1])
 
 
 def _checksum(key: bytes, numbers: bytes, summed: bytes) -> bytes:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from node.core.errors import BadInput
 from node.core.hashing import LEAF_COUNT, leaf_of, map_of
-from node.store.record import RecordDamaged, seal, unseal
+from node.store.record import HEAD_BYTES, RecordDamaged, revision_of, seal, unseal
 from node.store.replica_port import ReplicaEntry
 
 KEY_BYTES_MAX: Final = 511  # LMDB's own bound
@@ -68,6 +68,22 @@ def entry_of(key: bytes, value: bytes) -> ReplicaEntry:
         )
     except (struct.error, UnicodeDecodeError) as error:
         raise RecordDamaged(key, f"its checksum is right, its contents are not: {error}") from error
+
+
+class Head(NamedTuple):
+    """What an index needs to know of an entry."""
+
+    hlc: int
+    expires_at_ms: int
+    tombstone: bool
+
+
+def peek(record: bytes) -> Head | None:
+    """The head of an entry's record, without a look at its checksum; None when it is too short for one."""
+    if len(record) < HEAD_BYTES + _HEAD.size:
+        return None
+    flags, expires_at_ms, _ = _HEAD.unpack_from(record, HEAD_BYTES)
+    return Head(revision_of(record), expires_at_ms, bool(flags & _TOMBSTONE))
 
 
 def digests_bytes(digests: Iterable[int]) -> bytes:

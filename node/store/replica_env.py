@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 import lmdb
 
+from node.core import limits
 from node.core.errors import OperatingError
 from node.core.hashing import MAP_COUNT
 from node.store import datafile
 from node.store.lmdb import STRUCTURE_ERRORS, header
 from node.store.record import RecordDamaged
-from node.store.replica_file import Opening, check_owner
+from node.store.replica_file import Opening, check_owner, oldest_reader, room_bytes
+from node.store.replica_health import ReplicaHealth
+from node.store.replica_index import INDEX_DBS
 from node.store.replica_layout import (
     ENTRIES_DB,
     IDENTITY_KEY,
     META_DB,
+    QUARANTINE_DB,
     Damage,
     identity_record,
     stored_counts,
@@ -26,13 +31,46 @@ from node.store.replica_layout import (
 )
 from node.store.replica_port import ReplicaIdentity
 
+TABLES: Final = (ENTRIES_DB, META_DB, QUARANTINE_DB, *INDEX_DBS)
+
+
+class TableWrite:
+    """`replica_commit.Write` over a transaction."""
+
+    def __init__(self, txn: lmdb.Transaction[bytes], tables: Mapping[bytes, lmdb._Database]) -> None:
+        self._txn = txn
+        self._tables = tables
+
+    def get(self, db: bytes, key: bytes) -> bytes | None:
+        return self._txn.get(key, db=self._tables[db])
+
+    def put(self, db: bytes, key: bytes, value: bytes) -> None:
+        self._txn.put(key, value, db=self._tables[db])
+
+    def pop(self, db: bytes, key: bytes) -> bytes | None:
+        return self._txn.pop(key, db=self._tables[db])
+
+    def replace(self, db: bytes, key: bytes, value: bytes) -> bytes | None:
+        return self._txn.replace(key, value, db=self._tables[db])
+
+    def count(self, db: bytes) -> int:
+        return self._txn.stat(self._tables[db])["entries"]
+
 
 def open_env(
     path: Path, map_bytes_max: int, wanted: ReplicaIdentity, *, known: bool
 ) -> tuple[lmdb.Environment, Opening]:
     """An environment that has passed every check, the records of the open included; raises Damage."""
     try:
-        env = lmdb.open(str(path), map_size=map_bytes_max, max_dbs=2, mode=0o600, writemap=False, max_spare_txns=2)
+        env = lmdb.open(
+            str(path),
+            map_size=map_bytes_max,
+            max_dbs=len(TABLES),
+            max_readers=limits.replica_readers_max,
+            mode=0o600,
+            writemap=False,
+            max_spare_txns=2,
+        )
     except STRUCTURE_ERRORS as error:
         raise Damage(str(error)) from error
     except lmdb.Error as error:
@@ -59,8 +97,8 @@ def _examine(env: lmdb.Environment, path: Path, wanted: ReplicaIdentity, *, know
         if known:
             raise Damage(f"{path / datafile.DATA_NAME} holds nothing")
         with env.begin(write=True) as txn:
-            meta, _ = env.open_db(META_DB, txn=txn), env.open_db(ENTRIES_DB, txn=txn)
-            txn.put(IDENTITY_KEY, identity_record(wanted), db=meta)
+            tables = {name: env.open_db(name, txn=txn) for name in TABLES}
+            txn.put(IDENTITY_KEY, identity_record(wanted), db=tables[META_DB])
         return Opening("fresh")
     meta = env.open_db(META_DB, create=False)
     with env.begin(db=meta) as txn:
@@ -73,9 +111,31 @@ def _examine(env: lmdb.Environment, path: Path, wanted: ReplicaIdentity, *, know
     return Opening("reused")
 
 
-def live_bytes(txn: lmdb.Transaction[bytes], databases: Sequence[lmdb._Database]) -> int:
+def live_bytes(txn: lmdb.Transaction[bytes], databases: Iterable[lmdb._Database]) -> int:
     """What the pages in use take of a file; the rest of it waits to be used again."""
     pages = 0
     for stat in (txn.stat(), *map(txn.stat, databases)):
         pages += stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
     return pages * txn.stat()["psize"]
+
+
+def file_health(env: lmdb.Environment, path: Path, databases: Iterable[lmdb._Database]) -> ReplicaHealth:
+    """What the file's header and its readers' table say; only the disk's room when they can't be read."""
+    room = room_bytes(path)
+    try:
+        info = env.info()
+        pid, behind = oldest_reader(env.readers(), info["last_txnid"])
+        with env.begin() as txn:
+            live = live_bytes(txn, databases)
+    except lmdb.Error:
+        return ReplicaHealth(room_bytes=room)
+    return ReplicaHealth(
+        used_bytes=(info["last_pgno"] + 1) * env.stat()["psize"],
+        live_bytes=live,
+        limit_bytes=info["map_size"],
+        room_bytes=room,
+        readers=info["num_readers"],
+        readers_max=info["max_readers"],
+        oldest_reader_commits=behind,
+        oldest_reader_pid=pid,
+    )

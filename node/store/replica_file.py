@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 from pathlib import Path
 from typing import Final, Literal
 
@@ -12,19 +13,26 @@ import msgspec
 from node.core.clock import Clock, rfc3339
 from node.core.errors import OperatingError
 from node.store import datafile
-from node.store.replica_layout import Damage
+from node.store.replica_layout import FORMAT, Damage
 from node.store.replica_port import ReplicaIdentity
 
-FORMAT: Final = 1
 NOTE_NAME: Final = "identity.json"
 PID_NAME: Final = "pid"
+CONDEMNED_NAME: Final = "condemned.json"
+
+
+class Condemned(msgspec.Struct, frozen=True):
+    """Why a file is not to be used again: a check found it damaged while its node ran."""
+
+    reason: str
 
 
 class Opening(msgspec.Struct, frozen=True):
     """How an open went: `fresh` (there was nothing), `reused`, or `set_aside` with the reason and the file's new
-    path; a replica that is not `reused` is empty and is streamed from a peer."""
+    path, `migrated` with the old file's new path; a replica that is `fresh` or `set_aside` is empty and is streamed
+    from a peer."""
 
-    how: Literal["fresh", "reused", "set_aside"]
+    how: Literal["fresh", "reused", "set_aside", "migrated"]
     reason: str = ""
     path: str = ""
 
@@ -95,17 +103,69 @@ def write_owner(path: Path, identity: ReplicaIdentity) -> None:
     datafile.write_note(path, NOTE_NAME, identity)
 
 
-def set_aside(path: Path, clock: Clock) -> str:
-    """Renames the data file, and the note with it, to dated names; the data's new path, empty when it was missing."""
-    stamp = rfc3339(clock.wall_ms()).replace(":", "").replace(".", "")
-    data, note = path / datafile.DATA_NAME, path / NOTE_NAME
-    number, suffix = 0, f"damaged-{stamp}"
-    while any(file.with_name(f"{file.name}.{suffix}").exists() for file in (data, note)):
-        number += 1
-        suffix = f"damaged-{stamp}-{number}"
+def condemn(path: Path, reason: str) -> None:
+    """Makes the next open set the file aside. Raises OSError."""
+    datafile.write_note(path, CONDEMNED_NAME, Condemned(reason))
+
+
+def condemned(path: Path) -> None:
+    """Raises Damage when the file was condemned while it was open."""
     try:
-        kept = [file.rename(file.with_name(f"{file.name}.{suffix}")) for file in (data, note) if file.exists()]
+        note = datafile.read_note(path, CONDEMNED_NAME, Condemned)
+    except OperatingError as error:
+        raise Damage(error.message) from error
+    if note is not None:
+        raise Damage(note.reason)
+
+
+def set_aside(path: Path, clock: Clock) -> str:
+    """Renames the data file, and the notes with it, to dated names; the data's new path, empty when it was missing."""
+    data, notes = path / datafile.DATA_NAME, [path / NOTE_NAME, path / CONDEMNED_NAME]
+    aside = dated(data, "damaged", clock)
+    suffix = aside.name.removeprefix(datafile.DATA_NAME)
+    try:
+        kept = [file.rename(file.with_name(file.name + suffix)) for file in (data, *notes) if file.exists()]
         datafile.sync_dir(path)
     except OSError as error:
         raise datafile.path_error(path, error) from error
-    return next((str(file) for file in kept if file.name.startswith(datafile.DATA_NAME)), "")
+    return str(aside) if aside in kept else ""
+
+
+def dated(data: Path, why: str, clock: Clock) -> Path:
+    """A name beside the data file, which nothing has yet, for a file that is kept."""
+    stamp = rfc3339(clock.wall_ms()).replace(":", "").replace(".", "")
+    number, suffix = 0, f"{why}-{stamp}"
+    while any(file.with_name(f"{file.name}.{suffix}").exists() for file in (data, data.with_name(NOTE_NAME))):
+        number += 1
+        suffix = f"{why}-{stamp}-{number}"
+    return data.with_name(f"{data.name}.{suffix}")
+
+
+def room_bytes(path: Path) -> int:
+    """What the disk still takes; 0 when it does not say."""
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return 0
+    return disk.f_bavail * disk.f_frsize
+
+
+def no_room(path: Path, needed: int) -> bool:
+    """Whether a write that failed had too little room: on the disk, or below this process's limit for a file."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        size = (path / datafile.DATA_NAME).stat().st_size
+    except OSError:
+        return False
+    return room_bytes(path) < needed or (limit != resource.RLIM_INFINITY and limit < size + needed)
+
+
+def oldest_reader(table: str, last_txn: int) -> tuple[int, int]:
+    """Of LMDB's table of readers (a head, then lines of process, thread, transaction or `-`): the process of the oldest
+    read still open, and how many commits were made since it began; zeros when none is open."""
+    rows = (line.split() for line in table.splitlines()[1:])
+    reads = [(int(row[2]), int(row[0])) for row in rows if len(row) == 3 and row[2].isdigit()]
+    if not reads:
+        return 0, 0
+    txn, pid = min(reads)
+    return pid, max(0, last_txn - txn)

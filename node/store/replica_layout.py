@@ -17,8 +17,10 @@ from node.store.record import seal, unseal
 from node.store.replica_codec import CHUNK_COUNT, CHUNK_LEAVES, digests_of
 from node.store.replica_port import MapCount, ReplicaIdentity
 
+FORMAT: Final = 2  # 1 had neither index nor quarantine: see `replica_migrate`
 ENTRIES_DB: Final = b"entries"
 META_DB: Final = b"meta"
+QUARANTINE_DB: Final = b"quarantine"  # damaged records by place, behind the time they were found (8 bytes, ms)
 IDENTITY_KEY: Final = b"identity"
 MARK_KEY: Final = b"hlc-mark"
 COUNTS_KEY: Final = b"counts"

@@ -1,19 +1,24 @@
 """A node's ServeIndex replica on LMDB: one file, opened by one process.
 
-What its driver owes: `commit` blocks on the disk and is called from a worker thread, one call at a time; `get`, `scan`
-and `scan_all` are called from one other thread meanwhile. `close` is called when no commit runs. After a commit that
-failed with `definite` false the file must be closed and opened anew; until then reads find nothing.
+What its driver owes: `commit` and `scrub` block on the disk and are called from a worker thread, one call at a time;
+what reads is called from one other thread meanwhile. `reopen` and `close` are called from there when neither runs.
+After a commit that left `poisoned` set, the file is checked in another process (`replica_check`) and opened anew before
+the next: what the kernel still knows of pages that it failed to write can't be trusted, so trying again proves nothing.
 
 Each read has a transaction of its own (0.2 µs): one kept open would pin the pages of every commit since, also on a node
 that reads nothing for hours. The memory map has its greatest size from the beginning, which costs address space only:
-to grow it would pull it away under the thread that is reading.
+to grow it would pull it away under the thread that is reading. The file itself grows by what is written.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import lmdb
 import msgspec
@@ -23,20 +28,19 @@ from node.core.check import invariant
 from node.core.clock import Clock
 from node.core.errors import OperatingError
 from node.core.hashing import MAP_COUNT
-from node.store import datafile
+from node.store import replica_commit, replica_rows
 from node.store.lmdb import keep_length
-from node.store.record import RecordDamaged, RecordTooNew, seal
-from node.store.replica_codec import CHUNK_LEAVES, digests_bytes, entry_bytes, entry_of, key_bytes, leaf_prefix
-from node.store.replica_env import open_env
-from node.store.replica_file import FORMAT, Opening, known_owner, lock_replica, set_aside, write_owner
+from node.store.record import RecordDamaged, RecordTooNew
+from node.store.replica_codec import entry_of, key_bytes, leaf_prefix
+from node.store.replica_env import TABLES, TableWrite, file_health, open_env
+from node.store.replica_file import condemn, no_room, write_owner
+from node.store.replica_health import ReplicaHealth
+from node.store.replica_index import EXPIRY_DB, SITES_DB, TOMBSTONES_DB, Row, names
 from node.store.replica_layout import (
-    COUNTS_KEY,
     ENTRIES_DB,
     IDENTITY_KEY,
-    MARK_KEY,
     META_DB,
     Damage,
-    chunk_key,
     identity_record,
     stored_counts,
     stored_digests,
@@ -44,25 +48,40 @@ from node.store.replica_layout import (
     stored_mark,
 )
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity
+from node.store.replica_quarantine import Quarantine, Quarantined
+from node.store.replica_scrub import LeafScrub
+
+T = TypeVar("T")
 
 
 class LmdbReplica:
-    """`ReplicaStore` on disk; made by `open_replica`."""
+    """`ReplicaStore` on disk; made by `replica_open.open_replica`."""
 
-    def __init__(self, path: Path, env: lmdb.Environment, lock: int) -> None:
+    def __init__(self, path: Path, env: lmdb.Environment, lock: int, clock: Clock) -> None:
         self._path = path
-        self._env = env
+        self._clock = clock
         self._lock = lock
         self._pid = os.getpid()
-        self._entries, self._meta = env.open_db(ENTRIES_DB), env.open_db(META_DB)
-        self._damaged: set[str] = set()
+        self._bad: deque[bytes] = deque(maxlen=limits.replica_damaged_kept_max)
+        self._stale: deque[Row] = deque(maxlen=limits.replica_stale_rows_max)
+        self._suspect: set[tuple[int, int]] = set()
+        self._quarantine = Quarantine(clock)
+        self._scrub = LeafScrub()
+        self.poisoned = ""
         self.damaged_reads = 0
         self.reads_failed = 0
-        with env.begin(db=self._meta) as txn:
+        self._take(env)
+
+    def _take(self, env: lmdb.Environment) -> None:
+        self._env = env
+        self._tables = {name: env.open_db(name) for name in TABLES}
+        with env.begin(db=self._tables[META_DB]) as txn:
             self._identity = stored_identity(txn.get)
-            self._hlc_mark = stored_mark(txn.get)
-            self._counts = stored_counts(txn.get)
-            self._digests = [stored_digests(txn.get, map_) for map_ in range(MAP_COUNT)]
+            self._now = replica_commit.After(
+                [stored_digests(txn.get, map_) for map_ in range(MAP_COUNT)],
+                stored_counts(txn.get),
+                stored_mark(txn.get),
+            )
 
     @property
     def identity(self) -> ReplicaIdentity:
@@ -73,31 +92,61 @@ class LmdbReplica:
     def damaged(self) -> frozenset[str]:
         """Keys whose entries failed their check since the open and have not been written since: to be fetched from a
         peer. A key that can't be read itself stands here with its bytes escaped."""
-        return frozenset(self._damaged)
+        return self._quarantine.waiting
+
+    def take_suspects(self) -> frozenset[tuple[int, int]]:
+        found = frozenset(self._suspect)
+        self._suspect -= found
+        return found
+
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """The damaged entries that were found since the open, also those that were written again since."""
+        return self._quarantine.all()
 
     def hlc_mark(self) -> int:
-        return self._hlc_mark
+        return self._now.hlc_mark
 
     def digests(self) -> list[list[int]]:
-        return [list(row) for row in self._digests]
+        return [list(row) for row in self._now.digests]
 
     def counts(self) -> list[MapCount]:
-        return list(self._counts)
+        return list(self._now.counts)
 
     def usage(self) -> tuple[int, int]:
         """Bytes of the file in use, and the limit it may grow to."""
         info = self._env.info()
         return (info["last_pgno"] + 1) * self._env.stat()["psize"], info["map_size"]
 
+    def health(self) -> ReplicaHealth:
+        """How the file is; reads its header and the roots of its tables."""
+        scrub = self._scrub
+        return msgspec.structs.replace(
+            file_health(self._env, self._path, self._tables.values()),
+            quarantined=len(self._quarantine.waiting),
+            damaged_found=self._quarantine.found,
+            damaged_reads=self.damaged_reads,
+            reads_failed=self.reads_failed,
+            scrub_rounds=scrub.rounds,
+            scrub_progress=scrub.progress,
+            scrub_checked=scrub.checked,
+            scrub_leaves_wrong=scrub.wrong,
+            poisoned=self.poisoned,
+        )
+
     def get(self, map: int, leaf: int, key: str) -> ReplicaEntry | None:  # noqa: A002 - the port's name
         place = leaf_prefix(map, leaf) + key.encode(errors="replace")
         try:
-            with self._env.begin(db=self._entries) as txn:
+            with self._env.begin(db=self._tables[ENTRIES_DB]) as txn:
                 value = txn.get(place)
         except lmdb.Error:
             self.reads_failed += 1
             return None
         return None if value is None else self._checked(place, value)
+
+    def raw(self, map: int, leaf: int, key: str) -> bytes | None:  # noqa: A002 - the port's name
+        """The record of a key as it stands, unchecked: what a read costs without its decoding."""
+        with self._env.begin(db=self._tables[ENTRIES_DB]) as txn:
+            return txn.get(leaf_prefix(map, leaf) + key.encode())
 
     def scan(self, map: int, leaf: int) -> Sequence[ReplicaEntry]:  # noqa: A002 - the port's name
         prefix = leaf_prefix(map, leaf)
@@ -121,36 +170,79 @@ class LmdbReplica:
                 found.append(entry)
         return found
 
+    def keys_of_site(self, site: str) -> Sequence[str]:
+        return list(self._rows(SITES_DB, lambda txn, cursor: replica_rows.keys_of_site(cursor, site)))
+
+    def sites(self) -> Sequence[str]:
+        return list(self._rows(SITES_DB, lambda txn, cursor: replica_rows.sites(cursor)))
+
+    def due(self, before_ms: int, limit: int) -> Sequence[str]:
+        def find(txn: lmdb.Transaction[bytes], cursor: lmdb.Cursor[bytes]) -> Iterator[bytes]:
+            record = partial(txn.get, db=self._tables[ENTRIES_DB])
+            return islice(replica_rows.due(cursor, record, before_ms, self._stale.append), limit)
+
+        return names(self._rows(EXPIRY_DB, find))
+
+    def tombstones(self, limit: int) -> Sequence[ReplicaEntry]:
+        places = self._rows(TOMBSTONES_DB, lambda txn, cursor: islice(replica_rows.tombstones(cursor), limit))
+        found = (self.get(place[0], place[1], name) for place in list(places) for name in names([place]))
+        return [entry for entry in found if entry is not None and entry.tombstone]
+
+    def scrub(self) -> None:
+        """Checks the next leaf: each of its entries, and its digest against them. In the worker thread."""
+        map_, leaf = self._scrub.place
+        try:
+            with self._env.begin() as txn, txn.cursor(self._tables[ENTRIES_DB]) as cursor:
+                digests = stored_digests(partial(txn.get, db=self._tables[META_DB]), map_)
+                found = self._scrub.check(replica_rows.under(cursor, leaf_prefix(map_, leaf)), digests)
+        except (lmdb.Error, RecordDamaged):
+            self.reads_failed += 1
+            self._scrub.skip()
+            return
+        for place, why in found.damaged.items():
+            self._set_apart(place, why)
+        if found.wrong:
+            self._suspect.add((map_, leaf))
+
     def commit(self, batch: ReplicaBatch) -> None:
         """See `ReplicaStore.commit`. Raises OperatingError `E-BAD-INPUT` (nothing was tried), `E-REPLICA-FULL` or
-        `E-REPLICA-DISK`; when that is not definite the file must be opened anew."""
+        `E-REPLICA-DISK`; sets `poisoned` when the file has to be checked and opened anew before the next."""
         invariant(os.getpid() == self._pid, "replica-fork", opened_by=self._pid, used_by=os.getpid())
-        encoded: dict[bytes, bytes] = {}
-        for entry in batch.puts:
-            place = key_bytes(entry.key)
-            encoded[place] = entry_bytes(place, entry)
-        puts = sorted(encoded.items())  # in the order of the file each page is touched once
-        drops = sorted(key_bytes(key) for key in batch.drops)
-        digests, counts = self._digests_after(batch), list(self._counts)
-        for map_, count in batch.counts.items():
-            counts[map_] = count
-        mark = max(self._hlc_mark, batch.hlc_mark)
-        meta = [(MARK_KEY, seal(MARK_KEY, mark.to_bytes(8, "big")))]
-        meta.append((COUNTS_KEY, seal(COUNTS_KEY, msgspec.msgpack.encode(counts))))
-        for map_, chunk in sorted({(map_, leaf // CHUNK_LEAVES) for map_, leaf in batch.digests}):
-            leaves = digests[map_][chunk * CHUNK_LEAVES : (chunk + 1) * CHUNK_LEAVES]
-            meta.append((chunk_key(map_, chunk), seal(chunk_key(map_, chunk), digests_bytes(leaves))))
-        self._write(puts, drops, meta)
-        self._digests, self._counts, self._hlc_mark = digests, counts, mark
-        if self._damaged:
-            self._damaged.difference_update([entry.key for entry in batch.puts], batch.drops)
+        then = replica_commit.after(batch, self._now)
+        # Of a damaged record only the leaf's own commit takes the place, so that its digest goes with it.
+        bad = [place for place in list(self._bad) if tuple(place[:2]) in batch.digests]
+        prepared = replica_commit.prepare(batch, then, bad, list(self._stale))
+        self._write(prepared)
+        self._now = then
+        for place in bad:
+            self._bad.remove(place)
+        for _ in prepared.stale:
+            self._stale.popleft()
+        if self._quarantine.waiting:
+            self._quarantine.written(frozenset((*(entry.key for entry in batch.puts), *batch.drops)))
 
     def adopt_tenure(self, tenure: int) -> None:
         """Makes the replica one of another stay on the roster, after it took over what its peers have."""
         identity = msgspec.structs.replace(self._identity, tenure=tenure)
-        self._write([], [], [(IDENTITY_KEY, identity_record(identity))])
+        self._write(replica_commit.Prepared([], [], [(IDENTITY_KEY, identity_record(identity))]))
         self._identity = identity
         write_owner(self._path, identity)
+
+    def reopen(self) -> None:
+        """Lets the file go and opens it again after every check; raises OperatingError when it can't be used, and then
+        reads find nothing."""
+        limit = self._env.info()["map_size"]
+        self._env.close()
+        try:
+            env, _ = open_env(self._path, limit, self._identity, known=True)
+        except Damage as damage:
+            raise OperatingError("E-REPLICA-DAMAGED", f"{self._path}: {damage}", hint="restart the node") from damage
+        self._take(env)
+        self.poisoned = ""
+
+    def condemn(self, reason: str) -> None:
+        """Makes the next open set this file aside, which a check found damaged. Raises OSError."""
+        condemn(self._path, reason)
 
     def close(self) -> None:
         """Lets the file go. In a forked child nothing is touched: the handles are the parent's."""
@@ -159,25 +251,13 @@ class LmdbReplica:
             os.close(self._lock)
             self._lock = -1
 
-    def _digests_after(self, batch: ReplicaBatch) -> list[list[int]]:
-        """New rows where the batch changes something, the present ones elsewhere."""
-        digests = list(self._digests)
-        for map_ in {map_ for map_, _ in batch.digests}:
-            digests[map_] = list(digests[map_])
-        for (map_, leaf), digest in batch.digests.items():
-            digests[map_][leaf] = digest
-        return digests
-
-    def _write(self, puts: list[tuple[bytes, bytes]], drops: list[bytes], meta: list[tuple[bytes, bytes]]) -> None:
+    def _write(self, prepared: replica_commit.Prepared) -> None:
+        if self.poisoned:
+            raise OperatingError("E-REPLICA-DISK", f"{self._path} must be opened anew: {self.poisoned}")
         try:
             txn = self._env.begin(write=True)
             try:
-                for place in drops:
-                    txn.delete(place, db=self._entries)
-                for place, value in puts:
-                    txn.put(place, value, db=self._entries)
-                for key, value in meta:
-                    txn.put(key, value, db=self._meta)
+                replica_commit.apply(TableWrite(txn, self._tables), prepared, self._clock.wall_ms())
                 txn.commit()
             except BaseException:
                 txn.abort()
@@ -187,11 +267,18 @@ class LmdbReplica:
             message = f"{self._path} uses {used} of at most {limit} bytes"
             raise OperatingError("E-REPLICA-FULL", message, hint="raise the replica's limit") from error
         except lmdb.Error as error:
-            message = f"{self._path}: {error}"
-            raise OperatingError(
-                "E-REPLICA-DISK", message, definite=self._still_sound(), hint="make room on the disk, check its health"
-            ) from error
+            needed = sum(len(value) for _, value in prepared.puts)
+            raise self._refused(error, needed) from error
         keep_length(self._env, self._path)
+
+    def _refused(self, error: lmdb.Error, needed: int) -> OperatingError:
+        """What a failed commit means. A disk without room refuses a page before it takes it, and the file is as it was;
+        after any other failure nobody knows what the kernel has dropped."""
+        sound = self._still_sound()
+        if not (sound and no_room(self._path, 2 * needed + limits.replica_room_bytes_min)):
+            self.poisoned = str(error)
+        hint = "make room on the disk, check its health"
+        return OperatingError("E-REPLICA-DISK", f"{self._path}: {error}", definite=sound, hint=hint)
 
     def _still_sound(self) -> bool:
         """LMDB condemns an environment whose header could not be written; only then may a commit have happened."""
@@ -204,53 +291,33 @@ class LmdbReplica:
     def _from(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values in order; ends early, and counts it, where the file's structure can't be read."""
         try:
-            with self._env.begin(db=self._entries) as txn, txn.cursor() as cursor:
+            with self._env.begin(db=self._tables[ENTRIES_DB]) as txn, txn.cursor() as cursor:
                 if cursor.set_range(start):
                     yield from cursor.iternext()
         except lmdb.Error:
             self.reads_failed += 1
 
+    def _rows(
+        self, db: bytes, find: Callable[[lmdb.Transaction[bytes], lmdb.Cursor[bytes]], Iterator[T]]
+    ) -> Iterator[T]:
+        """What `find` yields of an index; ends early like `_from`."""
+        try:
+            with self._env.begin() as txn, txn.cursor(self._tables[db]) as cursor:
+                yield from find(txn, cursor)
+        except (lmdb.Error, UnicodeDecodeError):
+            self.reads_failed += 1
+
     def _checked(self, place: bytes, value: bytes) -> ReplicaEntry | None:
         try:
             return entry_of(place, value)
-        except (RecordDamaged, RecordTooNew):
+        except (RecordDamaged, RecordTooNew) as error:
             self.damaged_reads += 1
-            if len(self._damaged) < limits.replica_damaged_kept_max:
-                self._damaged.add(place[2:].decode(errors="backslashreplace"))
+            self._set_apart(place, error.message)
             return None
 
-
-def open_replica(
-    path: Path,
-    clock: Clock,
-    *,
-    cluster_id: str,
-    node: str,
-    tenure: int,
-    map_bytes_max: int = limits.replica_map_bytes_max,
-) -> tuple[LmdbReplica, Opening]:
-    """Opens a node's replica, or makes one, or sets a damaged one aside and makes one.
-
-    A replica that is found keeps its own tenure: the caller compares it. Raises OperatingError: `E-REPLICA-IN-USE`
-    naming the process, `E-OTHER-CLUSTER`, `E-NEWER-FORMAT`, `E-STORE-PATH`.
-    """
-    datafile.prepare_dir(path)
-    wanted = ReplicaIdentity(cluster_id, node, tenure, FORMAT)
-    lock = lock_replica(path)
-    try:
-        try:
-            known = known_owner(path, wanted)
-            env, opening = open_env(path, map_bytes_max, wanted, known=known)
-        except Damage as damage:
-            opening = Opening("set_aside", str(damage), set_aside(path, clock))
-            env, _ = open_env(path, map_bytes_max, wanted, known=False)
-        replica = LmdbReplica(path, env, lock)
-        try:
-            write_owner(path, replica.identity)
-        except OSError as error:
-            env.close()
-            raise datafile.path_error(path, error) from error
-    except BaseException:
-        os.close(lock)
-        raise
-    return replica, opening
+    def _set_apart(self, place: bytes, why: str) -> None:
+        key = place[2:].decode(errors="backslashreplace")
+        if key not in self._quarantine.waiting:
+            self._bad.append(place)
+            self._suspect.add((place[0], place[1]))
+        self._quarantine.add(key, why)

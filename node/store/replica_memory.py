@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of
 from node.store.replica_codec import entry_bytes, key_bytes
+from node.store.replica_keys import KeyIndex
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity
 
 
@@ -18,6 +20,7 @@ class MemoryReplica:
         self._digests = [[0] * LEAF_COUNT for _ in range(MAP_COUNT)]
         self._counts = [MapCount()] * MAP_COUNT
         self._hlc_mark = 0
+        self._index = KeyIndex()
 
     @property
     def identity(self) -> ReplicaIdentity:
@@ -26,6 +29,9 @@ class MemoryReplica:
 
     @property
     def damaged(self) -> frozenset[str]:
+        return frozenset()
+
+    def take_suspects(self) -> frozenset[tuple[int, int]]:
         return frozenset()
 
     def hlc_mark(self) -> int:
@@ -47,6 +53,19 @@ class MemoryReplica:
                 break
         return found[:limit]
 
+    def keys_of_site(self, site: str) -> Sequence[str]:
+        return sorted(self._index.keys_of_site(site))
+
+    def sites(self) -> Sequence[str]:
+        return sorted(self._index.sites())
+
+    def due(self, before_ms: int, limit: int) -> Sequence[str]:
+        return self._index.due(before_ms, limit)
+
+    def tombstones(self, limit: int) -> Sequence[ReplicaEntry]:
+        found = (self.get(map_of(key), leaf_of(key), key) for key in self._index.tombstones())
+        return list(islice((entry for entry in found if entry is not None), limit))
+
     def digests(self) -> list[list[int]]:
         return [list(row) for row in self._digests]
 
@@ -59,9 +78,11 @@ class MemoryReplica:
         for key in batch.drops:
             key_bytes(key)
         for key in batch.drops:
-            self._leaves.get((map_of(key), leaf_of(key)), {}).pop(key, None)
+            self._index.replace(self._leaves.get((map_of(key), leaf_of(key)), {}).pop(key, None), None)
         for entry in batch.puts:
-            self._leaves.setdefault((map_of(entry.key), leaf_of(entry.key)), {})[entry.key] = entry
+            entries = self._leaves.setdefault((map_of(entry.key), leaf_of(entry.key)), {})
+            self._index.replace(entries.get(entry.key), entry)
+            entries[entry.key] = entry
         for (map_, leaf), digest in batch.digests.items():
             self._digests[map_][leaf] = digest
         for map_, count in batch.counts.items():

@@ -1,8 +1,8 @@
 """The port of a node's durable ServeIndex replica: what the replicator asks of the file under it.
 
-A replica is read from the event loop (`get`, `scan`, `scan_all`: bounded, synchronous) and written by `commit` alone,
-which the driver calls from a worker thread, one at a time; reads go on meanwhile and see the state before or after a
-commit, never half of one. `node.store.replica_memory` is the reference that an adapter is compared with.
+A replica is read from the event loop (`get`, `scan` and the others: bounded, synchronous) and written by `commit`
+alone, which the driver calls from a worker thread, one at a time; reads go on meanwhile and see the state before or
+after a commit, never half of one. `node.store.replica_memory` is the reference that an adapter is compared with.
 
 An entry that fails its checksum is quarantined and counted by the adapter and reads as absent; it is never returned.
 """
@@ -74,6 +74,11 @@ class ReplicaStore(Protocol):
         """Keys whose entries failed their checksum since the open and were not written again: to be fetched."""
         ...
 
+    def take_suspects(self) -> frozenset[tuple[int, int]]:
+        """Leaves, by map and number, that may hold other entries than their digests say: to be read whole, so that what
+        is missing there is missed. Each is said once."""
+        ...
+
     def hlc_mark(self) -> int:
         """The greatest clock mark committed, 0 for a new replica."""
         ...
@@ -89,6 +94,22 @@ class ReplicaStore(Protocol):
     def scan_all(self, after: str, limit: int) -> Sequence[ReplicaEntry]:
         """At most `limit` committed entries behind the key `after` in the order of (map, leaf, key); "" is the
         beginning. Empty at the end."""
+        ...
+
+    def keys_of_site(self, site: str) -> Sequence[str]:
+        """The committed keys of a site that carry a value, expired ones too, in order."""
+        ...
+
+    def sites(self) -> Sequence[str]:
+        """The sites that have such keys."""
+        ...
+
+    def due(self, before_ms: int, limit: int) -> Sequence[str]:
+        """At most `limit` committed keys that expire before `before_ms`, the earliest first."""
+        ...
+
+    def tombstones(self, limit: int) -> Sequence[ReplicaEntry]:
+        """At most `limit` committed tombstones, those with the lowest clock first."""
         ...
 
     def digests(self) -> list[list[int]]:

@@ -6,6 +6,7 @@
 - `digest`: a leaf's digest contradicts its entries, all of which are sound: one was added, changed or taken away by
   something that is not this program;
 - `count`: a map's counts contradict its entries, all of which are sound;
+- `index`: an entry is not listed by site, by expiry or among the tombstones;
 - `structure`: the file itself can't be read to its end, or holds what belongs nowhere.
 """
 
@@ -15,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-ProblemKind = Literal["damaged", "digest", "count", "structure"]
+ProblemKind = Literal["damaged", "digest", "count", "index", "structure"]
 
 
 class Problem(msgspec.Struct, frozen=True):

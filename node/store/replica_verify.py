@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,8 @@ from node.store.pagewalk import missing_page
 from node.store.record import RecordDamaged, RecordTooNew
 from node.store.replica_codec import entry_of, key_bytes
 from node.store.replica_digest import DIGEST_MASK, fingerprint_of
-from node.store.replica_env import live_bytes
+from node.store.replica_env import TABLES, live_bytes
+from node.store.replica_index import INDEX_DBS, INDEXED_FORMAT, rows_of
 from node.store.replica_layout import (
     ENTRIES_DB,
     META_DB,
@@ -107,17 +108,22 @@ class _Check:
             entries, meta = env.open_db(ENTRIES_DB, create=False), env.open_db(META_DB, create=False)
             with env.begin() as txn:
                 self._identity = stored_identity(partial(txn.get, db=meta))
+            indexed = self._identity.format >= INDEXED_FORMAT
+            tables = {name: env.open_db(name, create=False) for name in TABLES} if indexed else {}
+            with env.begin() as txn:
                 self._total = txn.stat(entries)["entries"]
-                self._bytes = ((self._path / datafile.DATA_NAME).stat().st_size, live_bytes(txn, (entries, meta)))
+                live = live_bytes(txn, tables.values() or (entries, meta))
+                self._bytes = ((self._path / datafile.DATA_NAME).stat().st_size, live)
             for map_ in range(MAP_COUNT):
                 with env.begin() as txn, txn.cursor(entries) as cursor:
-                    self._map(cursor, partial(txn.get, db=meta), map_)
+                    rows = {name: partial(txn.get, db=tables[name]) for name in INDEX_DBS} if indexed else {}
+                    self._map(cursor, partial(txn.get, db=meta), rows, map_)
             with env.begin() as txn, txn.cursor(entries) as cursor:
                 if cursor.set_range(bytes((MAP_COUNT,))):
                     self.problem("structure", f"the key {cursor.key()!r} belongs to no map")
         return True
 
-    def _map(self, cursor: lmdb.Cursor[bytes], get: Get, map_: int) -> None:
+    def _map(self, cursor: lmdb.Cursor[bytes], get: Get, rows: Mapping[bytes, Get], map_: int) -> None:
         leaves = [0] * LEAF_COUNT
         content = keys = size = tombstones = 0
         damaged: Counter[int] = Counter()
@@ -134,6 +140,7 @@ class _Check:
                 if not entry.tombstone:
                     keys += 1
                     size += len(entry.key) + len(entry.value)
+                self._indexed(entry.key, place, value, rows, map_)
             self._count()
             found = cursor.next()
         self._digests(get, map_, leaves, damaged)
@@ -153,6 +160,11 @@ class _Check:
         except (RecordDamaged, RecordTooNew, BadInput) as error:
             self.problem("damaged", error.message, map_, shown)
         return None
+
+    def _indexed(self, key: str, place: bytes, value: bytes, rows: Mapping[bytes, Get], map_: int) -> None:
+        for row in rows_of(place, value) if rows else ():
+            if rows[row.db](row.key) != row.value:
+                self.problem("index", f"{key!r} is not listed in the index {row.db.decode()!r}", map_, key)
 
     def _count(self) -> None:
         self._checked += 1

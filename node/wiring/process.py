@@ -28,7 +28,7 @@ from node.http.cluster import ClusterGate
 from node.http.front import Front
 from node.http.server import HttpServer, bind
 from node.store.journal_file import FileJournal
-from node.store.replica_lmdb import open_replica
+from node.store.replica_open import open_replica
 from node.store.replica_port import ReplicaBatch, ReplicaStore
 from node.wire.admin_zmq import AdminClient, AdminListener
 from node.wire.codec import CODEC

@@ -19,7 +19,8 @@ from node.core.ids import NodeId, ServiceRef
 from node.gossip import replica_io as io
 from node.gossip.contents import Contents
 from node.gossip.replicator import Replicator
-from node.store.replica_lmdb import LmdbReplica, open_replica
+from node.store.replica_lmdb import LmdbReplica
+from node.store.replica_open import open_replica
 from node.store.replica_port import ReplicaEntry
 from node.wire.codec import CODEC
 from node.wire.envelope import Envelope, Kind

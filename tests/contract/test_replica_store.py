@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from node.core.clock import ManualClock
 from node.core.errors import OperatingError
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of
-from node.store.replica_lmdb import open_replica
+from node.store.replica_layout import FORMAT
 from node.store.replica_memory import MemoryReplica
+from node.store.replica_open import open_replica
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity, ReplicaStore
 
-IDENTITY = ReplicaIdentity("c-1", "n1", tenure=4)
+IDENTITY = ReplicaIdentity("c-1", "n1", tenure=4, format=FORMAT)
 EMPTY = ReplicaBatch((), (), {}, 0, {})
 
 
@@ -179,7 +180,7 @@ ENTRIES = st.builds(
     st.integers(0, 9),
     st.integers(0, 9),
     st.just("n"),
-    st.just(0),
+    st.sampled_from([0, 8, 9, 20]),
     st.booleans(),
     st.binary(max_size=9),
 )
@@ -209,7 +210,52 @@ def test_the_file_holds_what_the_reference_holds(
             for replica in (reference, on_disk):
                 replica.commit(batch)
             assert list(on_disk.scan_all("", 99)) == list(reference.scan_all("", 99))
+            assert_same_index(on_disk, reference)
             assert (on_disk.digests(), on_disk.counts()) == (reference.digests(), reference.counts())
             assert on_disk.hlc_mark() == reference.hlc_mark()
     finally:
         on_disk.close()
+
+
+def assert_same_index(on_disk: ReplicaStore, reference: ReplicaStore) -> None:
+    assert list(on_disk.sites()) == list(reference.sites())
+    for site in reference.sites():
+        assert list(on_disk.keys_of_site(site)) == list(reference.keys_of_site(site))
+    for before_ms in (0, 9, 10, 1 << 62):
+        assert sorted(on_disk.due(before_ms, 99)) == sorted(reference.due(before_ms, 99))
+    assert sorted(e.key for e in on_disk.tombstones(99)) == sorted(e.key for e in reference.tombstones(99))
+
+
+def test_keys_are_found_by_site_expiry_and_age_of_their_tombstones(subject: Subject) -> None:
+    put(
+        subject.replica,
+        entry("a.example|top", expires_at_ms=500),
+        entry("a.example|side", expires_at_ms=0),
+        entry("a.example.org|top", expires_at_ms=300),
+        entry("b.example|top", expires_at_ms=400),
+        entry("b.example|gone", b"", tombstone=True, expires_at_ms=0, hlc=9),
+        entry("c.example|gone", b"", tombstone=True, expires_at_ms=0, hlc=7),
+    )
+    for replica in subject.before_and_after():
+        assert sorted(replica.sites()) == ["a.example", "a.example.org", "b.example"]
+        assert list(replica.keys_of_site("a.example")) == ["a.example|side", "a.example|top"]
+        assert list(replica.keys_of_site("c.example")) == list(replica.keys_of_site("nowhere")) == []
+        assert list(replica.due(300, 9)) == []
+        assert list(replica.due(501, 9)) == ["a.example.org|top", "b.example|top", "a.example|top"]
+        assert list(replica.due(501, 2)) == ["a.example.org|top", "b.example|top"]
+        assert [e.key for e in replica.tombstones(9)] == ["c.example|gone", "b.example|gone"]
+        assert [e.key for e in replica.tombstones(1)] == ["c.example|gone"]
+
+
+def test_an_index_follows_what_replaces_and_drops_an_entry(subject: Subject) -> None:
+    put(subject.replica, entry("a.example|top", expires_at_ms=500), entry("b.example|top", expires_at_ms=600))
+    put(subject.replica, entry("a.example|top", expires_at_ms=900))
+    assert list(subject.replica.due(700, 9)) == ["b.example|top"]
+    put(subject.replica, entry("b.example|top", b"", tombstone=True, expires_at_ms=0))
+    subject.replica.commit(msgspec.structs.replace(EMPTY, drops=("a.example|top",)))
+    for replica in subject.before_and_after():
+        assert (list(replica.due(1_000, 9)), list(replica.sites())) == ([], [])
+        assert [e.key for e in replica.tombstones(9)] == ["b.example|top"]
+    put(subject.replica, entry("b.example|top", expires_at_ms=600))
+    assert list(subject.replica.tombstones(9)) == []
+    assert list(subject.replica.sites()) == ["b.example"]

@@ -18,13 +18,13 @@ from node.store.datafile import is_short
 from node.store.lmdb import LmdbStore, header, keep_length
 from node.store.pagewalk import missing_page
 from node.store.replica_file import Opening
-from node.store.replica_lmdb import open_replica
+from node.store.replica_open import open_replica
 from node.store.replica_port import ReplicaBatch, ReplicaEntry
 
 PAGE = 4_096
 READ_ALL = """
 import lmdb, sys
-env = lmdb.open(sys.argv[1], map_size=1 << 27, max_dbs=2)
+env = lmdb.open(sys.argv[1], map_size=1 << 27, max_dbs=8)
 with env.begin() as txn, txn.cursor() as names:
     for name in [bytes(name) for name, _ in names]:
         with txn.cursor(env.open_db(name, txn=txn, create=False)) as cursor:
@@ -77,7 +77,7 @@ def test_a_short_file_that_is_whole_is_opened_and_lengthened(short: Path) -> Non
 
 
 def test_what_follows_a_commit_lengthens_the_file(short: Path) -> None:
-    env = lmdb.open(str(short), map_size=1 << 27, max_dbs=2)
+    env = lmdb.open(str(short), map_size=1 << 27, max_dbs=8)
     keep_length(env, short)
     assert (short / "data.mdb").stat().st_size == (header(env).last_page + 1) * PAGE
     before = (short / "data.mdb").read_bytes()

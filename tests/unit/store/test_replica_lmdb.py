@@ -19,10 +19,10 @@ import pytest
 from node.core.clock import ManualClock
 from node.core.errors import OperatingError
 from node.core.hashing import leaf_of, map_of
-from node.store import replica_file
-from node.store import replica_lmdb as adapter
+from node.store import replica_file, replica_open
 from node.store.replica_file import NOTE_NAME, Opening
-from node.store.replica_lmdb import LmdbReplica, open_replica
+from node.store.replica_lmdb import LmdbReplica
+from node.store.replica_open import open_replica
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry
 
 Open = Callable[..., tuple[LmdbReplica, Opening]]
@@ -144,7 +144,7 @@ def test_d5_an_empty_database_in_its_place_is_set_aside(open_: Open) -> None:
 @pytest.mark.parametrize("key", [b"identity", b"digests\x03\x01", b"counts"])
 def test_a_damaged_record_of_the_replica_itself_sets_it_aside(open_: Open, key: bytes) -> None:
     data = filled(open_)
-    with lmdb.open(str(data.parent), max_dbs=2, map_size=1 << 26) as env, env.begin(write=True) as txn:
+    with lmdb.open(str(data.parent), max_dbs=8, map_size=1 << 26) as env, env.begin(write=True) as txn:
         meta = env.open_db(b"meta", txn=txn)
         value = bytearray(txn.get(key, b"", db=meta))
         value[-1] ^= 1
@@ -154,7 +154,7 @@ def test_a_damaged_record_of_the_replica_itself_sets_it_aside(open_: Open, key: 
 
 def test_a_replica_without_an_identity_record_is_set_aside(open_: Open) -> None:
     data = filled(open_)
-    with lmdb.open(str(data.parent), max_dbs=2, map_size=1 << 26) as env, env.begin(write=True) as txn:
+    with lmdb.open(str(data.parent), max_dbs=8, map_size=1 << 26) as env, env.begin(write=True) as txn:
         txn.delete(b"identity", db=env.open_db(b"meta", txn=txn))
     set_aside(open_, data, "no identity record")
 
@@ -201,11 +201,11 @@ def test_d17_another_s_replica_is_refused_and_left_alone(open_: Open, owner: dic
 
 
 def test_d18_a_newer_format_is_refused_with_both_numbers(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter, "FORMAT", 3)
-    monkeypatch.setattr(replica_file, "FORMAT", 3)
+    for module in (replica_open, replica_file):
+        monkeypatch.setattr(module, "FORMAT", 3)
     filled(open_)
     monkeypatch.undo()
-    with pytest.raises(OperatingError, match="format 3, this release reads 1") as caught:
+    with pytest.raises(OperatingError, match="format 3, this release reads 2") as caught:
         open_()
     assert caught.value.code == "E-NEWER-FORMAT"
 
@@ -338,7 +338,7 @@ import os, sys
 from pathlib import Path
 from node.core.clock import SystemClock
 from node.core.errors import InvariantError, OperatingError
-from node.store.replica_lmdb import open_replica
+from node.store.replica_open import open_replica
 from node.store.replica_port import ReplicaBatch, ReplicaEntry
 
 def commit(replica, n, *, drop=()):
