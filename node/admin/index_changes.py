@@ -19,7 +19,7 @@ from node.core import limits
 from node.core.hashing import shard_of
 from node.engine.index_messages import IndexMended, IndexRow, Mend, MendIndex
 from node.gossip.inspector import place_of
-from node.gossip.keyindex import site_of
+from node.store.replica_keys import site_of
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer

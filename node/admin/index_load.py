@@ -24,8 +24,8 @@ from node.core.errors import BadInput, RemoteProtocolError
 from node.core.hashing import shard_of
 from node.engine.index_messages import IndexLoaded, IndexRow, Load, LoadIndex
 from node.gossip.inspector import content_of
-from node.gossip.keyindex import site_of
 from node.gossip.version import Version
+from node.store.replica_keys import site_of
 from node.store.replica_port import ReplicaEntry
 from node.wire.codec import CODEC
 

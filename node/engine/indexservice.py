@@ -30,8 +30,8 @@ from node.engine.index_messages import (
 )
 from node.engine.messages import GetReplicaEntry, ReplicaEntryReport
 from node.gossip.inspector import content_of, place_of
-from node.gossip.keyindex import site_of
 from node.gossip.version import Version
+from node.store.replica_keys import site_of
 from node.store.replica_port import ReplicaEntry
 from node.wire.codec import CODEC
 from node.wire.envelope import Envelope
@@ -103,13 +103,13 @@ class IndexService:
 
     def _rows_of_site(self, wanted: GetIndexRows, limit: int) -> IndexRows:
         found = self._replicator.keys_of_site(wanted.site)
-        behind = [key for key in found.keys if key > wanted.after]
+        behind = [key for key in found if key > wanted.after]
         page = behind[:limit]
         held = (self._replicator.entry(key) for key in page)
         rows = tuple(_row(entry, values=wanted.values) for entry in held if entry is not None)
         more = len(behind) > limit
         after = page[-1] if page else wanted.after
-        return IndexRows(self._engine.me.name, rows, more, 0, after, len(found.keys), found.complete)
+        return IndexRows(self._engine.me.name, rows, more, 0, after, len(found), self._replicator.ready)
 
     def _rows_of_keys(self, wanted: GetIndexRows) -> IndexRows:
         keys = wanted.keys[: limits.index_page_rows]
