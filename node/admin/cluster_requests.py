@@ -32,7 +32,6 @@ class ClusterRequests:
             p.GetNode: self.node,
             p.StartReplay: self.start_replay,
             p.GetReplay: self.replay,
-            p.GetCoverage: self.coverage,
             p.StopNode: self.stop_node,
             p.FreezePlacement: self.freeze,
         }
@@ -70,13 +69,6 @@ class ClusterRequests:
         )
         return show, self._server.with_missing(call, missing)
 
-    async def coverage(self, request: p.GetCoverage, call: p.Meta) -> tuple[p.Coverage, p.Meta]:
-        reports, missing = await self._server.gatherer.reports()
-        known = await self._server.states.ids("site")
-        for site in request.sites:
-            if site not in known:
-                raise not_found("site", site, known)
-        return views.coverage(reports, request.sites), self._server.with_missing(call, missing)
 
     # ---- replays
 

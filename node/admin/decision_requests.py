@@ -50,9 +50,7 @@ class DecisionRequests:
             for c in cases
         )
         surviving = sum(bool(c.survivors) for c in cases)
-        reply = p.Rehearsal(
-            strategy=settings.strategy, cases_total=len(cases), cases_surviving=surviving, items=items
-        )
+        reply = p.Rehearsal(strategy=settings.strategy, cases_total=len(cases), cases_surviving=surviving, items=items)
         return reply, call
 
 

@@ -17,7 +17,7 @@ from node.ads.entities.campaign import CampaignState
 from node.ads.entities.site_state import SiteState
 from node.ads.explain import ServeDecision
 from node.ads.hosts import same_host, site_host
-from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id
+from node.ads.keys import entity_id, fold_page_text, page_url, product_id, serve_key, site_id, slot_id
 from node.ads.money import parse_money
 from node.ads.taxonomy import load_taxonomy
 from node.core.clock import MS
@@ -190,6 +190,7 @@ class DomainRequests:
             width,
             height,
             request.mime,
+            product_id(request.product) if request.product else "",
         )
         campaign = EntityRef("campaign", entity_id(request.campaign, "campaign"))
         for other in await self._server.states.all("campaign", CampaignState):

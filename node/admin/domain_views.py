@@ -31,6 +31,9 @@ def site(info: m.SiteInfo) -> p.SiteShow:
         approved=info.approved,
         pending=info.pending,
         changed=info.changed,
+        rejected=info.rejected,
+        blocked_domains=info.blocked_domains,
+        blocked_products=info.blocked_products,
     )
 
 
@@ -47,6 +50,10 @@ def site_of_state(state: SiteState, now_ms: int) -> p.SiteShow:
             fresh,
             tuple(sorted(state.approved)),
             tuple(sorted(state.pending)),
+            True,
+            tuple(sorted(state.rejected)),
+            state.blocked_domains,
+            state.blocked_products,
         )
     )
 
@@ -161,6 +168,7 @@ def creative(
         mime=spec.mime,
         approved_sites=sites,
         changed=changed,
+        product=spec.product,
     )
 
 

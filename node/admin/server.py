@@ -13,9 +13,11 @@ from node.admin import protocol as p
 from node.admin import views
 from node.admin.actor_changes import ActorChanges
 from node.admin.actor_requests import ActorRequests
+from node.admin.business_requests import BusinessRequests
 from node.admin.caller import ASKED_BY
 from node.admin.check_requests import CheckRequests
 from node.admin.cluster_requests import ClusterRequests
+from node.admin.coverage_requests import CoverageRequests
 from node.admin.decision_requests import DecisionRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.gather import Gatherer
@@ -77,6 +79,8 @@ class AdminServer:
         self._shards = ShardRequests(self)
         CheckRequests(self)
         DomainRequests(self)
+        BusinessRequests(self)
+        CoverageRequests(self)
         OperationRequests(self)
         held = HeldPlans(self)
         ActorChanges(self, ActorRequests(self), held)

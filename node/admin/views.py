@@ -72,9 +72,7 @@ def shard_items(
     view: ClusterView, rows: Sequence[ShardRow], reports: Reports, pinned: Collection[int] = ()
 ) -> tuple[p.ShardItem, ...]:
     """Every shard with its owner, or why it has none."""
-    entities = {
-        (report.node, shard): count for report in reports.values() for shard, _epoch, count in report.running
-    }
+    entities = {(report.node, shard): count for report in reports.values() for shard, _epoch, count in report.running}
     found: list[p.ShardItem] = []
     for row in rows:
         why = _why_unallocated(view, row)
@@ -151,7 +149,7 @@ def coverage(reports: Reports, sites: Sequence[str] = ()) -> p.Coverage:
             site=site.site,
             expected=site.expected,
             present=site.present,
-            ratio=_ratio(site.present, site.expected),
+            ratio=ratio(site.present, site.expected),
             missing=tuple(p.EmptySlot(slot=slot, reason=reason) for slot, reason in site.missing),
         )
         for report in reports.values()
@@ -161,11 +159,11 @@ def coverage(reports: Reports, sites: Sequence[str] = ()) -> p.Coverage:
     expected = sum(row.expected for row in rows.values())
     present = sum(row.present for row in rows.values())
     return p.Coverage(
-        expected=expected, present=present, ratio=_ratio(present, expected), sites=tuple(rows[s] for s in sorted(rows))
+        expected=expected, present=present, ratio=ratio(present, expected), sites=tuple(rows[s] for s in sorted(rows))
     )
 
 
-def _ratio(present: int, expected: int) -> float:
+def ratio(present: int, expected: int) -> float:
     return present / expected if expected else 1.0
 
 
@@ -214,9 +212,7 @@ def faults(reports: Reports) -> tuple[p.FaultRow, ...]:
     first: dict[tuple[str, str], p.FaultRow] = {}
     for report in reports.values():
         for fault in report.faults:
-            row = p.FaultRow(
-                code=fault.code, object=fault.object, message=fault.message, since=rfc3339(fault.since_ms)
-            )
+            row = p.FaultRow(code=fault.code, object=fault.object, message=fault.message, since=rfc3339(fault.since_ms))
             known = first.get((fault.code, fault.object))
             if known is None or row.since < known.since:
                 first[(fault.code, fault.object)] = row

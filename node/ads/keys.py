@@ -17,6 +17,7 @@ SEPARATOR = "|"
 _SITE_ID = re.compile(r"[a-z0-9](?:[a-z0-9._:-]*[a-z0-9])?", re.ASCII)
 _SLOT_ID = re.compile(r"[A-Za-z0-9._:-]+", re.ASCII)
 _ENTITY_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_PRODUCT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,15}", re.ASCII)
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
 
 _TRACKER_PREFIXES = ("utm_", "hsa_", "pk_", "mtm_")
@@ -83,6 +84,13 @@ def entity_id(text: str, field: str) -> str:
     """Check an id of an advertiser, campaign, creative or publisher: 1 to 64 letters, digits and `. _ -`."""
     if not _ENTITY_ID.fullmatch(text):
         raise BadInput(field, f"{text[:80]!r} is not an id: 1 to 64 letters, digits, '.', '_' and '-'")
+    return text
+
+
+def product_id(text: str, field: str = "product") -> str:
+    """Check an id of the IAB Ad Product Taxonomy: 1 to 16 letters, digits and hyphens."""
+    if not _PRODUCT_ID.fullmatch(text):
+        raise BadInput(field, f"{text[:40]!r} is not a product category: an id such as 1052")
     return text
 
 

@@ -223,6 +223,7 @@ handoffs_timed = 64  # the newest hand-offs, whose median a plan's duration is e
 # --- ads: a site's record
 host_chars_max = 300  # a host name of 253 characters with a scheme and a port
 site_slots_max = 256  # named by anybody who reports a page; more would be somebody's mistake or malice
+coverage_keys_max = 2_000  # looked up in a node's replica for one question: some 10 ms of its loop
 report_creatives_max = 20  # of a slot's offers, by name in an auction's report: as many as an operator reads
 site_page_bytes_max = 3 << 20  # of record_bytes_max, beside approvals and queue: a site must fit one record
 approved_creatives_max = 2_000  # per site

@@ -149,6 +149,19 @@ class SiteReport(msgspec.Struct, frozen=True):
     slots: tuple[str, ...] = ()
 
 
+@wire_type("node.keys_find")
+class FindKeys(msgspec.Struct, frozen=True):
+    """Which of these keys can this node's own replica serve?"""
+
+    keys: tuple[str, ...]
+
+
+@wire_type("node.keys_found")
+class KeysFound(msgspec.Struct, frozen=True):
+    node: str
+    keys: tuple[str, ...]
+
+
 @wire_type("node.report")
 class NodeReport(msgspec.Struct, frozen=True):
     """Everything that one node knows of itself; the cluster's status is made of these.

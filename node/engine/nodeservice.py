@@ -12,15 +12,17 @@ from node.ads.entities.adserver import AdServer
 from node.ads.entities.site import Site
 from node.core.clock import MS
 from node.core.ids import SINGLETON_SHARD
-from node.core.limits import decisions_reported_max
+from node.core.limits import coverage_keys_max, decisions_reported_max
 from node.engine import topology
 from node.engine.actorservice import ActorService
 from node.engine.indexservice import IndexService
 from node.engine.messages import (
     DecisionsReport,
+    FindKeys,
     GetDecisions,
     GetLedger,
     GetNodeReport,
+    KeysFound,
     LedgerReport,
     MapReport,
     NodeDone,
@@ -53,6 +55,7 @@ class NodeService:
         engine.services |= {
             GetNodeReport: self._report_wanted,
             GetLedger: self._ledger_wanted,
+            FindKeys: self._keys_wanted,
             GetDecisions: self._decisions_wanted,
             StopNode: self._stop_wanted,
             RemoveMember: self._remove_wanted,
@@ -201,6 +204,13 @@ class NodeService:
         log = self._engine.members.decisions
         found = log.newest(min(limit, decisions_reported_max))
         return DecisionsReport(self._engine.me.name, found, log.unreadable)
+
+    def _keys_wanted(self, envelope: Envelope) -> None:
+        message = envelope.message
+        if isinstance(message, FindKeys):
+            replica, wall_ms = self._engine.replication.machine, self._engine.world.clock.wall_ms()
+            found = tuple(k for k in message.keys[:coverage_keys_max] if replica.get(k, wall_ms) is not None)
+            self._engine.reply(envelope, KeysFound(self._engine.me.name, found))
 
     def _sharding_wanted(self, envelope: Envelope) -> None:
         """Of this node's coordinator, on behalf of an operator."""

@@ -1,4 +1,4 @@
-"""`advertiser create|list|show`."""
+"""`advertiser create|list|show|suspend|resume`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from typing import Annotated
 
 import typer
 
-from node.admin.protocol import AdvertiserList, AdvertiserShow, CreateAdvertiser, GetAdvertiser, GetAdvertisers
-from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, AdvertiserId, Budget, Title
+from node.admin.protocol import (
+    AdvertiserList,
+    AdvertiserShow,
+    CreateAdvertiser,
+    GetAdvertiser,
+    GetAdvertisers,
+    SetAdvertiserStatus,
+)
+from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, AdvertiserId, Budget, Title
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
@@ -67,3 +74,34 @@ async def list_(run: Run) -> Answer:
 )
 async def show(run: Run, advertiser: AdvertiserId) -> Answer:
     return read_of("AdvertiserShow", *await run.ask(GetAdvertiser(advertiser=advertiser), AdvertiserShow))
+
+
+async def _set(run: Run, advertiser: str, status: str) -> Answer:
+    order = SetAdvertiserStatus(advertiser=advertiser, status=status)
+    return answer_of("AdvertiserShow", *await run.ask(order, AdvertiserShow))
+
+
+@leaf(
+    app,
+    "suspend",
+    does="Stop all campaigns of an advertiser.",
+    changes="They bid no more and leave all pools at once, until it is resumed. Approvals, budgets and figures stay.",
+    examples=("promovolvectl advertiser suspend acme", "promovolvectl advertiser suspend acme -o json"),
+    exits=DECIDES,
+    shows="AdvertiserShow",
+)
+async def suspend(run: Run, advertiser: AdvertiserId) -> Answer:
+    return await _set(run, advertiser, "suspended")
+
+
+@leaf(
+    app,
+    "resume",
+    does="Let the campaigns of a suspended advertiser bid again.",
+    changes="They are back within seconds, but for those that are paused themselves.",
+    examples=("promovolvectl advertiser resume acme", "promovolvectl advertiser resume acme -o json"),
+    exits=DECIDES,
+    shows="AdvertiserShow",
+)
+async def resume(run: Run, advertiser: AdvertiserId) -> Answer:
+    return await _set(run, advertiser, "active")

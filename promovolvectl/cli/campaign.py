@@ -1,17 +1,27 @@
-"""`campaign create|list|show`."""
+"""`campaign create|list|show|pause|resume|delete`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import CampaignList, CampaignShow, CreateCampaign, GetCampaign, GetCampaigns
-from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, Budget, CampaignId, Title
+from node.admin.protocol import (
+    CampaignList,
+    CampaignShow,
+    CreateCampaign,
+    GetCampaign,
+    GetCampaigns,
+    SetCampaignStatus,
+)
+from promovolvectl.cli.confirm import confirm_loss, spelled
+from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, Budget, CampaignId, Title
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.options import LOSES
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import money
+from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Campaigns, their bids and categories.")
 
@@ -82,3 +92,51 @@ async def list_(
 )
 async def show(run: Run, campaign: CampaignId) -> Answer:
     return read_of("CampaignShow", *await run.ask(GetCampaign(campaign=campaign), CampaignShow))
+
+
+async def _set(run: Run, campaign: str, status: str) -> Answer:
+    order = SetCampaignStatus(campaign=campaign, status=status)
+    return answer_of("CampaignShow", *await run.ask(order, CampaignShow))
+
+
+@leaf(
+    app,
+    "pause",
+    does="Stop a campaign: it bids no more and leaves all pools at once.",
+    changes="Its ads are served nowhere until it is resumed. Approvals, budget and figures stay.",
+    examples=("promovolvectl campaign pause rail", "promovolvectl campaign pause rail -o value --query changed"),
+    exits=DECIDES,
+    shows="CampaignShow",
+)
+async def pause(run: Run, campaign: CampaignId) -> Answer:
+    return await _set(run, campaign, "paused")
+
+
+@leaf(
+    app,
+    "resume",
+    does="Let a paused campaign bid again.",
+    changes="It is back in the pools of its pages within seconds, where it is approved.",
+    examples=("promovolvectl campaign resume rail", "promovolvectl campaign resume rail -o json"),
+    exits=DECIDES,
+    shows="CampaignShow",
+)
+async def resume(run: Run, campaign: CampaignId) -> Answer:
+    return await _set(run, campaign, "active")
+
+
+@leaf(
+    app,
+    "delete",
+    does="End a campaign for good.",
+    changes="It leaves all pools at once and can't be resumed; what it spent and showed stays on record.",
+    examples=("promovolvectl campaign delete rail", "promovolvectl campaign delete rail --confirm rail"),
+    exits=(*DECIDES, ExitStatus.NOT_CONFIRMED),
+    flags=LOSES,
+    shows="CampaignShow",
+)
+async def delete(run: Run, campaign: CampaignId, **given: Any) -> Answer:
+    shown = f"campaign {campaign} ends for good: it leaves all pools and can't be resumed\n"
+    again = spelled("campaign", "delete", campaign)
+    confirm_loss(run, shown, again, f"campaign/{campaign}", campaign, given["confirmed"])
+    return await _set(run, campaign, "deleted")

@@ -1,4 +1,4 @@
-"""`creative create|list|show|approve`."""
+"""`creative create|list|show|approve|revoke|reject`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from node.admin.protocol import (
     CreativeShow,
     GetCreative,
     GetCreatives,
+    RevokeCreative,
+    Revoked,
 )
-from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, CreativeId
+from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, CreativeId
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
@@ -50,6 +52,9 @@ async def create(
     ],
     pixels: Annotated[str, typer.Option("--size", metavar="WxH", show_default=False, help="Its size in pixels.")],
     mime: Annotated[str, typer.Option("--mime", metavar="TYPE", help="The picture's media type.")] = "image/png",
+    product: Annotated[
+        str, typer.Option("--product", metavar="ID", show_default=False, help="Its IAB product category, such as 1052.")
+    ] = "",
 ) -> Answer:
     width, height = size(pixels, "--size")
     order = CreateCreative(
@@ -60,6 +65,7 @@ async def create(
         width=width,
         height=height,
         mime=mime,
+        product=product,
     )
     return answer_of("CreativeShow", *await run.ask(order, CreativeShow))
 
@@ -107,3 +113,37 @@ async def approve(
     site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="Only this site.")] = "",
 ) -> Answer:
     return answer_of("Approved", *await run.ask(ApproveCreative(creative=creative, site=site), Approved))
+
+
+@leaf(
+    app,
+    "revoke",
+    does="Take a creative's approval back, in the publisher's name.",
+    changes="It leaves the pools of the sites named at once and waits for approval again. Without --site: all sites'.",
+    examples=("promovolvectl creative revoke cr-1 --site example.com", "promovolvectl creative revoke cr-1 -o json"),
+    exits=DECIDES,
+    shows="Revoked",
+)
+async def revoke(
+    run: Run,
+    creative: CreativeId,
+    site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="Only this site.")] = "",
+) -> Answer:
+    return answer_of("Revoked", *await run.ask(RevokeCreative(creative=creative, site=site), Revoked))
+
+
+@leaf(
+    app,
+    "reject",
+    does="Refuse a creative, in the publisher's name.",
+    changes="It leaves pools and queues of the sites named at once and is not offered again; approve undoes it.",
+    examples=("promovolvectl creative reject cr-1 --site example.com", "promovolvectl creative reject cr-1 -o json"),
+    exits=DECIDES,
+    shows="Revoked",
+)
+async def reject(
+    run: Run,
+    creative: CreativeId,
+    site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="Only this site.")] = "",
+) -> Answer:
+    return answer_of("Revoked", *await run.ask(RevokeCreative(creative=creative, site=site, reject=True), Revoked))

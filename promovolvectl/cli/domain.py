@@ -18,6 +18,7 @@ SiteId = Annotated[str, typer.Argument(metavar="SITE", show_default=False, help=
 AdvertiserId = Annotated[str, typer.Argument(metavar="ADVERTISER", show_default=False, help="The advertiser's id.")]
 CampaignId = Annotated[str, typer.Argument(metavar="CAMPAIGN", show_default=False, help="The campaign's id.")]
 CreativeId = Annotated[str, typer.Argument(metavar="CREATIVE", show_default=False, help="The creative's id.")]
+DECIDES: Final = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
 Budget = Annotated[
     str, typer.Option("--daily-budget", metavar="AMOUNT", show_default=False, help="At most this a day, such as 50.00.")
 ]

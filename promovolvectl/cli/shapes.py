@@ -199,6 +199,13 @@ _SLOW: Final = Detail(
 )
 _MONEY_AD: Final = "daily_budget spent_today"
 
+
+def _placement_head(payload: Payload) -> Sequence[str]:
+    since = f" since {cell(payload['since'])}" if payload["since"] else ""
+    first = f"SHARD {payload['shard']}  {payload['state']} on {cell(payload['node'])}, epoch {payload['epoch']}{since}"
+    return (first, *(f"  {cell(why)}" for why in payload["why"]))
+
+
 SHAPES: Final[Mapping[str, Shape]] = {
     "ClusterStatus": Shape(
         _NODE_COLUMNS, _each("node", "name", Under("nodes")), Under("nodes"), head=_status_head, details=(_FAULTS,)
@@ -285,11 +292,25 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _each("site", "site", Under("sites")),
         Under("sites"),
         head=lambda p: (f"COVERAGE {p['present']}/{p['expected']} ({p['ratio']:.3f})",),
+        details=(Detail("REPLICAS", Under("nodes"), _columns("node! expected! present! ratio:ratio!")),),
+    ),
+    "CoverageExplanation": Shape(
+        _columns("slot! reason:state! pages? why! fill lacking?"),
+        _each("slot", "slot", Under("slots")),
+        Under("slots"),
+        head=lambda p: (f"COVERAGE {cell(p['site'])}  {p['present']}/{p['expected']} ({p['ratio']:.3f})",),
+    ),
+    "PlacementExplanation": Shape(
+        _columns("node! capacity! share! shards! takes! why_not"),
+        _itself("shard", "shard"),
+        Under("nodes"),
+        head=_placement_head,
     ),
     "SiteList": Shape(_columns("site! host publisher? slots:slots pages_fresh suspended"), _each("site", "site")),
     "SiteShow": Shape(
         _columns(
-            "site host publisher verified_host slots:slots floor_cpm pages_fresh suspended approved pending changed"
+            "site host publisher verified_host slots:slots floor_cpm pages_fresh suspended approved pending rejected "
+            "blocked_domains blocked_products changed"
         ),
         _itself("site", "site"),
         _whole,
@@ -332,10 +353,13 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _each("creative", "creative"),
     ),
     "CreativeShow": Shape(
-        _columns("creative campaign advertiser asset_url landing_url width height mime approved_sites changed"),
+        _columns("creative campaign advertiser asset_url landing_url width height mime product approved_sites changed"),
         _itself("creative", "creative"),
         _whole,
         one=True,
+    ),
+    "Revoked": Shape(
+        _columns("creative! sites! rejected! changed!"), _itself("creative", "creative"), _whole, one=True
     ),
     "Approved": Shape(_columns("creative! sites! changed!"), _itself("creative", "creative"), _whole, one=True),
     "ServeExplanation": Shape(
@@ -375,9 +399,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _columns("node! step! changed! confirmed! unconfirmed! accepted"), _itself("node", "node"), _whole, one=True
     ),
     "NodeStop": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
-    "CanStop": Shape(
-        _columns("code! object! text!"), _itself("node", "node"), Under("reasons"), head=_can_stop_head
-    ),
+    "CanStop": Shape(_columns("code! object! text!"), _itself("node", "node"), Under("reasons"), head=_can_stop_head),
     "NodeUndrain": Shape(_columns("node! changed! message!"), _itself("node", "node"), _whole, one=True),
     "Shutdown": Shape(_columns("stopped! changed!"), _stopped_names, _whole, one=True),
     "NodeStart": Shape(_columns("node! changed! pid log"), _itself("node", "node"), _whole, one=True),

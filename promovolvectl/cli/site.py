@@ -1,4 +1,4 @@
-"""`site create|list|show`."""
+"""`site create|list|show|update|suspend|resume`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from typing import Annotated
 
 import typer
 
-from node.admin.protocol import CreateSite, GetSite, GetSites, SiteList, SiteShow
-from promovolvectl.cli.domain import ADDS, CREATES, SHOWS, SiteId
+from node.admin.protocol import CreateSite, GetSite, GetSites, SiteList, SiteShow, UpdateSite
+from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, SiteId
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
 from promovolvectl.cli.values import money, slots
 
+Domains = Annotated[list[str] | None, typer.Option(metavar="DOMAIN", show_default=False, help="Ads that land there.")]
+Products = Annotated[
+    list[str] | None, typer.Option(metavar="ID", show_default=False, help="Ads of this IAB product category.")
+]
 app = group("Publishers' sites and their slots.")
 
 
@@ -75,3 +80,65 @@ async def list_(run: Run) -> Answer:
 )
 async def show(run: Run, site: SiteId) -> Answer:
     return read_of("SiteShow", *await run.ask(GetSite(site=site), SiteShow))
+
+
+@leaf(
+    app,
+    "update",
+    does="Change a site's floor, or what its publisher blocks.",
+    changes="Pools lose what is blocked or below the floor at once; what becomes possible is auctioned in seconds.",
+    examples=(
+        "promovolvectl site update example.com --floor-cpm 0.80",
+        "promovolvectl site update example.com --block-domain shop.example --block-product 1052",
+    ),
+    exits=DECIDES,
+    shows="SiteShow",
+)
+async def update(
+    run: Run,
+    site: SiteId,
+    floor_cpm: Annotated[
+        str, typer.Option("--floor-cpm", metavar="AMOUNT", show_default=False, help="No bid below this price wins.")
+    ] = "",
+    block_domain: Domains = None,
+    unblock_domain: Domains = None,
+    block_product: Products = None,
+    unblock_product: Products = None,
+) -> Answer:
+    order = UpdateSite(
+        site=site,
+        floor_cpm=money(floor_cpm, "--floor-cpm", zero=True) if floor_cpm else None,
+        block_domains=tuple(block_domain or ()),
+        unblock_domains=tuple(unblock_domain or ()),
+        block_products=tuple(block_product or ()),
+        unblock_products=tuple(unblock_product or ()),
+    )
+    if order == UpdateSite(site=site):
+        raise usage("--floor-cpm", "say what to change", f"promovolvectl site update {site} --floor-cpm 0.80")
+    return answer_of("SiteShow", *await run.ask(order, SiteShow))
+
+
+@leaf(
+    app,
+    "suspend",
+    does="Serve nothing on a site.",
+    changes="Its pools are emptied and no auctions run for it until it is resumed. Pages and approvals stay.",
+    examples=("promovolvectl site suspend example.com", "promovolvectl site suspend example.com -o json"),
+    exits=DECIDES,
+    shows="SiteShow",
+)
+async def suspend(run: Run, site: SiteId) -> Answer:
+    return answer_of("SiteShow", *await run.ask(UpdateSite(site=site, suspended=True), SiteShow))
+
+
+@leaf(
+    app,
+    "resume",
+    does="Serve on a suspended site again.",
+    changes="Its fresh pages are auctioned again at once.",
+    examples=("promovolvectl site resume example.com", "promovolvectl site resume example.com -o json"),
+    exits=DECIDES,
+    shows="SiteShow",
+)
+async def resume(run: Run, site: SiteId) -> Answer:
+    return answer_of("SiteShow", *await run.ask(UpdateSite(site=site, suspended=False), SiteShow))

@@ -46,6 +46,9 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     approved: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     changed: bool = True
+    rejected: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    blocked_products: tuple[str, ...] = ()
 
 
 @wire_type("admin.site_list")
@@ -185,6 +188,7 @@ class CreateCreative(msgspec.Struct, frozen=True, kw_only=True):
     width: int
     height: int
     mime: str = "image/png"
+    product: str = ""
 
 
 @wire_type("admin.creative_list_get")
@@ -209,6 +213,7 @@ class CreativeShow(msgspec.Struct, frozen=True, kw_only=True):
     mime: str
     approved_sites: tuple[str, ...] = ()
     changed: bool = True
+    product: str = ""
 
 
 @wire_type("admin.creative_list")

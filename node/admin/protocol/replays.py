@@ -60,9 +60,22 @@ class SiteCoverage(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[EmptySlot, ...]
 
 
+@wire_type("admin.node_coverage")
+class NodeCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the keys that should have a pool, those that the node's own replica can serve."""
+
+    node: str
+    expected: int
+    present: int
+    ratio: float
+
+
 @wire_type("admin.coverage")
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """A site's `missing` names each empty slot; those whose classifications are all too old are not expected."""
+
     expected: int
     present: int
     ratio: float
     sites: tuple[SiteCoverage, ...]
+    nodes: tuple[NodeCoverage, ...] = ()

@@ -215,6 +215,19 @@ SAMPLES: dict[str, msgspec.Struct] = {
                 missing=(p.EmptySlot(slot="side", reason=NASTY),),
             ),
         ),
+        nodes=(p.NodeCoverage(node="node-1", expected=2, present=1, ratio=0.5),),
+    ),
+    "CoverageExplanation": p.CoverageExplanation(
+        site="example.com",
+        expected=2,
+        present=1,
+        ratio=0.5,
+        slots=(
+            p.ExplainedSlot(slot="side", reason="no_demand", why=NASTY, fill=NASTY, pages=1),
+            p.ExplainedSlot(
+                slot="top", reason="filled", why="2 candidates in its pool", fill="", pages=1, lacking=("node-2",)
+            ),
+        ),
     ),
     "CreativeList": p.CreativeList(items=(_CREATIVE,)),
     "CreativeShow": _CREATIVE,
@@ -304,6 +317,17 @@ SAMPLES: dict[str, msgspec.Struct] = {
             ),
         )
     ),
+    "PlacementExplanation": p.PlacementExplanation(
+        shard=17,
+        node="node-1",
+        epoch=3,
+        state="running",
+        since=_AT,
+        cause="rebalance",
+        why=(NASTY,),
+        nodes=(p.PlacementNode(node="node-1", capacity=1.0, share=86, shards=85, takes=False, why_not="cordoned"),),
+    ),
+    "Revoked": p.Revoked(creative="cr-1", sites=("example.com",), rejected=True, changed=True),
     "Plan": plan(),
     "PlanList": p.PlanList(items=(plan(), plan(id="p-2", state="done", operation="op-p-2", reason=NASTY))),
     "Rehearsal": p.Rehearsal(

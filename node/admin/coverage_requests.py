@@ -1,0 +1,177 @@
+"""Coverage by site and by node, and its explanation; why a shard is where it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from node.admin import protocol as p
+from node.admin import views
+from node.admin.coordinator import ask_coordinator
+from node.admin.outcomes import USAGE, ask, not_found
+from node.admin.shard_requests import shard_map
+from node.ads import messages as m
+from node.ads.entities.coverage import FILLED, UNEXPECTED
+from node.ads.keys import serve_key, site_id
+from node.core.clock import rfc3339
+from node.core.hashing import SHARD_COUNT
+from node.core.ids import EntityRef
+from node.core.limits import coverage_keys_max
+from node.engine.messages import FindKeys, KeysFound
+from node.sharding import requests as r
+from node.sharding.book import History
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+
+class CoverageRequests:
+    """Handlers by request type."""
+
+    def __init__(self, server: AdminServer) -> None:
+        self._server = server
+        self._engine = server.engine
+        server.handlers |= {
+            p.GetCoverage: self.coverage,
+            p.ExplainCoverage: self.explain,
+            p.ExplainPlacement: self.placement,
+        }
+
+    async def coverage(self, request: p.GetCoverage, call: p.Meta) -> tuple[p.Coverage, p.Meta]:
+        reports, missing = await self._server.gatherer.reports()
+        known = await self._server.states.ids("site")
+        for site in request.sites:
+            if site not in known:
+                raise not_found("site", site, known)
+        found = views.coverage(reports, request.sites)
+        expected = [
+            serve_key(site.site, slot)
+            for report in reports.values()
+            for site in report.sites
+            if not request.sites or site.site in request.sites
+            for slot in site.slots
+        ]
+        nodes = await self._on_nodes(expected)
+        rows = tuple(
+            p.NodeCoverage(
+                node=node, expected=len(expected), present=len(keys), ratio=views.ratio(len(keys), len(expected))
+            )
+            for node, keys in sorted(nodes.items())
+        )
+        return p.Coverage(
+            expected=found.expected, present=found.present, ratio=found.ratio, sites=found.sites, nodes=rows
+        ), self._server.with_missing(call, missing)
+
+    async def _on_nodes(self, keys: Sequence[str]) -> dict[str, set[str]]:
+        """Of these keys, those that each node's own replica can serve; a node that does not say is left out."""
+        found: dict[str, set[str]] = {}
+        members = sorted(self._engine.view.members)
+        for begin in range(0, max(len(keys), 1), coverage_keys_max):
+            order = FindKeys(tuple(keys[begin : begin + coverage_keys_max]))
+            answers, _ = await self._server.gatherer.each(members, order, KeysFound)
+            for answer in answers:
+                found.setdefault(answer.node, set()).update(answer.keys)
+        return found
+
+    async def explain(self, request: p.ExplainCoverage, call: p.Meta) -> tuple[p.CoverageExplanation, p.Meta]:
+        site = site_id(request.site)
+        explained: m.CoverageExplained = await ask(self._engine, EntityRef("site", site), m.ExplainCoverage())
+        filled = [serve_key(site, slot.slot) for slot in explained.slots if slot.reason == FILLED]
+        nodes = await self._on_nodes(filled)
+        members = sorted(self._engine.view.members)
+        slots = tuple(
+            p.ExplainedSlot(
+                slot=slot.slot,
+                reason=slot.reason,
+                why=slot.why,
+                fill=slot.fill,
+                pages=slot.pages,
+                lacking=tuple(n for n in members if serve_key(site, slot.slot) not in nodes.get(n, ()))
+                if slot.reason == FILLED
+                else (),
+            )
+            for slot in explained.slots
+        )
+        expected = sum(slot.reason not in UNEXPECTED for slot in slots)
+        present = len(filled)
+        return p.CoverageExplanation(
+            site=site, expected=expected, present=present, ratio=views.ratio(present, expected), slots=slots
+        ), call
+
+    async def placement(self, request: p.ExplainPlacement, call: p.Meta) -> tuple[p.PlacementExplanation, p.Meta]:
+        if not 0 <= request.shard < SHARD_COUNT:
+            text = f"{request.shard} is not a shard: they are 0 to {SHARD_COUNT - 1}"
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, about="shard")
+        placing, history = await asyncio.gather(
+            ask_coordinator(self._engine, r.GetPlacing()),
+            ask_coordinator(self._engine, r.GetHistory(request.shard)),
+        )
+        assert isinstance(placing, r.Placing)
+        capacities = {member.node: float(member.capacity) for member in self._engine.view.up("entity")}
+        row = self._engine.sharding.region.homes()[request.shard]
+        last = history.entries[-1] if isinstance(history, History) and history.entries else None
+        return p.PlacementExplanation(
+            shard=request.shard,
+            node=row.node or None,
+            epoch=row.epoch,
+            state=row.state.value,
+            since=rfc3339(last.at_ms) if last else None,
+            cause=last.cause if last else "",
+            why=why_there(placing, request.shard, history if isinstance(history, History) else None),
+            nodes=placement_nodes(placing, capacities),
+        ), call
+
+
+def placement_nodes(placing: r.Placing, capacities: Mapping[str, float]) -> tuple[p.PlacementNode, ...]:
+    """What each node weighs, and what keeps it from taking a shard."""
+    found = []
+    for row in shard_map(placing, capacities).items:
+        why_not = "cordoned" if row.cordoned else "draining" if row.draining else ""
+        if row.node not in capacities:
+            why_not = "is no entity node that is up"
+        found.append(
+            p.PlacementNode(
+                node=row.node,
+                capacity=capacities.get(row.node, 0.0),
+                share=row.share,
+                shards=row.shards,
+                takes=not why_not,
+                why_not=why_not,
+            )
+        )
+    return tuple(found)
+
+
+def why_there(placing: r.Placing, shard: int, history: History | None) -> tuple[str, ...]:
+    """The reasons that keep a shard where it is or move it, the strongest first: a hand-off, a pin, a drain, the last
+    move, a cordon, and what keeps the balance from being restored."""
+    owner = placing.owners[shard].partition("@")[0] if shard < len(placing.owners) else ""
+    found: list[str] = []
+    found += [
+        f"it is {move.state}, from {move.source or 'nobody'} to {move.target or 'whoever is best'}: {move.cause}"
+        for move in placing.moves
+        if move.shard == shard
+    ]
+    for pin in placing.pins:
+        if pin.shard == shard:
+            waits = " (which does not take shards now)" if shard in placing.pending else ""
+            reason = f": {pin.reason}" if pin.reason else ""
+            found.append(f"it is pinned to {pin.node}{waits} since {rfc3339(pin.at_ms)}{reason}")
+    if not owner:
+        found.append(f"nobody owns it: {placing.why_not_placing or 'it is about to be given to the least loaded node'}")
+    if owner and any(node.partition("@")[0] == owner for node in placing.draining):
+        found.append(f"{owner} is being drained: it goes to another node soon")
+    if history is not None and history.entries:
+        last = history.entries[-1]
+        before = history.entries[-2].node if len(history.entries) > 1 else ""
+        came = f"came from {before}" if before and before != last.node else "was given"
+        found.append(f"it {came} to {last.node} at {rfc3339(last.at_ms)} under epoch {last.epoch}: {last.cause}")
+    for cordon in placing.cordons:
+        if cordon.node == owner:
+            reason = f" ({cordon.reason})" if cordon.reason else ""
+            found.append(f"{owner} is cordoned{reason}: it keeps the shards it has and gets no more")
+    found += [f"the load is not evened out: {text}" for text in placing.why_not_rebalancing]
+    if placing.uneven and not placing.why_not_rebalancing:
+        found.append(f"{placing.uneven} moves would even the load out")
+    return tuple(found)

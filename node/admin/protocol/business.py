@@ -1,0 +1,112 @@
+"""Decisions about what the cluster serves: pausing, suspending, revoking, blocking; and why slots stay empty."""
+
+from __future__ import annotations
+
+import msgspec
+
+from node.wire.registry import wire_type
+
+
+@wire_type("admin.campaign_status_set")
+class SetCampaignStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """`status`: active, paused, or deleted, which is for ever."""
+
+    campaign: str
+    status: str
+
+
+@wire_type("admin.advertiser_status_set")
+class SetAdvertiserStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """`status`: active or suspended."""
+
+    advertiser: str
+    status: str
+
+
+@wire_type("admin.site_update")
+class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
+    """What is None or empty stays as it is."""
+
+    site: str
+    floor_cpm: str | None = None
+    suspended: bool | None = None
+    block_domains: tuple[str, ...] = ()
+    unblock_domains: tuple[str, ...] = ()
+    block_products: tuple[str, ...] = ()
+    unblock_products: tuple[str, ...] = ()
+
+
+@wire_type("admin.creative_revoke")
+class RevokeCreative(msgspec.Struct, frozen=True, kw_only=True):
+    """`site` empty: every site where it is approved, or with `reject` where it waits. With `reject` no publisher is
+    asked about it again."""
+
+    creative: str
+    site: str = ""
+    reject: bool = False
+
+
+@wire_type("admin.revoked")
+class Revoked(msgspec.Struct, frozen=True, kw_only=True):
+    creative: str
+    sites: tuple[str, ...]
+    rejected: bool
+    changed: bool
+
+
+@wire_type("admin.coverage_explanation_get")
+class ExplainCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+
+
+@wire_type("admin.explained_slot")
+class ExplainedSlot(msgspec.Struct, frozen=True, kw_only=True):
+    """`reason`: filled, or why it is not; `fill`: what would fill it; `lacking`: nodes whose replica has no pool of it
+    although the owner's has, or that did not say."""
+
+    slot: str
+    reason: str
+    why: str
+    fill: str
+    pages: int
+    lacking: tuple[str, ...] = ()
+
+
+@wire_type("admin.coverage_explanation")
+class CoverageExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+    expected: int
+    present: int
+    ratio: float
+    slots: tuple[ExplainedSlot, ...]
+
+
+@wire_type("admin.placement_explanation_get")
+class ExplainPlacement(msgspec.Struct, frozen=True, kw_only=True):
+    shard: int
+
+
+@wire_type("admin.placement_node")
+class PlacementNode(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node weighs: its capacity, the shards that are its share, and those it has."""
+
+    node: str
+    capacity: float
+    share: int
+    shards: int
+    takes: bool
+    why_not: str = ""
+
+
+@wire_type("admin.placement_explanation")
+class PlacementExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a shard is where it is: `why` in words, the strongest reason first."""
+
+    shard: int
+    node: str | None
+    epoch: int
+    state: str
+    since: str | None
+    cause: str
+    why: tuple[str, ...]
+    nodes: tuple[PlacementNode, ...]
