@@ -14,6 +14,7 @@ import numpy as np
 from node.ads import explain
 from node.ads.explain import CandidateOutcome
 from node.ads.messages import SlotRequest
+from node.ads.money import impression_cost_micros
 from node.ads.pricing import clearing_micros, passes_floor
 from node.ads.selection import (
     CreativeStats,
@@ -41,7 +42,8 @@ class Choice:
 @dataclass(slots=True)
 class SlotDecision:
     """A slot's pool after the draw. `refused` grows while reservations fail, `taken` holds creatives passed over since
-    another slot of the batch has them or their campaign; `chosen` is what is offered now."""
+    another slot of the batch has them or their campaign; `chosen` is what is offered now. `left_of`: what is known
+    to be left of a campaign's budget, None of most: one that would refuse its reservation for certain is not asked."""
 
     request: SlotRequest
     view: ServeView | None
@@ -50,6 +52,7 @@ class SlotDecision:
     filtered: list[CandidateOutcome]
     floor_micros: int
     bid_weight: float
+    left_of: Callable[[str], int | None]
     refused: dict[str, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     chosen: Choice | None = None
@@ -72,6 +75,10 @@ class SlotDecision:
                 bid_weight=self.bid_weight,
                 floor_micros=self.floor_micros,
             )
+            left_micros = self.left_of(candidate.campaign_id)
+            if left_micros is not None and impression_cost_micros(price) > left_micros:
+                self.refused[candidate.creative_id] = explain.BUDGET
+                continue
             return Choice(candidate, price, self.pool[rival.index].creative_id if rival else "")
         return None
 
@@ -84,11 +91,12 @@ def decide_slot(
     *,
     approved: Callable[[str], bool],
     blocked: Callable[[CandidateView], bool],
+    left_of: Callable[[str], int | None],
     floor_micros: int,
     bid_weight: float,
     rng: np.random.Generator,
 ) -> SlotDecision:
-    """Filter the slot's view down to what may be served on this page, then draw."""
+    """Filter the slot's view down to what may be served on this page, then draw. `left_of`: see `SlotDecision`."""
     filtered: list[CandidateOutcome] = []
     kept: list[CandidateView] = []
     for candidate in view.candidates if view else ():
@@ -99,7 +107,7 @@ def decide_slot(
             kept.append(candidate)
     pool = dedupe_by_creative(kept, page_reach)
     order = sample(pool, stats_of, bid_weight=bid_weight, rng=rng) if pool else []
-    return SlotDecision(request, view, pool, order, filtered, floor_micros, bid_weight)
+    return SlotDecision(request, view, pool, order, filtered, floor_micros, bid_weight, left_of)
 
 
 def outcomes(decision: SlotDecision, stats_of: Callable[[str], CreativeStats]) -> tuple[CandidateOutcome, ...]:

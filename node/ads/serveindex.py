@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from node.ads.registries import Registry
 from node.ads.view import ServeView
 
 
@@ -26,7 +27,13 @@ class SiteKeys(msgspec.Struct, frozen=True):
 
 
 class ServeIndex(Protocol):
-    """This node's replica. `read` never leaves the process and answers None for what is absent or expired."""
+    """This node's replica. `read` never leaves the process and answers None for what is absent or expired.
+
+    `exhausted`: what is left, in micros, of budgets that pay for no impression at the campaign's own price any more;
+    each campaign says so of itself, on the same replica."""
+
+    @property
+    def exhausted(self) -> Registry: ...
 
     def read(self, key: str) -> ServeView | None: ...
 

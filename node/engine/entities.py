@@ -36,7 +36,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType("site", lambda site: Site(site, classifier, index), SiteState, remember=True),
         EntityType("auctioneer", Auctioneer),
         EntityType("adserver", lambda site: AdServer(site, index), idle_ms=UNVISITED_MS, background=TAUGHT),
-        EntityType("campaign", Campaign, CampaignState, remember=True),
+        EntityType("campaign", lambda campaign: Campaign(campaign, index.exhausted), CampaignState, remember=True),
         EntityType("advertiser", Advertiser, AdvertiserState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("category-bidder", CategoryBidder),
         EntityType("campaign-directory", CampaignDirectory),

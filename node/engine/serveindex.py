@@ -12,6 +12,7 @@ from node.core.clock import Clock
 from node.core.errors import OperatingError, RemoteProtocolError
 from node.core.hashing import shard_of
 from node.core.limits import view_bytes_max, views_decoded_max
+from node.engine.registries import EXHAUSTED_CAMPAIGNS, ReplicaRegistry
 from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
 from node.store.replica_port import ReplicaEntry
@@ -38,6 +39,7 @@ class ReplicaServeIndex:
         self._carry_out = carry_out
         self._ahead_ms = ahead_ms
         self._decoded: dict[str, tuple[ServeView, PoolVersion]] = {}
+        self.exhausted = ReplicaRegistry(EXHAUSTED_CAMPAIGNS, replicator, clock, epoch_of, carry_out, ahead_ms)
         self.puts_refused = 0
         self.views_cut = 0
         self.undecodable = 0

@@ -252,6 +252,30 @@ def shows(key: str, value: str) -> Condition:
 
 
 @seeds(2)
+def test_what_a_campaign_says_of_its_budget_is_known_everywhere(seed: int) -> None:
+    """A registry rides on the replicas: what its owner wrote is read at every node, also by one that was cut off."""
+    with story(nodes=3, seed=seed) as s:
+        s.until(converged())
+        owner = s.owner("camp7")
+        away = next(name for name in ("n1", "n2", "n3") if name != owner)
+        s.cut(away)
+        registry = s.engine(owner).index.exhausted
+        registry.set("camp7", 250, s.engine(owner).world.clock.wall_ms() + HOUR_MS)
+        s.run(1)
+        assert s.engine(away).index.exhausted.get("camp7") is None
+        s.heal()
+        s.until(lambda s: _left(s, "camp7", 250), within_s=5)
+        registry.clear("camp7")
+        s.until(lambda s: _left(s, "camp7", None), agreed(), within_s=5)
+        s.until(converged())
+
+
+def _left(s: Story, campaign: str, wanted: int | None) -> str:
+    seen = {engine.me.name: engine.index.exhausted.get(campaign) for engine in s.running()}
+    return "" if set(seen.values()) == {wanted} else f"{seen}, wanted is {wanted}"
+
+
+@seeds(2)
 def test_s09_what_one_side_removed_the_other_does_not_bring_back(seed: int) -> None:
     """S09: a and b are on both sides; cut; b is removed on one side, c is put on the other; heal."""
     with story(nodes=2, seed=seed) as s:

@@ -238,6 +238,7 @@ class AdServer:
                 lambda creative: self._stats.of(creative, now_ms),
                 approved=self._approved.__contains__,
                 blocked=self._is_blocked,
+                left_of=self._index.exhausted.get,
                 floor_micros=settings.floor_micros,
                 bid_weight=settings.bid_weight,
                 rng=self._draws,

@@ -19,6 +19,7 @@ from node.ads.budget import BudgetState, SettledMinute, next_midnight_ms, open_b
 from node.ads.entities.money import BudgetWritten, handle, may_leave
 from node.ads.facts import Click, Impression
 from node.ads.money import impression_cost_micros
+from node.ads.registries import Registry
 from node.core.errors import BadInput
 from node.core.hashing import STRIPE_COUNT, spread_ms
 from node.core.ids import EntityRef, SingletonRef
@@ -68,8 +69,9 @@ class _Registered(msgspec.Struct, frozen=True):
 class Campaign:
     """Durable, remembered: it announces itself after every start, without traffic."""
 
-    def __init__(self, campaign: str) -> None:
+    def __init__(self, campaign: str, exhausted_campaigns: Registry) -> None:
         self._campaign = campaign
+        self._exhausted_campaigns = exhausted_campaigns
         self._state: CampaignState | None = None
         self._account: Account | None = None
         self._durable: BudgetState | None = None
@@ -205,8 +207,11 @@ class Campaign:
 
     def _exhausted(self, ctx: Context, state: CampaignState) -> bool:
         """Whether what is left of the day's budget pays for no impression at the campaign's own price."""
+        return self._left_micros(ctx, state) < impression_cost_micros(state.max_cpm_micros)
+
+    def _left_micros(self, ctx: Context, state: CampaignState) -> int:
         today = roll_over(state.budget, now_ms=ctx.wall_ms())
-        return today.daily_budget_micros - today.spent_micros < impression_cost_micros(state.max_cpm_micros)
+        return max(0, today.daily_budget_micros - today.spent_micros)
 
     def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
         if message.request_id in self._clicked:
@@ -226,9 +231,14 @@ class Campaign:
                 ctx.tell(EntityRef("category-bidder", f"{category}|{stripe}"), quote)
         self._register(ctx, state)
         exhausted = self._exhausted(ctx, state)
+        day_ends_ms = next_midnight_ms(ctx.wall_ms(), state.budget.timezone)
+        if exhausted:
+            self._exhausted_campaigns.set(self._campaign, self._left_micros(ctx, state), day_ends_ms)
+        else:
+            self._exhausted_campaigns.clear(self._campaign)
         if changed or exhausted != self._was_exhausted:
             self._was_exhausted = exhausted
-            until_ms = next_midnight_ms(ctx.wall_ms(), state.budget.timezone) + PLACE_KEPT_MS if exhausted else 0
+            until_ms = day_ends_ms + PLACE_KEPT_MS if exhausted else 0
             standing = _standing(state, exhausted)
             ctx.publish(m.CAMPAIGN_CHANGED, m.CampaignChanged(self._campaign, state.categories, standing, until_ms))
 

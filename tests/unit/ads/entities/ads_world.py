@@ -69,11 +69,30 @@ class FakeClassifier:
         return Classification(found, self.name)
 
 
+class FakeRegistry:
+    """Numbers that nobody shares, each with its end."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.numbers: dict[str, tuple[int, int]] = {}
+
+    def get(self, name: str) -> int | None:
+        number, until_ms = self.numbers.get(name, (0, 0))
+        return number if until_ms > self._clock.wall_ms() else None
+
+    def set(self, name: str, number: int, until_ms: int) -> None:
+        self.numbers[name] = (number, until_ms)
+
+    def clear(self, name: str) -> None:
+        self.numbers.pop(name, None)
+
+
 class FakeIndex:
     """A replica that nobody shares. `puts` remembers what was written, by key."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
+        self.exhausted = FakeRegistry(clock)
         self.views: dict[str, ServeView] = {}
         self.puts: list[str] = []
 

@@ -338,6 +338,28 @@ def test_an_exhausted_campaign_serves_again_the_next_day_without_any_event() -> 
     assert world.ask("campaign", "camp", m.GetCampaign()).spent_micros == 0
 
 
+def test_a_campaign_that_has_too_little_left_is_not_asked() -> None:
+    """What its node's replica says is enough; what is said of it ends with its day, and with a larger budget."""
+    world = serving_world(budget=2_050)  # its own price is 2,000 micros an impression, the floor 100
+    assert world.index.exhausted.get("camp") is None
+    won = world.winner()
+    assert won is not None
+    assert world.beacon(won.impression_query) == m.Tracked("counted")
+    world.advance(1_000)
+    spent = world.ask("campaign", "camp", m.GetCampaign()).spent_micros
+    assert world.index.exhausted.get("camp") == 2_050 - spent, "less is left than its own price"
+    assert world.winner() is not None, "it is enough for an impression at the floor"
+    until_ms = world.clock.wall_ms() + 60_000
+    world.index.exhausted.set("camp", 99, until_ms)
+    before = world.ask("campaign", "camp", m.GetCampaign()).reserved_micros
+    assert world.select().outcomes[0].reason == "all_refused"
+    assert world.explain(slot="top").candidates[0].reason == explain.BUDGET
+    assert world.ask("campaign", "camp", m.GetCampaign()).reserved_micros == before
+    world.advance(DAY_MS)
+    assert world.index.exhausted.get("camp") is None
+    assert world.winner() is not None
+
+
 def test_budgets_hold_under_steady_requests_without_beacons() -> None:
     """I7: what is promised and spent never passes the budget, also when no impression ever comes."""
     world = serving_world(budget=1_000)

@@ -1,0 +1,81 @@
+"""Registries carried by the replicator: last-writer-wins maps of numbers, each name written by the owner of its shard.
+
+A name is an entry like any other, so that versions, deltas, comparison and expiry are those of the ServeIndex. Its key
+begins with a character that no site's name begins with. What takes a number back is a write of nothing that lives as
+long as the number would have: an older one that comes late loses to it, and no tombstone is left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from node.core.clock import Clock
+from node.core.errors import OperatingError
+from node.core.hashing import shard_of
+from node.gossip.replica_io import Effect
+from node.gossip.replicator import Replicator
+
+EXHAUSTED_CAMPAIGNS: Final = "exhausted-campaigns"
+_NUMBER_BYTES: Final = 8
+
+
+def registry_key(registry: str, name: str) -> str:
+    """Where a registry's name stands among the replicated keys."""
+    return f"~{registry}|{name}"
+
+
+class ReplicaRegistry:
+    """`Registry` over this node's replica; the arguments are those of `ReplicaServeIndex`."""
+
+    def __init__(
+        self,
+        registry: str,
+        replicator: Replicator,
+        clock: Clock,
+        epoch_of: Callable[[int], int],
+        carry_out: Callable[[Iterable[Effect]], None],
+        ahead_ms: Callable[[int, int], int],
+    ) -> None:
+        self._registry = registry
+        self._replicator = replicator
+        self._clock = clock
+        self._epoch_of = epoch_of
+        self._carry_out = carry_out
+        self._ahead_ms = ahead_ms
+        self.refused = 0
+
+    def get(self, name: str) -> int | None:
+        found = self._find(name)
+        return found[0] if found else None
+
+    def set(self, name: str, number: int, until_ms: int) -> None:
+        if self._find(name) != (number, until_ms):
+            self._write(name, number.to_bytes(_NUMBER_BYTES, "big"), until_ms)
+
+    def clear(self, name: str) -> None:
+        found = self._find(name)
+        if found:
+            self._write(name, b"", found[1])
+
+    def _find(self, name: str) -> tuple[int, int] | None:
+        """A name's number and when it is over."""
+        entry = self._replicator.get(registry_key(self._registry, name), self._clock.wall_ms())
+        if entry is None or len(entry.value) != _NUMBER_BYTES:
+            return None
+        return int.from_bytes(entry.value, "big"), entry.expires_at_ms
+
+    def _write(self, name: str, value: bytes, until_ms: int) -> None:
+        epoch = self._epoch_of(shard_of(name))
+        now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
+        if epoch == 0 or self._ahead_ms(now_ns, wall_ms):
+            self.refused += 1
+            return
+        key = registry_key(self._registry, name)
+        try:
+            _, effects = self._replicator.put(key, value, epoch, until_ms, now_ns, wall_ms)
+        except OperatingError:
+            # Another owner wrote under a later epoch: it knows better.
+            self.refused += 1
+            return
+        self._carry_out(effects)
