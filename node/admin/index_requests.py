@@ -26,6 +26,7 @@ from node.engine.index_messages import (
     IndexRows,
     IndexStatus,
 )
+from node.engine.registries import is_registry_key
 from node.gossip.inspector import PLACE_COUNT
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class IndexRequests:
         page = await self.of_node(node, wanted, IndexRows)
         reply = p.DumpPage(
             node=node,
-            items=tuple(index_views.dump_row(row) for row in page.rows),
+            items=tuple(index_views.dump_row(row) for row in page.rows if not is_registry_key(row.key)),
             more=page.more,
             place=page.place,
             after=page.after,

@@ -18,11 +18,17 @@ from node.gossip.replicator import Replicator
 
 EXHAUSTED_CAMPAIGNS: Final = "exhausted-campaigns"
 _NUMBER_BYTES: Final = 8
+_PREFIX: Final = "~"
 
 
 def registry_key(registry: str, name: str) -> str:
     """Where a registry's name stands among the replicated keys."""
-    return f"~{registry}|{name}"
+    return f"{_PREFIX}{registry}|{name}"
+
+
+def is_registry_key(key: str) -> bool:
+    """Whether a replicated key is a registry's name: it holds no view, and ends by itself."""
+    return key.startswith(_PREFIX)
 
 
 class ReplicaRegistry:

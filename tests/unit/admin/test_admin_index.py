@@ -23,6 +23,7 @@ from node.core.hashing import LEAF_COUNT, SHARD_COUNT, leaf_of, map_of, shard_of
 from node.core.ids import NodeId, ServiceRef
 from node.engine.faults import Faults
 from node.engine.indexservice import IndexService
+from node.engine.registries import registry_key
 from node.engine.serveindex import ReplicaServeIndex
 from node.gossip import replica_io
 from node.gossip.inspector import content_of
@@ -429,6 +430,7 @@ def test_a_load_puts_only_what_the_dump_has_later_and_by_the_owner_under_its_epo
         dump: list[p.DumpRow] = []
         for what, key in keys.items():
             world.put(key, ttl_ms=1_000 if what == "expired" else 600_000)
+        world.put(registry_key("exhausted-campaigns", "camp"), value=bytes(8))  # no view, and over by itself
         dump = await dumped(world)
         assert sorted(row.key for row in dump) == sorted(keys.values())
         world.clock.advance_ns(2_000 * MS)
