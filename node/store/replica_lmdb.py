@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -58,7 +58,7 @@ class LmdbReplica:
     """`ReplicaStore` on disk; made by `replica_open.open_replica`."""
 
     def __init__(self, path: Path, env: lmdb.Environment, lock: int, clock: Clock) -> None:
-        self._path = path
+        self.path = path
         self._clock = clock
         self._lock = lock
         self._pid = os.getpid()
@@ -121,7 +121,7 @@ class LmdbReplica:
         """How the file is; reads its header and the roots of its tables."""
         scrub = self._scrub
         return msgspec.structs.replace(
-            file_health(self._env, self._path, self._tables.values()),
+            file_health(self._env, self.path, self._tables.values()),
             quarantined=len(self._quarantine.waiting),
             damaged_found=self._quarantine.found,
             damaged_reads=self.damaged_reads,
@@ -226,23 +226,35 @@ class LmdbReplica:
         identity = msgspec.structs.replace(self._identity, tenure=tenure)
         self._write(replica_commit.Prepared([], [], [(IDENTITY_KEY, identity_record(identity))]))
         self._identity = identity
-        write_owner(self._path, identity)
+        write_owner(self.path, identity)
+
+    def regain_reads(self) -> None:
+        """Opens the file anew if it can't even be read as it is; raises like `reopen`. It stays poisoned."""
+        if not self._still_sound():
+            self._renew()
 
     def reopen(self) -> None:
         """Lets the file go and opens it again after every check; raises OperatingError when it can't be used, and then
         reads find nothing."""
+        self._renew()
+        self.poisoned = ""
+
+    def _renew(self) -> None:
         limit = self._env.info()["map_size"]
         self._env.close()
         try:
-            env, _ = open_env(self._path, limit, self._identity, known=True)
+            env, _ = open_env(self.path, limit, self._identity, known=True)
         except Damage as damage:
-            raise OperatingError("E-REPLICA-DAMAGED", f"{self._path}: {damage}", hint="restart the node") from damage
+            raise OperatingError("E-REPLICA-DAMAGED", f"{self.path}: {damage}", hint="restart the node") from damage
         self._take(env)
-        self.poisoned = ""
+
+    def suspect(self, leaves: Iterable[tuple[int, int]]) -> None:
+        """Has these leaves read whole."""
+        self._suspect.update(leaves)
 
     def condemn(self, reason: str) -> None:
         """Makes the next open set this file aside, which a check found damaged. Raises OSError."""
-        condemn(self._path, reason)
+        condemn(self.path, reason)
 
     def close(self) -> None:
         """Lets the file go. In a forked child nothing is touched: the handles are the parent's."""
@@ -253,7 +265,7 @@ class LmdbReplica:
 
     def _write(self, prepared: replica_commit.Prepared) -> None:
         if self.poisoned:
-            raise OperatingError("E-REPLICA-DISK", f"{self._path} must be opened anew: {self.poisoned}")
+            raise OperatingError("E-REPLICA-DISK", f"{self.path} must be opened anew: {self.poisoned}")
         try:
             txn = self._env.begin(write=True)
             try:
@@ -264,21 +276,21 @@ class LmdbReplica:
                 raise
         except lmdb.MapFullError as error:
             used, limit = self.usage()
-            message = f"{self._path} uses {used} of at most {limit} bytes"
+            message = f"{self.path} uses {used} of at most {limit} bytes"
             raise OperatingError("E-REPLICA-FULL", message, hint="raise the replica's limit") from error
         except lmdb.Error as error:
             needed = sum(len(value) for _, value in prepared.puts)
             raise self._refused(error, needed) from error
-        keep_length(self._env, self._path)
+        keep_length(self._env, self.path)
 
     def _refused(self, error: lmdb.Error, needed: int) -> OperatingError:
         """What a failed commit means. A disk without room refuses a page before it takes it, and the file is as it was;
         after any other failure nobody knows what the kernel has dropped."""
         sound = self._still_sound()
-        if not (sound and no_room(self._path, 2 * needed + limits.replica_room_bytes_min)):
+        if not (sound and no_room(self.path, 2 * needed + limits.replica_room_bytes_min)):
             self.poisoned = str(error)
         hint = "make room on the disk, check its health"
-        return OperatingError("E-REPLICA-DISK", f"{self._path}: {error}", definite=sound, hint=hint)
+        return OperatingError("E-REPLICA-DISK", f"{self.path}: {error}", definite=sound, hint=hint)
 
     def _still_sound(self) -> bool:
         """LMDB condemns an environment whose header could not be written; only then may a commit have happened."""

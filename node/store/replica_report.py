@@ -20,12 +20,13 @@ ProblemKind = Literal["damaged", "digest", "count", "index", "structure"]
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing that is wrong; `map` is -1 where none can be named, `key` empty likewise."""
+    """One thing that is wrong; `map` and `leaf` are -1 where none can be named, `key` empty likewise."""
 
     kind: ProblemKind
     text: str
     map: int = -1
     key: str = ""
+    leaf: int = -1
 
 
 class MapFindings(msgspec.Struct, frozen=True):

@@ -74,10 +74,10 @@ class _Check:
         self._checked = self._total = 0
         self._bytes = (0, 0)
 
-    def problem(self, kind: ProblemKind, text: str, map_: int = -1, key: str = "") -> None:
+    def problem(self, kind: ProblemKind, text: str, map_: int = -1, key: str = "", leaf: int = -1) -> None:
         self._found += 1
         if len(self._problems) < limits.verify_problems_max:
-            self._problems.append(Problem(kind, text, map_, key))
+            self._problems.append(Problem(kind, text, map_, key, leaf))
 
     def report(self, *, complete: bool) -> ReplicaReport:
         identity = self._identity
@@ -156,9 +156,9 @@ class _Check:
             entry = entry_of(place, value)
             if key_bytes(entry.key) == place:
                 return entry
-            self.problem("damaged", f"{shown!r} stands where it does not belong", map_, shown)
+            self.problem("damaged", f"{shown!r} stands where it does not belong", map_, shown, place[1])
         except (RecordDamaged, RecordTooNew, BadInput) as error:
-            self.problem("damaged", error.message, map_, shown)
+            self.problem("damaged", error.message, map_, shown, place[1])
         return None
 
     def _indexed(self, key: str, place: bytes, value: bytes, rows: Mapping[bytes, Get], map_: int) -> None:
@@ -179,7 +179,9 @@ class _Check:
             return
         for leaf, total in enumerate(leaves):
             if total & DIGEST_MASK != stored[leaf] and not damaged[leaf]:
-                self.problem("digest", f"the digest of leaf {leaf} of map {map_} contradicts its entries", map_)
+                self.problem(
+                    "digest", f"the digest of leaf {leaf} of map {map_} contradicts its entries", map_, leaf=leaf
+                )
 
     def _counts(self, get: Get, counted: MapCount, map_: int, *, sound: bool) -> None:
         try:

@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 
-from node.actors.actor import Failed
 from node.actors.memory import give_back
 from node.actors.runtime import Runtime
 from node.actors.store_driver import StoreDriver
@@ -28,8 +27,9 @@ from node.http.cluster import ClusterGate
 from node.http.front import Front
 from node.http.server import HttpServer, bind
 from node.store.journal_file import FileJournal
+from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
-from node.store.replica_port import ReplicaBatch, ReplicaStore
+from node.store.replica_port import ReplicaStore
 from node.wire.admin_zmq import AdminClient, AdminListener
 from node.wire.codec import CODEC
 from node.wire.envelope import Envelope
@@ -40,6 +40,7 @@ from node.wire.transport_zmq import ZmqTransport
 from node.wiring import description, keys, signals, stores
 from node.wiring.joining import SeedWatch, membership_of
 from node.wiring.refusals import Refusals
+from node.wiring.replica_care import ReplicaCare
 
 FIRST_TENURE = 1
 
@@ -82,13 +83,16 @@ class Process:
         self._open.callback(admin.close)
         admin.bind(settings.wire.admin)
         replica = self._replica(me, cluster_id)
+        care = ReplicaCare(replica, runtime.execute, clock, lambda reason: self._exit(Exit(reason)))
+        self._open.push_async_callback(care.close)
         await self._seeds.look()
         member = description.member(settings, me, transport.control_address, transport.data_address, admin.address)
         config = description.config(
             settings, self._membership, self._seeds.seeds, member, cluster_id, existed=existed
         )
         classifier = LocalClassifier()
-        engine = self._engine = Engine(config, self._world(transport, driver, runtime, replica), classifier)
+        world = self._world(transport, driver, runtime, replica, care.commit)
+        engine = self._engine = Engine(config, world, classifier)
         engine.counters["dropped_before_start"] += self._early
         service = NodeService(engine)
         server = AdminServer(engine, service, classifier, keys.names(roster))
@@ -106,6 +110,7 @@ class Process:
         engine.start()
         runtime.drive(engine)
         self._keep(stores.watch(driver, clock, engine.faults), "store-watch")
+        self._keep(care.watch(engine.faults), "replica-watch")
         self._keep(self._seeds.watch(engine), "seeds")
         front.become(App(ClusterGate(engine), service, f"http://{settings.wire.http}"))
         if http is not None:
@@ -141,7 +146,7 @@ class Process:
         transport.bind(self._settings.wire.control, self._settings.wire.data)
         return transport
 
-    def _replica(self, me: NodeId, cluster_id: str) -> ReplicaStore:
+    def _replica(self, me: NodeId, cluster_id: str) -> LmdbReplica:
         replica, opening = open_replica(
             self._settings.node.data / "replica", self._clock, cluster_id=cluster_id, node=me.name, tenure=FIRST_TENURE
         )
@@ -149,7 +154,14 @@ class Process:
         _log.info("replica %s", opening)
         return replica
 
-    def _world(self, transport: ZmqTransport, driver: StoreDriver, runtime: Runtime, replica: ReplicaStore) -> World:
+    def _world(
+        self,
+        transport: ZmqTransport,
+        driver: StoreDriver,
+        runtime: Runtime,
+        replica: ReplicaStore,
+        commit: CommitReplica,
+    ) -> World:
         return World(
             self._clock,
             self._rng,
@@ -157,7 +169,7 @@ class Process:
             driver.submit,
             runtime.execute,
             replica,
-            _commits(runtime, replica),
+            commit,
             runtime.wake,
             self._exit,
             freed=give_back,
@@ -184,17 +196,6 @@ class Process:
     def _exit(self, reason: Exit) -> None:
         if not self.ended.done():
             self.ended.set_result(reason)
-
-
-def _commits(runtime: Runtime, replica: ReplicaStore) -> CommitReplica:
-    def commit(batch: ReplicaBatch, ended: Callable[[bool, str], None]) -> None:
-        def done(outcome: object) -> None:
-            ended(not isinstance(outcome, Failed), outcome.detail if isinstance(outcome, Failed) else "")
-
-        if not runtime.execute("disk", replica.commit, (batch,), done):
-            asyncio.get_running_loop().call_soon(ended, False, "the disk executor is saturated")
-
-    return commit
 
 
 def _on_admin(server: AdminServer, listener: AdminListener, client: AdminClient, data: bytes) -> None:

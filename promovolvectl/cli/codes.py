@@ -243,6 +243,65 @@ _ALL: Final = (
         "'promovolvectl node show NAME' and the node's log tell more.",
     ),
     _code(
+        "E-DISK-SLOW",
+        ExitStatus.UNHEALTHY,
+        "A commit of a node's replica takes longer than a second. Serving and the cluster's traffic are not held up;"
+        " what is not on disk yet is in memory and on the other nodes.",
+        "Look at the disk's load and health. The fault ends with the first commit that is fast again.",
+    ),
+    _code(
+        "E-REPLICA-DEGRADED",
+        ExitStatus.UNHEALTHY,
+        "A node's replica can't be written: changes are kept in memory, served and sent to peers as ever. The message"
+        " names the file and the error.",
+        "Make room on the disk or mend it: the node writes what waits by itself.",
+    ),
+    _code(
+        "E-REPLICA-CHECKED",
+        ExitStatus.UNHEALTHY,
+        "A sync or write of a replica failed other than for want of room. The whole file is checked in a process of its"
+        " own before anything is written again; what waits is served from memory.",
+        "It ends by itself. If it comes back, the disk is failing: replace it.",
+    ),
+    _code(
+        "E-REPLICA-FULL",
+        ExitStatus.UNHEALTHY,
+        "A replica's file has reached the size that it may grow to.",
+        "Remove what is not needed, or raise the limit.",
+    ),
+    _code(
+        "E-REPLICA-DISK",
+        ExitStatus.UNHEALTHY,
+        "The disk refused a write of a replica's file.",
+        "Make room on the disk and check its health.",
+    ),
+    _code(
+        "E-REPLICA-FILLING",
+        ExitStatus.UNHEALTHY,
+        "What a replica holds is more than four fifths of what its file may grow to.",
+        "'promovolvectl serveindex largest' shows what takes the room.",
+    ),
+    _code(
+        "E-REPLICA-READER",
+        ExitStatus.UNHEALTHY,
+        "Another process keeps a read of a replica's file open. What was overwritten since can't be used again, so the"
+        " file grows.",
+        "End that process, whose number the message names.",
+    ),
+    _code(
+        "E-REPLICA-DAMAGED",
+        ExitStatus.UNHEALTHY,
+        "Entries of a node's replica are not what was written. They are in quarantine: neither served nor sent on, and"
+        " fetched from a peer.",
+        "It ends when a peer has sent them. 'promovolvectl serveindex verify' reads the whole file.",
+    ),
+    _code(
+        "E-REPLICA-IN-USE",
+        ExitStatus.FAILED,
+        "Another process, whose number the message names, has the replica's folder open.",
+        "Stop that process; one node has one folder.",
+    ),
+    _code(
         "E-STORE-BLOCKED",
         ExitStatus.UNHEALTHY,
         "A write to the state store waits longer than a second, mostly for a process that was stopped inside one.",

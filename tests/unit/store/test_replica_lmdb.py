@@ -65,7 +65,7 @@ def filled(open_: Open) -> Path:
         batch(*(entry(f"s{n}|a", b"body %d " % n * 200) for n in range(200)), digests=digests, counts=counts)
     )
     replica.close()
-    return replica._path / "data.mdb"
+    return replica.path / "data.mdb"
 
 
 def test_a_good_replica_is_reused(open_: Open) -> None:
