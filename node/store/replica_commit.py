@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -14,6 +14,7 @@ from node.store.replica_index import Row, RowChanges, rows_of
 from node.store.replica_layout import COUNTS_KEY, ENTRIES_DB, MARK_KEY, META_DB, QUARANTINE_DB, chunk_key
 from node.store.replica_port import MapCount, ReplicaBatch
 
+MISPLACED: Final = "it stands where it does not belong"
 Digests = list[list[int]]
 
 
@@ -112,6 +113,6 @@ def why_damaged(place: bytes, value: bytes) -> str:
     """Why a record is not what was written at its place; empty when it is."""
     try:
         found = entry_of(place, value)
-        return "" if key_bytes(found.key) == place else "it stands where it does not belong"
+        return "" if key_bytes(found.key) == place else MISPLACED
     except (RecordDamaged, RecordTooNew) as error:
         return error.message

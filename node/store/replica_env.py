@@ -57,6 +57,15 @@ class TableWrite:
         return self._txn.stat(self._tables[db])["entries"]
 
 
+def begin_read(env: lmdb.Environment) -> lmdb.Transaction[bytes]:
+    """A read transaction; slots that killed processes have left are cleared when none is free. Raises lmdb.Error."""
+    try:
+        return env.begin()
+    except lmdb.ReadersFullError:
+        env.reader_check()
+        return env.begin()
+
+
 def open_env(
     path: Path, map_bytes_max: int, wanted: ReplicaIdentity, *, known: bool
 ) -> tuple[lmdb.Environment, Opening]:
@@ -134,7 +143,7 @@ def file_health(env: lmdb.Environment, path: Path, databases: Iterable[lmdb._Dat
         live_bytes=live,
         limit_bytes=info["map_size"],
         room_bytes=room,
-        readers=info["num_readers"],
+        readers=env.readers().count("\n") - 1,
         readers_max=info["max_readers"],
         oldest_reader_commits=behind,
         oldest_reader_pid=pid,

@@ -32,7 +32,8 @@ from node.store import replica_commit, replica_rows
 from node.store.lmdb import keep_length
 from node.store.record import RecordDamaged, RecordTooNew
 from node.store.replica_codec import entry_of, key_bytes, leaf_prefix
-from node.store.replica_env import TABLES, TableWrite, file_health, open_env
+from node.store.replica_commit import MISPLACED
+from node.store.replica_env import TABLES, TableWrite, begin_read, file_health, open_env
 from node.store.replica_file import condemn, no_room, write_owner
 from node.store.replica_health import ReplicaHealth
 from node.store.replica_index import EXPIRY_DB, SITES_DB, TOMBSTONES_DB, Row, names
@@ -136,8 +137,7 @@ class LmdbReplica:
     def get(self, map: int, leaf: int, key: str) -> ReplicaEntry | None:  # noqa: A002 - the port's name
         place = leaf_prefix(map, leaf) + key.encode(errors="replace")
         try:
-            with self._env.begin(db=self._tables[ENTRIES_DB]) as txn:
-                value = txn.get(place)
+            value = self._read(place)
         except lmdb.Error:
             self.reads_failed += 1
             return None
@@ -145,8 +145,11 @@ class LmdbReplica:
 
     def raw(self, map: int, leaf: int, key: str) -> bytes | None:  # noqa: A002 - the port's name
         """The record of a key as it stands, unchecked: what a read costs without its decoding."""
-        with self._env.begin(db=self._tables[ENTRIES_DB]) as txn:
-            return txn.get(leaf_prefix(map, leaf) + key.encode())
+        return self._read(leaf_prefix(map, leaf) + key.encode())
+
+    def _read(self, place: bytes) -> bytes | None:
+        with begin_read(self._env) as txn:
+            return txn.get(place, db=self._tables[ENTRIES_DB])
 
     def scan(self, map: int, leaf: int) -> Sequence[ReplicaEntry]:  # noqa: A002 - the port's name
         prefix = leaf_prefix(map, leaf)
@@ -154,7 +157,7 @@ class LmdbReplica:
         for place, value in self._from(prefix):
             if not place.startswith(prefix):
                 break
-            entry = self._checked(place, value)
+            entry = self._in_place(place, value)
             if entry is not None:
                 found.append(entry)
         return found
@@ -165,7 +168,7 @@ class LmdbReplica:
         for place, value in self._from(start):
             if len(found) >= limit:
                 break
-            entry = self._checked(place, value) if place != start else None
+            entry = self._in_place(place, value) if place != start else None
             if entry is not None:
                 found.append(entry)
         return found
@@ -192,7 +195,8 @@ class LmdbReplica:
         """Checks the next leaf: each of its entries, and its digest against them. In the worker thread."""
         map_, leaf = self._scrub.place
         try:
-            with self._env.begin() as txn, txn.cursor(self._tables[ENTRIES_DB]) as cursor:
+            self._env.reader_check()  # the slot of a check that was killed would keep pages for ever
+            with begin_read(self._env) as txn, txn.cursor(self._tables[ENTRIES_DB]) as cursor:
                 digests = stored_digests(partial(txn.get, db=self._tables[META_DB]), map_)
                 found = self._scrub.check(replica_rows.under(cursor, leaf_prefix(map_, leaf)), digests)
         except (lmdb.Error, RecordDamaged):
@@ -303,21 +307,33 @@ class LmdbReplica:
     def _from(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values in order; ends early, and counts it, where the file's structure can't be read."""
         try:
-            with self._env.begin(db=self._tables[ENTRIES_DB]) as txn, txn.cursor() as cursor:
+            with begin_read(self._env) as txn, txn.cursor(self._tables[ENTRIES_DB]) as cursor:
                 if cursor.set_range(start):
                     yield from cursor.iternext()
         except lmdb.Error:
             self.reads_failed += 1
+
+    def records(self) -> Iterator[tuple[bytes, bytes]]:
+        """All entries by place as they stand, unchecked."""
+        return self._from(b"\0")
 
     def _rows(
         self, db: bytes, find: Callable[[lmdb.Transaction[bytes], lmdb.Cursor[bytes]], Iterator[T]]
     ) -> Iterator[T]:
         """What `find` yields of an index; ends early like `_from`."""
         try:
-            with self._env.begin() as txn, txn.cursor(self._tables[db]) as cursor:
+            with begin_read(self._env) as txn, txn.cursor(self._tables[db]) as cursor:
                 yield from find(txn, cursor)
         except (lmdb.Error, UnicodeDecodeError):
             self.reads_failed += 1
+
+    def _in_place(self, place: bytes, value: bytes) -> ReplicaEntry | None:
+        """The entry, if it is one and stands where its key belongs."""
+        entry = self._checked(place, value)
+        if entry is not None and key_bytes(entry.key) != place:
+            self._set_apart(place, MISPLACED)
+            return None
+        return entry
 
     def _checked(self, place: bytes, value: bytes) -> ReplicaEntry | None:
         try:

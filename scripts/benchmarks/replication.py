@@ -1,4 +1,4 @@
-"""From a put to its sight on all replicas, and opening a replica, with real files, sockets and processes."""
+"""From a put to its sight on all replicas, with real files, sockets and processes; and opening a replica."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from node.core.clock import SystemClock
-from node.core.hashing import leaf_of, map_of
 from node.core.ids import NodeId, ServiceRef
 from node.gossip import replica_io as io
-from node.gossip.contents import Contents
 from node.gossip.replicator import Replicator
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
-from node.store.replica_port import ReplicaEntry
 from node.wire.codec import CODEC
 from node.wire.envelope import Envelope, Kind
 from node.wire.port import PeerAddress
 from node.wire.transport_zmq import ZmqTransport
+from scripts.benchmarks import replica_opening
 from scripts.benchmarks.measure import percentile, spread
 from scripts.benchmarks.peers import Mesh, mesh
 
@@ -33,7 +31,6 @@ NAMES = ("writer", "reader-1", "reader-2", "reader-3")
 PUTS = 1_000
 PUTS_PER_S = 200
 VALUE_BYTES = 1_000
-ENTRIES = 100_000
 DAY_MS = 86_400_000
 
 
@@ -43,7 +40,7 @@ def measure(runs: int) -> dict[str, Any]:
         "put_to_visible_on_all_of_4_p50": spread([v["p50_ms"] for v in visible], "ms"),
         "put_to_visible_on_all_of_4_p99": spread([v["p99_ms"] for v in visible], "ms"),
         "load": {"puts": PUTS, "puts_per_s": PUTS_PER_S, "value_bytes": VALUE_BYTES},
-        **_open(runs),
+        "opening": replica_opening.measure(runs),
     }
 
 
@@ -165,42 +162,3 @@ def _reader(name: str, keys: dict[str, tuple[str, str]], folder: str, pipe: Conn
 
 def _replica(folder: Path, name: str) -> tuple[LmdbReplica, Any]:
     return open_replica(folder, SystemClock(), cluster_id="c-bench", node=name, tenure=1)
-
-
-def _open(runs: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        replica, _ = _replica(Path(folder), "one")
-        contents = Contents(replica, 60_000)
-        value = random.Random(1).randbytes(VALUE_BYTES)
-        expires_ms = SystemClock().wall_ms() + DAY_MS
-        for number in range(ENTRIES):
-            key = f"site-{number % 997}|slot-{number}"
-            contents.apply(ReplicaEntry(key, 1, number + 1, "one", expires_ms, False, value))
-            if number % 5_000 == 4_999:
-                while contents.uncommitted():
-                    replica.commit(contents.take_batch(number))
-                    contents.commit_ended(True)
-        replica.close()
-        opened_ms: list[float] = []
-        loaded_ms: list[float] = []
-        for _ in range(runs):
-            begun = time.perf_counter()
-            replica, _ = _replica(Path(folder), "one")
-            key = "site-1|slot-1"
-            if replica.get(map_of(key), leaf_of(key), key) is None:
-                raise RuntimeError("the entry that was written is not there")
-            opened_ms.append((time.perf_counter() - begun) * 1_000)
-            begun = time.perf_counter()
-            loaded: dict[str, bytes] = {}
-            after = ""
-            while page := replica.scan_all(after, 1_000):
-                loaded.update((entry.key, entry.value) for entry in page)
-                after = page[-1].key
-            loaded_ms.append((time.perf_counter() - begun) * 1_000)
-            replica.close()
-            if len(loaded) != ENTRIES:
-                raise RuntimeError(f"{len(loaded)} of {ENTRIES} entries are there")
-    return {
-        "open_100k_entries_to_first_read": spread(opened_ms, "ms"),
-        "load_100k_entries_into_a_dict": spread(loaded_ms, "ms"),
-    }
