@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from node.admin.protocol import (
@@ -27,21 +24,21 @@ from node.admin.protocol import (
     Rehearse,
     StageRestart,
 )
-from promovolvectl.cli.conditions import Wanted, judge, parse
+from promovolvectl.cli.conditions import judge, parse
 from promovolvectl.cli.confirm import confirm, plan_then_commit, spelled
-from promovolvectl.cli.follow import ASK_MS, POLL_S
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import CHANGE, LONG, WAIT_DEFAULT_MS
+from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import stop_all
+from promovolvectl.cli.waiting import until_all_hold
 from promovolvectl.cli.watch import watched
 from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.kinds import Condition, Shutdown, Wait
+from promovolvectl.client.kinds import Condition, Shutdown
 
 app = group("The cluster as a whole: status, health, decisions, waiting, restarts.")
 RESTART_RULES = ("capacity", "minimum-owners")
@@ -149,41 +146,17 @@ async def wait(
     wanted = [parse(text) for text in conditions]
     if not wanted:
         raise usage("--for", "name a condition", "promovolvectl cluster wait --for converged")
-    started = time.monotonic()
-    until = started + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
-    while True:
-        found, meta = await _looked(run, wanted, max(100, int((until - time.monotonic()) * 1000)))
-        elapsed = time.monotonic() - started
-        if all(condition.holds for condition in found):
-            reply = Wait(conditions=found, elapsed_s=round(elapsed, 3))
-            return answer_of("Wait", reply, msgspec.structs.replace(meta, missing=()))
-        if time.monotonic() >= until:
-            failing = [f"  {item.condition}: {item.found}" for item in found if not item.holds]
-            raise CommandFailed(
-                ExitStatus.TIMED_OUT,
-                "E-TIMEOUT",
-                "\n".join((f"after {elapsed:.1f} s these do not hold", *failing)),
-                hint="promovolvectl cluster status",
-            )
-        await asyncio.sleep(min(POLL_S, max(0.0, until - time.monotonic())))
 
-
-async def _looked(run: Run, wanted: list[Wanted], left_ms: int) -> tuple[tuple[Condition, ...], Meta]:
-    """Every condition as it is now; a cluster that can't be asked fulfils none."""
-    wait_ms = min(ASK_MS, left_ms)
-    try:
+    async def look(wait_ms: int) -> tuple[tuple[Condition, ...], Meta]:
         status, meta = await run.ask(GetClusterStatus(), ClusterStatus, wait_ms)
-        health = (
-            (await run.ask(GetClusterHealth(), Health, wait_ms))[0]
-            if any(item.name == "healthy" for item in wanted)
-            else None
-        )
-    except CommandFailed as failed:
-        if failed.status not in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
-            raise
-        reason = failed.message.split("\n")[0]
-        return tuple(Condition(condition=item.text, holds=False, found=reason) for item in wanted), run.local_meta()
-    return tuple(judge(item, status, health) for item in wanted), meta
+        health = None
+        if any(item.name == "healthy" for item in wanted):
+            health, _ = await run.ask(GetClusterHealth(), Health, wait_ms)
+        return tuple(judge(item, status, health) for item in wanted), meta
+
+    return await until_all_hold(
+        run, look, about=tuple(item.text for item in wanted), hint="promovolvectl cluster status"
+    )
 
 
 @leaf(

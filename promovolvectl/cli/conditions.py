@@ -1,4 +1,4 @@
-"""The conditions of `cluster wait`: what each word asks, and whether a status fulfils it. Pure."""
+"""The conditions of `cluster wait` and `node wait`: what each word asks, and whether it is fulfilled. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from node.admin.protocol import ClusterStatus, Health
+from node.admin.protocol import ClusterStatus, Health, NodeRow
 from promovolvectl.cli.select import did_you_mean, usage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.kinds import Condition
 
 _NAMES: Final = ("converged", "nodes=N", "shards=allocated", "coverage=RATIO", "replicas=agree", "healthy")
+
+NODE_STATES: Final = ("up", "ready", "drained", "down", "removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +84,30 @@ def _unknown(text: str) -> CommandFailed:
     names = [name.partition("=")[0] for name in _NAMES]
     close = did_you_mean(text.partition("=")[0], [name for name in names if name != text])
     return usage("--for", f"{text!r} is not a condition; known: {', '.join(_NAMES)}.{close}", "--for converged")
+
+
+def node_state(text: str) -> str:
+    """A state that a node can be waited for, `state=` before it or not; raises CommandFailed (2)."""
+    name = text.removeprefix("state=")
+    if name not in NODE_STATES:
+        known = f"known: {', '.join(NODE_STATES)}.{did_you_mean(name, NODE_STATES)}"
+        raise usage("--for", f"{text!r} is no state of a node; {known}", "--for ready")
+    return name
+
+
+def judge_node(name: str, state: str, row: NodeRow | None) -> Condition:
+    """A node that is not listed is neither up nor down: it has been removed, or has never been there."""
+    text = f"{name} {state}"
+    if row is None:
+        return Condition(condition=text, holds=state in ("removed", "drained"), found="it is not a member")
+    reach = "reachable" if row.reachable else "not reachable"
+    found = f"{row.status}, {reach}, {'ready' if row.ready else row.why_not_ready or 'not ready'}, {row.shards} shards"
+    up = row.status == "up" and row.reachable
+    holds = {
+        "up": up,
+        "ready": up and row.ready,
+        "drained": row.shards == 0,
+        "down": not row.reachable or row.status == "down",
+        "removed": False,
+    }
+    return Condition(condition=text, holds=holds[state], found=found)

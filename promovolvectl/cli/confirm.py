@@ -54,7 +54,7 @@ def confirm(run: Run, shown: str, again: str, about: str) -> None:
             ExitStatus.NOT_CONFIRMED,
             "E-NOT-CONFIRMED",
             "this changes the cluster and nobody is here to be asked; nothing changed",
-            hint=f"{again} --yes, or --dry-run to see the plan",
+            hint=f"{again} --yes",
             about=about,
         )
 
@@ -70,7 +70,7 @@ def confirm_loss(run: Run, shown: str, again: str, about: str, name: str, given:
             ExitStatus.NOT_CONFIRMED,
             "E-NOT-CONFIRMED",
             f"this loses {name} and nobody is here to type its name; nothing changed",
-            hint=f"{again} --confirm {shlex.quote(name)}, or --dry-run to see the plan",
+            hint=f"{again} --confirm {shlex.quote(name)}",
             about=about,
         )
     if not given:

@@ -62,13 +62,24 @@ async def _followed_operation(
 
 async def follow_replay(run: Run, replay: Replay, meta: Meta) -> tuple[Replay, Meta]:
     """The replay once it is over; raises CommandFailed (9) when `--timeout` passes first."""
+    return await _followed_replay(run, replay, meta, _replay_lines)
+
+
+async def await_replay(run: Run, replay: Replay, meta: Meta) -> tuple[Replay, Meta]:
+    """The same without a word on how it goes."""
+    return await _followed_replay(run, replay, meta, lambda _replay: [])
+
+
+async def _followed_replay(
+    run: Run, replay: Replay, meta: Meta, lines_of: Callable[[Replay], list[str]]
+) -> tuple[Replay, Meta]:
     identity = replay.id
-    run.going_on = ("Stopped watching. The replay goes on.", f"hint: promovolvectl replay show {identity}")
+    run.going_on = ("Stopped watching. The replay goes on.", f"hint: promovolvectl replay watch {identity}")
 
     async def look() -> tuple[Replay, Meta]:
         return await run.ask(GetReplay(id=identity), Replay, ASK_MS)
 
-    return await _followed(run, replay, meta, look, _replay_lines, f"replay show {identity}")
+    return await _followed(run, replay, meta, look, lines_of, f"replay show {identity}")
 
 
 async def _followed(
@@ -86,8 +97,10 @@ async def _followed(
         lines = lines_of(state)
         over = state.state != _RUNNING
         for line in words.fresh(state, lines, time.monotonic(), over=over):
+            run.folded(_title(state))
             run.say(line)
         if over:
+            run.folded("")
             run.going_on = ()
             return state, meta
         if time.monotonic() >= until:
@@ -137,6 +150,14 @@ class Words:
             self._said.update(lines)
             self._last_s = now_s
         return new
+
+
+def _title(state: Operation | Replay) -> str:
+    """What a phase's lines are folded under."""
+    if isinstance(state, Replay):
+        return f"replay {state.id}"
+    begun = [phase.name for phase in state.phases if phase.state != "waiting"]
+    return f"{state.verb} {state.target}" + (f": {begun[-1]}" if begun else "")
 
 
 def _held(state: Operation | Replay) -> str:

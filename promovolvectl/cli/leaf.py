@@ -11,9 +11,11 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
 from promovolvectl.cli.options import COMMON, Flag, Flags
 from promovolvectl.cli.outlook import refuse_unfit
+from promovolvectl.cli.release import COMPLETING
 from promovolvectl.cli.render import Answer
 from promovolvectl.cli.run import Run, of_process
 from promovolvectl.client.exit_codes import ExitStatus
@@ -118,6 +120,9 @@ def _wrapped(function: Function, flags: tuple[Flag, ...], about: About) -> Calla
         inspect.Parameter(flag, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for flag, kind, default in (*flags, *COMMON)
     ]
+    if COMPLETING in os.environ:
+        for parameter in (*own, *common):
+            _offer_names(parameter.annotation)
     names = {field.name for field in fields(Flags)}
 
     def command(**given: Any) -> int:
@@ -129,6 +134,15 @@ def _wrapped(function: Function, flags: tuple[Flag, ...], about: About) -> Calla
     command.about = about  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *common]}
     return command
+
+
+def _offer_names(annotation: Any) -> None:
+    """Completion knows the names of what the metavar asks for, unless the command has its own."""
+    from promovolvectl.cli.offered import completer  # only the shell's question pays for it
+
+    for about in getattr(annotation, "__metadata__", ()):
+        if isinstance(about, (ArgumentInfo, OptionInfo)) and about.metavar and about.autocompletion is None:
+            about.autocompletion = completer(about.metavar)
 
 
 def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str) -> int:

@@ -30,7 +30,7 @@ def run() -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit status; never raises."""
-    from promovolvectl.cli import options
+    from promovolvectl.cli import ci, options
     from promovolvectl.cli.errors import Stopped, save_report
     from promovolvectl.client import paths
     from promovolvectl.client.errors import CommandFailed
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         status = _dispatch(arguments)
         sys.stdout.flush()
     except CommandFailed as failed:
-        return _failed(failed, output, debug=debug)
+        return _failed(failed, output, debug=debug, annotate=ci.asked(arguments, os.environ))
     except KeyboardInterrupt:
         return int(ExitStatus.INTERRUPTED)
     except Stopped as stopped:
@@ -60,12 +60,16 @@ def main(arguments: Sequence[str]) -> int:
     return status
 
 
-def _failed(failed: CommandFailed, output: str, *, debug: bool) -> int:
+def _failed(failed: CommandFailed, output: str, *, debug: bool, annotate: bool = False) -> int:
+    from promovolvectl.cli import ci
     from promovolvectl.cli.errors import report
+    from promovolvectl.cli.render import MACHINE
 
     if debug:
         traceback.print_exception(failed, file=sys.stderr)
     with contextlib.suppress(BrokenPipeError):
+        if annotate and output not in MACHINE:
+            sys.stderr.write(ci.annotation("error", failed.code, failed.message) + "\n")
         report(failed, output, sys.stderr)
     return int(failed.status)
 

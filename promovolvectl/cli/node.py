@@ -1,4 +1,4 @@
-"""`node list|show|can-stop|mailboxes|cordon|uncordon|drain|undrain|remove|stop|start`."""
+"""`node list|show|can-stop|mailboxes|cordon|uncordon|drain|undrain|remove|wait|stop|start`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from node.admin.protocol import (
     GetMailboxes,
     GetNode,
     GetNodes,
+    Meta,
     NodeList,
     NodeMailboxes,
     NodeShow,
@@ -25,16 +26,19 @@ from node.admin.protocol import (
     StopNode,
     Undrain,
 )
+from promovolvectl.cli.conditions import NODE_STATES, judge_node, node_state
 from promovolvectl.cli.confirm import confirm, plan_then_commit, refuse_violations, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plan_text
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import Ending
+from promovolvectl.cli.waiting import until_all_hold
 from promovolvectl.client import paths
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.kinds import NodeUndrain
+from promovolvectl.client.kinds import Condition, NodeUndrain
 
 app = group("Nodes: list, show, cordon, drain, stop, start.")
 LAST_ENTITY_NODE = "last-entity-node"
@@ -229,6 +233,35 @@ async def remove(
     words = overridden(force, *REMOVAL_RULES)
     stage = StageRemove(node=name, force=tuple(force or ()), reason=given["reason"])
     return await plan_then_commit(run, stage, again=spelled("node", "remove", name, *words), given=given)
+
+
+@leaf(
+    app,
+    "wait",
+    does="Wait until a node is as it should be, also one that is not there yet.",
+    changes="Reads only. A cluster that does not answer yet is waited for, too.",
+    examples=("promovolvectl node wait entity-2 --for ready -t 60s", "promovolvectl node wait entity-2 --for removed"),
+    shows="Wait",
+)
+async def wait(
+    run: Run,
+    name: Name,
+    states: Annotated[
+        list[str],
+        typer.Option("--for", metavar="STATE", show_default=False, help=f"{', '.join(NODE_STATES)}; repeatable."),
+    ],
+) -> Answer:
+    wanted = [node_state(text) for text in states]
+    if not wanted:
+        raise usage("--for", "name a state", f"promovolvectl node wait {name} --for ready")
+
+    async def look(wait_ms: int) -> tuple[tuple[Condition, ...], Meta]:
+        reply, meta = await run.ask(GetNodes(), NodeList, wait_ms)
+        row = next((row for row in reply.items if row.name == name), None)
+        return tuple(judge_node(name, state, row) for state in wanted), meta
+
+    about = tuple(f"{name} {state}" for state in wanted)
+    return await until_all_hold(run, look, about=about, hint="promovolvectl node list")
 
 
 @leaf(

@@ -43,8 +43,12 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "coverage": Noun("coverage", "Why slots have no candidates, and what would fill them."),
     "placement": Noun("placement", "Why shards are where they are."),
     "dashboard": Noun("dashboard", "The live screen of the cluster.", verbs=False),
+    "profile": Noun("profile", "Profiles: which cluster, through which nodes, with which key."),
+    "config": Noun("config", "Settings of this program, and where they come from."),
     "explain": Noun("explain", "What an error code means and what helps.", verbs=False),
     "schema": Noun("schema", "The JSON Schema of a kind of answer.", verbs=False),
+    "help": Noun("help", "What holds for all commands: output, exit statuses, plans.", verbs=False),
+    "man": Noun("man", "Man pages, made from the tree of commands.", verbs=False),
     "completion": Noun("completion", "A script that completes commands in your shell.", verbs=False),
     "version": Noun("version", "The version of this program.", verbs=False),
 }

@@ -24,7 +24,7 @@ _WITH_VALUE: Final = frozenset(
     (
         *_WITH_VALUE_SHORT,
         *("--output", "--profile", "--timeout", "--endpoint", "--columns", "--sort", "--filter", "--query"),
-        *("--limit", "--reason", "--request-id", "--confirm"),
+        *("--limit", "--ci", "--reason", "--request-id", "--confirm"),
     )
 )
 _ALONE: Final = frozenset(
@@ -46,10 +46,11 @@ COMMON: Final[tuple[Flag, ...]] = (
     _option("filter_", str, "", "--filter", metavar="EXPR", help="Rows to keep, such as 'status=up,shards>10'."),
     _option("query", str, "", "--query", metavar="JMESPATH", help="A part of the document, by JMESPath."),
     _option("limit", int, 0, "--limit", metavar="N", min=0, help="At most N rows; 0 for all."),
-    _option("profile", str, "", "-p", "--profile", metavar="NAME", help="The cluster's profile."),
+    _option("profile", str, "", "-p", "--profile", metavar="PROFILE", help="The cluster's profile."),
     _option("endpoint", list[str], (), "--endpoint", metavar="HOST:PORT", help="Ask this node only; repeatable."),
     _option("timeout", str, "", "-t", "--timeout", metavar="TIME", help="How long to wait, such as 90s or 5m."),
     _option("allow_partial", bool, False, "--allow-partial", help="End with 0 also when a node did not answer."),
+    _option("ci", str, "", "--ci", metavar="github", help="Groups, annotations and a summary for a CI job."),
     _option("quiet", bool, False, "-q", "--quiet", help="Only the answer and errors."),
     _option("verbose", int, 0, "-v", "--verbose", count=True, help="Say what is asked of whom, and how long it took."),
     _option("yes", bool, False, "-y", "--yes", help="Don't ask: commit what is shown."),
@@ -83,6 +84,7 @@ class Flags:
     endpoint: tuple[str, ...] = ()
     timeout: str = ""
     allow_partial: bool = False
+    ci: str = ""
     quiet: bool = False
     verbose: int = 0
     yes: bool = False

@@ -15,7 +15,7 @@ from node.admin.protocol import Meta
 from promovolvectl.cli.select import Selection, pick_columns, query, select
 from promovolvectl.cli.shapes import SHAPES
 from promovolvectl.cli.shaping import Shape, Under
-from promovolvectl.cli.tables import Column, fields, layout
+from promovolvectl.cli.tables import Column, fields, layout, shown
 from promovolvectl.cli.terminal import Terminal
 from promovolvectl.cli.text import cell, json_safe, scalar
 from promovolvectl.client.exit_codes import ExitStatus
@@ -97,6 +97,16 @@ def render(answer: Answer, view: View, terminal: Terminal) -> str:
             return _lines([cell(name) for name in shape.names(_cut(answer.payload, shape, view))])
         case _:
             return _rows(answer, shape, view, terminal)
+
+
+def cells(answer: Answer, view: View) -> list[list[str]]:
+    """The heading and the rows of an answer as texts, for whoever lays them out otherwise."""
+    shape = SHAPES[answer.kind]
+    rows = select(shape.rows(answer.payload), view.chosen, [column.key for column in shape.columns])
+    columns = pick_columns(shape.columns, view.chosen.columns, rows, wide=False)
+    plain_text = Terminal(tty=False, colour=False, live=False, width=0, unicode=True)
+    texts = [[shown(row.get(column.key), column.form, plain_text) for column in columns] for row in rows]
+    return [[column.heading for column in columns], *texts]
 
 
 def _rows(answer: Answer, shape: Shape, view: View, terminal: Terminal) -> str:

@@ -1,4 +1,4 @@
-"""`replay start|show|coverage`."""
+"""`replay start|show|watch|wait|coverage`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import Coverage, GetCoverage, GetReplay, Replay, StartReplay
-from promovolvectl.cli.follow import follow_replay
+from node.admin.protocol import Coverage, GetCoverage, GetReplay, Meta, Replay, StartReplay
+from promovolvectl.cli.follow import await_replay, follow_replay
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
@@ -19,6 +19,7 @@ app = group("Rebuild the ServeIndex from durable state; coverage.")
 Sites = Annotated[
     list[str] | None, typer.Option("--site", metavar="SITE", show_default=False, help="This site; repeatable.")
 ]
+Id = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The replay's id.")]
 # A replay rebuilds derived data from what is stored: it has no plan, and asking for it twice does no harm.
 _FLAGS = tuple(flag for flag in CHANGE if flag[0] != "dry_run")
 
@@ -46,8 +47,7 @@ async def start(
     replay, meta = await run.ask(order, Replay)
     if wait:
         replay, meta = await follow_replay(run, replay, meta)
-    failed = replay.state in ("failed", "cancelled")
-    return answer_of("Replay", replay, meta, ExitStatus.FAILED if failed else ExitStatus.OK)
+    return _ended(replay, meta)
 
 
 @leaf(
@@ -58,10 +58,36 @@ async def start(
     examples=("promovolvectl replay show r-1", "promovolvectl replay show r-1 -o value --query state"),
     exits=(ExitStatus.NOT_FOUND,),
 )
-async def show(
-    run: Run, identity: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The replay's id.")]
-) -> Answer:
+async def show(run: Run, identity: Id) -> Answer:
     return answer_of("Replay", *await run.ask(GetReplay(id=identity), Replay))
+
+
+@leaf(
+    app,
+    "watch",
+    does="Follow a replay to its end, a line for each change.",
+    changes="Reads only. Ctrl-C stops the watching, not the replay.",
+    examples=("promovolvectl replay watch r-1", "promovolvectl replay watch r-1 -t 10m"),
+    exits=(ExitStatus.FAILED,),
+    shows="Replay",
+)
+async def watch(run: Run, identity: Id) -> Answer:
+    found, meta = await run.ask(GetReplay(id=identity), Replay)
+    return _ended(*await follow_replay(run, found, meta))
+
+
+@leaf(
+    app,
+    "wait",
+    does="Wait for a replay's end, without a word until then.",
+    changes="Reads only.",
+    examples=("promovolvectl replay wait r-1 -t 10m", "promovolvectl replay wait r-1 -q && echo done"),
+    exits=(ExitStatus.FAILED,),
+    shows="Replay",
+)
+async def wait(run: Run, identity: Id) -> Answer:
+    found, meta = await run.ask(GetReplay(id=identity), Replay)
+    return _ended(*await await_replay(run, found, meta))
 
 
 @leaf(
@@ -74,3 +100,9 @@ async def show(
 )
 async def coverage(run: Run, site: Sites = None) -> Answer:
     return answer_of("Coverage", *await run.ask(GetCoverage(sites=tuple(site or ())), Coverage))
+
+
+def _ended(replay: Replay, meta: Meta) -> Answer:
+    """A replay as it was seen last: 15 when it is over and did not reach its end."""
+    failed = replay.state in ("failed", "cancelled")
+    return answer_of("Replay", replay, meta, ExitStatus.FAILED if failed else ExitStatus.OK)

@@ -11,9 +11,9 @@ import msgspec
 
 from node.admin.protocol import Meta
 from node.core.clock import SystemClock, rfc3339
-from promovolvectl.cli import terminal
+from promovolvectl.cli import ci, terminal
 from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, timeout_ms
-from promovolvectl.cli.render import MACHINE, Answer, render
+from promovolvectl.cli.render import MACHINE, Answer, cells, render
 from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
@@ -23,6 +23,7 @@ from promovolvectl.client.visible import visible
 if TYPE_CHECKING:
     from promovolvectl.client.calls import AdminClient
 
+_ANNOTATED_ROWS = 10  # an annotation is read at a glance; the summary has them all
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 
 
@@ -36,12 +37,15 @@ class Run:
         self.err = err
         self.stdin = stdin
         self.going_on: tuple[str, ...] = ()
+        self._ci = ci.checked(first_of(flags.ci, env.get(ci.VARIABLE, "")))
         self.config = paths.config_file(env)
         self._profile: Profile | None = None
         self._client: AdminClient | None = None
         self.format = format_named(
             first_of(flags.output, env.get("PROMOVOLVECTL_OUTPUT", ""), self._saved("output"), default="table")
         )
+
+        self._groups = ci.Groups(err) if self._ci and not self.machine else None
 
     @property
     def machine(self) -> bool:
@@ -93,6 +97,11 @@ class Run:
                 took = (time.monotonic() - started) * 1000
                 self.say(f"{type(params).__name__} to {where.admin if where else 'nobody'}: {took:.0f} ms", always=True)
 
+    def folded(self, title: str) -> None:
+        """In a CI job, what is said from here on is folded under a title, until another or an empty one."""
+        if self._groups is not None and not self.flags.quiet:
+            self._groups.enter(title)
+
     def say(self, line: str, *, always: bool = False) -> None:
         """A line on stderr: progress, a notice. `-q` silences it unless `always`."""
         if always or not self.flags.quiet:
@@ -107,9 +116,26 @@ class Run:
                 self.say(f"missing: {missing.node} ({missing.reason} since {missing.since})")
             for warning in answer.meta.warnings:
                 self.say(f"warning: {warning.text} ({warning.code})")
+        if self._ci:
+            self._tell_job(answer)
         if answer.status is ExitStatus.OK and answer.meta.missing and not self.flags.allow_partial:
             return ExitStatus.PARTIAL
         return answer.status
+
+    def _tell_job(self, answer: Answer) -> None:
+        """Annotations for what is not as it should be, and the answer as a table in the job's summary."""
+        self.folded("")
+        heading, *rows = cells(answer, self.flags.view("table"))
+        if not self.machine:
+            for missing in answer.meta.missing:
+                text = f"{missing.node} did not answer: {missing.reason}"
+                self.err.write(ci.annotation("warning", answer.kind, text) + "\n")
+            if answer.status is not ExitStatus.OK:
+                found = "\n".join("  ".join(row) for row in rows[:_ANNOTATED_ROWS])
+                text = f"ended with {int(answer.status)}" + (f"\n{found}" if found else "")
+                self.err.write(ci.annotation("error", answer.kind, text) + "\n")
+        if problem := ci.append_summary(self.env, ci.table(answer.kind, heading, rows)):
+            self.say(f"warning: {problem}")
 
     def _enveloped(self, answer: Answer) -> bool:
         """What is missing stands in the document already: the items of a list as lines have no envelope."""

@@ -9,7 +9,7 @@ import msgspec
 
 from node.admin import protocol
 from promovolvectl.cli.render import API_VERSION
-from promovolvectl.client import index_kinds, kinds
+from promovolvectl.client import index_kinds, kinds, own_kinds
 
 TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "AdvertiserList": protocol.AdvertiserList,
@@ -22,6 +22,11 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ClusterCheck": protocol.ClusterCheck,
     "ClusterStatus": protocol.ClusterStatus,
     "Completion": kinds.Completion,
+    "ConfigCheck": own_kinds.ConfigCheck,
+    "ConfigDiff": own_kinds.ConfigDiff,
+    "ConfigPaths": own_kinds.ConfigPaths,
+    "ConfigValue": own_kinds.ConfigValue,
+    "ConfigView": own_kinds.ConfigView,
     "Coverage": protocol.Coverage,
     "CoverageExplanation": protocol.CoverageExplanation,
     "CreativeList": protocol.CreativeList,
@@ -36,6 +41,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ErrorCodeList": kinds.ErrorCodeList,
     "Health": protocol.Health,
     "KeyRotation": protocol.KeyRotation,
+    "Manual": own_kinds.Manual,
     "NodeList": protocol.NodeList,
     "NodeMailboxes": protocol.NodeMailboxes,
     "NodeShow": protocol.NodeShow,
@@ -49,6 +55,8 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Plan": protocol.Plan,
     "Revoked": protocol.Revoked,
     "PlanList": protocol.PlanList,
+    "ProfileList": own_kinds.ProfileList,
+    "ProfileShow": own_kinds.ProfileShow,
     "Rehearsal": protocol.Rehearsal,
     "QuarantineList": protocol.QuarantineList,
     "Replay": protocol.Replay,
@@ -73,6 +81,8 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "SimReport": kinds.SimReport,
     "SiteList": protocol.SiteList,
     "SiteShow": protocol.SiteShow,
+    "Topic": own_kinds.Topic,
+    "TopicList": own_kinds.TopicList,
     "Up": kinds.Up,
     "StoreVerify": kinds.StoreVerify,
     "Version": kinds.Version,

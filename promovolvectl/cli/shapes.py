@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from promovolvectl.cli.index_shapes import INDEX_SHAPES
+from promovolvectl.cli.own_shapes import OWN_SHAPES
 from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under
 from promovolvectl.cli.shaping import columns_of as _columns
 from promovolvectl.cli.shaping import each as _each
@@ -152,17 +153,6 @@ def _rehearsal_head(payload: Payload) -> Sequence[str]:
     if total == 1:
         return (f"{payload['strategy']}: {'a side goes on' if surviving else 'nobody goes on: the cluster stops'}",)
     return (f"{payload['strategy']}: somebody goes on in {surviving} of {total} cases",)
-
-
-def _properties(payload: Payload) -> Rows:
-    return [
-        {"property": name, "type": field.get("type") or field.get("$ref") or field.get("const") or "any"}
-        for name, field in payload["properties"].items()
-    ]
-
-
-def _properties_names(payload: Payload) -> Sequence[str]:
-    return [f"property/{row['property']}" for row in _properties(payload)]
 
 
 def _node_rows(payload: Payload) -> Rows:
@@ -406,12 +396,6 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "Wait": Shape(
         _columns("condition! holds! found!"), _each("condition", "condition", Under("conditions")), Under("conditions")
     ),
-    "Up": Shape(
-        _columns("name! roles http admin? pid?"),
-        _each("node", "name", Under("nodes")),
-        Under("nodes"),
-        head=lambda p: (f"DATA {cell(p['data'])}", f"HTTP {cell(p['http'])}"),
-    ),
     "SimReport": Shape(
         _columns("seed! invariant! at_s replay! text?"),
         _each("seed", "seed", Under("violations")),
@@ -424,17 +408,11 @@ SHAPES: Final[Mapping[str, Shape]] = {
             *((f"NEVER TRIED {_some(p['never'])}",) if p["never"] else ()),
         ),
     ),
-    "Down": Shape(_columns("data! stopped! changed!"), _itself("data", "data"), _whole, one=True),
-    "ErrorCode": Shape(_columns("code! exit! meaning! help!"), _itself("error", "code"), _whole, one=True),
-    "ErrorCodeList": Shape(_columns("code! exit! meaning!"), _each("error", "code")),
-    "Schema": Shape(_columns("property! type!"), _properties_names, _properties),
-    "SchemaList": Shape(_columns("kind!"), _each("schema", "kind")),
     "StoreVerify": Shape(
         _columns("record!"),
         _each("record", "record", Under("damaged")),
         Under("damaged"),
         head=lambda p: (f"STORE {cell(p['path'])}", f"CHECKED {p['checked']}", f"DAMAGED {len(p['damaged'])}"),
     ),
-    "Version": Shape(_columns("version! protocol python"), _itself("version", "version"), _whole, one=True),
-    "Completion": Shape(_columns("shell! script!"), _itself("completion", "shell"), _whole, one=True),
+    **OWN_SHAPES,
 }

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from node.admin.protocol import (
@@ -29,16 +26,15 @@ from node.admin.protocol import (
     StageRepair,
 )
 from promovolvectl.cli.confirm import plan_then_commit, spelled
-from promovolvectl.cli.follow import ASK_MS, POLL_S
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import CHANGE, LONG, WAIT_DEFAULT_MS
+from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.cli.waiting import until_all_hold
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.kinds import Condition, Wait
+from promovolvectl.client.kinds import Condition
 
 app = group("Where entities live, and moving them.")
 KINDS = ("orphan", "duplicate", "stale-epoch", "stuck-handoff", "wrong-role", "unallocated", "imbalance")
@@ -262,37 +258,16 @@ async def wait(
     shard: Number,
     on: Annotated[str, typer.Option("--on", metavar="NODE", show_default=False, help="The node it must be on.")] = "",
 ) -> Answer:
-    started = time.monotonic()
-    until = started + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
     text = f"shard {shard} runs" + (f" on {on}" if on else "")
-    while True:
-        found, holds, meta = await _looked(run, shard, on)
-        elapsed = time.monotonic() - started
-        if holds:
-            reply = Wait(conditions=(Condition(condition=text, holds=True, found=found),), elapsed_s=round(elapsed, 3))
-            return answer_of("Wait", reply, msgspec.structs.replace(meta, missing=()))
-        if time.monotonic() >= until:
-            raise CommandFailed(
-                ExitStatus.TIMED_OUT,
-                "E-TIMEOUT",
-                f"after {elapsed:.1f} s it does not hold that {text}: {found}",
-                hint=f"promovolvectl shard show {shard}",
-            )
-        await asyncio.sleep(min(POLL_S, max(0.0, until - time.monotonic())))
 
+    async def look(wait_ms: int) -> tuple[tuple[Condition, ...], Meta]:
+        reply, meta = await run.ask(GetShards(), ShardList, wait_ms)
+        item = next((item for item in reply.items if item.shard == shard), None)
+        if item is None:
+            known = f"they are 0 to {len(reply.items) - 1}"
+            raise usage("SHARD", f"{shard} is not a shard: {known}", "promovolvectl shard list")
+        found = f"{item.state} on {item.node or 'no node'}" + (f", {item.why}" if item.why else "")
+        holds = item.state == "running" and on in ("", item.node)
+        return (Condition(condition=text, holds=holds, found=found),), meta
 
-async def _looked(run: Run, shard: int, on: str) -> tuple[str, bool, Meta]:
-    """Where the shard is, in words, and whether that is what is waited for."""
-    try:
-        reply, meta = await run.ask(GetShards(), ShardList, ASK_MS)
-    except CommandFailed as failed:
-        if failed.status not in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
-            raise
-        return failed.message.split("\n")[0], False, run.local_meta()
-    item = next((item for item in reply.items if item.shard == shard), None)
-    if item is None:
-        raise usage(
-            "SHARD", f"{shard} is not a shard: they are 0 to {len(reply.items) - 1}", "promovolvectl shard list"
-        )
-    words = f"{item.state} on {item.node or 'no node'}" + (f", {item.why}" if item.why else "")
-    return words, item.state == "running" and on in ("", item.node), meta
+    return await until_all_hold(run, look, about=(text,), hint=f"promovolvectl shard show {shard}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -95,7 +96,9 @@ def complete(program: str, variable: str) -> int:
     from typer._completion_classes import completion_init  # not exported where it is documented
 
     completion_init()
-    root().main(prog_name=program, complete_var=variable, standalone_mode=False)
+    # Half a command line is often wrong. The shell gets nothing then: an error would be printed over what is typed.
+    with contextlib.suppress(Exception):
+        root().main(prog_name=program, complete_var=variable, standalone_mode=False)
     return 0
 
 

@@ -25,3 +25,8 @@ def data_dir(profile: str) -> Path:
 def report_dir() -> Path:
     """Where reports of our own bugs are kept."""
     return Path(platformdirs.user_state_dir(APP)) / "reports"
+
+
+def cache_dir() -> Path:
+    """Where names that completion offers are kept."""
+    return Path(platformdirs.user_cache_dir(APP))

@@ -107,6 +107,18 @@ def remove_profile(path: Path, name: str) -> None:
     _write(path, ProfileFile(current=current, profiles=rest))
 
 
+def use_profile(path: Path, name: str) -> None:
+    """Makes a profile of the file the current one."""
+    _write(path, msgspec.structs.replace(load_file(path), current=name))
+
+
+def rename_profile(path: Path, name: str, to: str) -> None:
+    """Gives a profile of the file another name, under which it stays current."""
+    file = load_file(path)
+    named = {to if key == name else key: profile for key, profile in file.profiles.items()}
+    _write(path, ProfileFile(current=to if file.current == name else file.current, profiles=named))
+
+
 def secret_of(profile: Profile) -> KeyPair:
     """The operator's key pair; raises CommandFailed (16) when the file is missing, readable by others or broken."""
     if not profile.key_file:

@@ -8,6 +8,7 @@ error documents are checked instead.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,8 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
     for name in ("cluster.toml", "roster.toml"):
         (stopped / name).write_bytes((cluster.data / name).read_bytes())
 
+    numbers = itertools.count(1)
+
     def staged() -> str:
         """A plan that nobody has committed: each one may make room for newer ones soon."""
         plan = ask("node", "cordon", "entity-3", "--dry-run")
@@ -84,6 +87,9 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
         plan = staged()
         ask("plan", "commit", plan, "--yes")
         return plan
+
+    def spare() -> str:
+        return str(ask("profile", "create", f"spare-{next(numbers)}")["name"])
 
     return Names(
         {
@@ -104,6 +110,8 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "op ID": operation,
             "replay ID": replay,
             "bash|zsh|fish": "bash",
+            "PROFILE": "local",
+            "SETTING": "timeout",
         },
         {
             "up": f"--data {cluster.data}",
@@ -125,6 +133,11 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "auth rotate": "entity-2 --step retire --yes",
             "sim run": "--seeds 1 --nodes 3 --hours 0.001",
             "sim replay": "1",
+            "node wait": "entity-2 --for up",
+            "profile create": "matrix",
+            "profile set": "local timeout=60s",
+            "config set": "timeout 60s",
+            "man": f"--out {folder / 'man'}",
             "store verify": f"--path {cluster.data / 'store'}",
         },
         {
@@ -132,5 +145,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "plan discard": staged,
             "plan commit": lambda: f"{staged()} --yes",
             "plan cancel": over,
+            "profile rename": lambda: f"{spare()} spare-{next(numbers)}",
+            "profile delete": lambda: f"{spare()} --yes",
         },
     )

@@ -11,6 +11,7 @@ from promovolvectl.cli.render import plain
 from promovolvectl.cli.schemas import schema_of
 from promovolvectl.client import kinds as k
 from promovolvectl.client.index_kinds import ServeIndexDump
+from promovolvectl.client import own_kinds as o
 
 NASTY = 'é"x,\x1b[31m\ty\u202e日本\n'
 
@@ -79,6 +80,18 @@ def operation(state: str = "done", **fields: Any) -> p.Operation:
     }
     return p.Operation(state=state, **{**values, **fields})
 
+
+_PROFILE: Any = {
+    "name": "a",
+    "current": True,
+    "cluster_name": "x",
+    "cluster_id": "c-1",
+    "endpoints": ("127.0.0.1:1", "127.0.0.1:2"),
+    "key_file": "/k",
+    "data": "",
+    "output": "",
+    "timeout": "30s",
+}
 
 _OPERATIONS = (
     operation(started_at="2026-11-29T14:00:00.000Z", reason=NASTY),
@@ -502,6 +515,20 @@ SAMPLES: dict[str, msgspec.Struct] = {
         demo=True,
     ),
     "StoreVerify": k.StoreVerify(path="/d/store", checked=40, damaged=(k.DamagedRecord(record=NASTY),)),
+    "ConfigCheck": o.ConfigCheck(
+        path="/c/config.toml", ok=False, faults=(o.ConfigFault(line=3, setting="profiles.a.outptu", text=NASTY),)
+    ),
+    "ConfigDiff": o.ConfigDiff(
+        left="a", right="b", differences=(o.Difference(setting="timeout", left="30s", right=NASTY),)
+    ),
+    "ConfigPaths": o.ConfigPaths(items=(o.ConfigPath(what="config", path="/c/config.toml", exists=True),)),
+    "ConfigValue": o.ConfigValue(setting="timeout", value="30s", origin="profile a", changed=True),
+    "ConfigView": o.ConfigView(items=(o.Setting(setting="key_file", value=NASTY, origin="default"),)),
+    "Manual": o.Manual(folder="/m", pages=("promovolvectl.1",), changed=True),
+    "ProfileList": o.ProfileList(items=(o.ProfileRow(**_PROFILE),)),
+    "ProfileShow": o.ProfileShow(**_PROFILE, changed=True),
+    "Topic": o.Topic(topic="output", about="formats", text="-o FORMAT\n"),
+    "TopicList": o.TopicList(items=(o.TopicName(topic="output", about="formats"),)),
     "Version": k.Version(version="0.1.0", protocol="promovolvectl/v1", python="3.11.7"),
     "Wait": k.Wait(conditions=(k.Condition(condition="converged", holds=True, found="converged"),), elapsed_s=0.1),
 }

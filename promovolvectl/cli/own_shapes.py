@@ -1,0 +1,65 @@
+"""Shapes of answers that no node gives: of this machine's clusters, of profiles and settings, and of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from promovolvectl.cli.shaping import Payload, Rows, Shape, Under, columns_of, each, itself, whole
+from promovolvectl.cli.text import cell
+
+
+def _properties(payload: Payload) -> Rows:
+    return [
+        {"property": name, "type": field.get("type") or field.get("$ref") or field.get("const") or "any"}
+        for name, field in payload["properties"].items()
+    ]
+
+
+def _properties_names(payload: Payload) -> Sequence[str]:
+    return [f"property/{row['property']}" for row in _properties(payload)]
+
+
+OWN_SHAPES: Final[Mapping[str, Shape]] = {
+    "Up": Shape(
+        columns_of("name! roles http admin? pid?"),
+        each("node", "name", Under("nodes")),
+        Under("nodes"),
+        head=lambda p: (f"DATA {cell(p['data'])}", f"HTTP {cell(p['http'])}"),
+    ),
+    "Down": Shape(columns_of("data! stopped! changed!"), itself("data", "data"), whole, one=True),
+    "ProfileList": Shape(
+        columns_of("name! current! cluster_name! cluster_id endpoints? key_file? data? output+ timeout+"),
+        each("profile", "name"),
+    ),
+    "ProfileShow": Shape(
+        columns_of("name current cluster_name cluster_id endpoints key_file data output timeout changed"),
+        itself("profile", "name"),
+        whole,
+        one=True,
+    ),
+    "ConfigView": Shape(columns_of("setting! value! origin"), each("setting", "setting")),
+    "ConfigValue": Shape(columns_of("setting value origin changed"), itself("setting", "setting"), whole, one=True),
+    "ConfigCheck": Shape(
+        columns_of("line! setting! text!"),
+        lambda payload: [f"line/{row['line']}" for row in payload["faults"]],
+        Under("faults"),
+        head=lambda p: (f"{p['path']}: {'usable' if p['ok'] else 'not usable'}",),
+    ),
+    "ConfigDiff": Shape(
+        columns_of("setting! left! right!"),
+        each("setting", "setting", Under("differences")),
+        Under("differences"),
+        head=lambda p: (f"{p['left']} {'differs from' if p['differences'] else 'equals'} {p['right']}",),
+    ),
+    "ConfigPaths": Shape(columns_of("what! path! exists"), each("path", "what")),
+    "Topic": Shape(columns_of("topic about text"), itself("topic", "topic"), whole, one=True),
+    "TopicList": Shape(columns_of("topic! about!"), each("topic", "topic")),
+    "Manual": Shape(columns_of("folder! pages! changed!"), itself("folder", "folder"), whole, one=True),
+    "ErrorCode": Shape(columns_of("code! exit! meaning! help!"), itself("error", "code"), whole, one=True),
+    "ErrorCodeList": Shape(columns_of("code! exit! meaning!"), each("error", "code")),
+    "Schema": Shape(columns_of("property! type!"), _properties_names, _properties),
+    "SchemaList": Shape(columns_of("kind!"), each("schema", "kind")),
+    "Version": Shape(columns_of("version! protocol python"), itself("version", "version"), whole, one=True),
+    "Completion": Shape(columns_of("shell! script!"), itself("completion", "shell"), whole, one=True),
+}

@@ -1,0 +1,52 @@
+"""Waiting until something holds: one loop for every `wait` that looks at what the cluster is like."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from node.admin.protocol import Meta
+from promovolvectl.cli.follow import ASK_MS, POLL_S
+from promovolvectl.cli.options import WAIT_DEFAULT_MS
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.kinds import Condition, Wait
+
+Look = Callable[[int], Awaitable[tuple[tuple[Condition, ...], Meta]]]
+
+
+async def until_all_hold(run: Run, look: Look, *, about: tuple[str, ...], hint: str) -> Answer:
+    """The conditions once all of them hold. `look` gets the milliseconds that it may take; a cluster that can't be
+    asked yet fulfils none of `about`. Raises CommandFailed (9) naming what does not hold when the time is over."""
+    started = time.monotonic()
+    until = started + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
+    while True:
+        found, meta = await _looked(run, look, about, max(100, int((until - time.monotonic()) * 1000)))
+        elapsed = time.monotonic() - started
+        if all(condition.holds for condition in found):
+            reply = Wait(conditions=found, elapsed_s=round(elapsed, 3))
+            return answer_of("Wait", reply, msgspec.structs.replace(meta, missing=()))
+        if time.monotonic() >= until:
+            failing = [f"  {item.condition}: {item.found}" for item in found if not item.holds]
+            raise CommandFailed(
+                ExitStatus.TIMED_OUT,
+                "E-TIMEOUT",
+                "\n".join((f"after {elapsed:.1f} s these do not hold", *failing)),
+                hint=hint,
+            )
+        await asyncio.sleep(min(POLL_S, max(0.0, until - time.monotonic())))
+
+
+async def _looked(run: Run, look: Look, about: tuple[str, ...], left_ms: int) -> tuple[tuple[Condition, ...], Meta]:
+    try:
+        return await look(min(ASK_MS, left_ms))
+    except CommandFailed as failed:
+        if failed.status not in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
+            raise
+        reason = failed.message.split("\n")[0]
+        return tuple(Condition(condition=text, holds=False, found=reason) for text in about), run.local_meta()
