@@ -40,6 +40,18 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "Stop the process that the message names: two nodes can't share a folder."),
     ("E-FENCED", _FAILED, "An entry was written under a newer epoch: who tried has lost the shard.",
      "Nothing needs to be done; the shard's present owner writes it."),
+    (
+        "E-INDEX-INCOMPLETE",
+        int(ExitStatus.PARTIAL),
+        "A node did not give its part of the ServeIndex, so what was asked for is not whole.",
+        "Ask again when 'promovolvectl cluster health' is content.",
+    ),
+    (
+        "E-ENTRY-DAMAGED",
+        _FAILED,
+        "An entry of the ServeIndex can't be read by this release, or is damaged.",
+        "'promovolvectl replay start --site SITE' makes it anew.",
+    ),
     # the store
     ("E-STORE-BUSY", _FAILED, "The store's file was changed under a batch again and again.",
      "See that no other program opens the store, then try again."),

@@ -10,8 +10,8 @@ from node.admin import protocol as p
 from promovolvectl.cli.render import plain
 from promovolvectl.cli.schemas import schema_of
 from promovolvectl.client import kinds as k
-from promovolvectl.client.index_kinds import ServeIndexDump
 from promovolvectl.client import own_kinds as o
+from promovolvectl.client.index_kinds import ServeIndexDump
 
 NASTY = 'é"x,\x1b[31m\ty\u202e日本\n'
 
