@@ -99,8 +99,8 @@ def test_every_format_in_a_pipe_and_on_a_terminal(leaf: Leaf, own: tuple[Cluster
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.name)
-def test_what_ci_and_shells_set_changes_no_byte_s_meaning(leaf: Leaf, own: tuple[Cluster, Names]) -> None:
-    """V15 for answers: in a pipe there is never an escape byte, whatever is set."""
+def test_check_v15_what_ci_and_shells_set_changes_no_byte(leaf: Leaf, own: tuple[Cluster, Names]) -> None:
+    """In a pipe there is never an escape byte, whatever is set."""
     cluster, names = own
     for index, more in enumerate(SURROUNDINGS):
         for form in ("table", FORMATS[2 + index % (len(FORMATS) - 2)]):

@@ -52,12 +52,12 @@ def test_every_leaf_tells_all_of_itself(leaf: Leaf) -> None:
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.name)
 def test_what_only_reads_has_no_flag_of_a_change(leaf: Leaf) -> None:
-    """G1: a diagnostics verb never writes, so it takes none of the flags of a change."""
+    """A diagnostics verb never writes, so it takes none of the flags of a change."""
     if leaf.words[-1] in READS:
         assert not any(leaf.takes(flag) for flag in ("--dry-run", "--confirm", "--request-id"))
 
 
-def test_v12_no_flag_takes_a_secret() -> None:
+def test_check_v12_no_flag_takes_a_secret() -> None:
     """A secret in an argument stands in `ps` and the shell's history: there is no flag for one."""
     spelled = {name for leaf in LEAVES for flag in leaf.flags for name in flag.spelled}
     assert not [name for name in spelled if re.search(r"secret|password|token|(?:^|-)key$", name)]
