@@ -36,6 +36,8 @@ SERVE_TIMEOUT_MS = 2_000
 # Few and small, so that a run is no slower for it; a story that wants load makes its own.
 PROBED = Rates(asks=2, tries=6, works=0.5, puts=1.5, poison=0.04)
 PROBES = 8
+PAUSE_EVERY_MS = 12_000
+PAUSED_MS_MAX = 6_000
 BEACON_FIELDS = ("url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")
 
 
@@ -64,6 +66,7 @@ class Workload:
             self._after(2_000 + 4_000 * number, self._create_campaign, number)
         for number in range(self._world.knobs.crowd):
             self._after(3_000 + 10 * number, self._create_advertiser, f"crowd{number}")
+        self._after(PAUSE_EVERY_MS, self._pause_campaign)
         self._after(5_000, self._visit)
         self._after(4_000, self._probe)
 
@@ -159,6 +162,25 @@ class Workload:
             self._until_ok("add_creative", (campaign, name), to, m.AddCreative(spec), _nothing)
 
         self._until_ok("create_campaign", (campaign,), to, create, attach)
+
+    def _pause_campaign(self) -> None:
+        """Its candidates leave the pools of all sites, and come back by auctions. Resumed whatever happens, or its
+        pages would stay uncovered."""
+        self._after(PAUSE_EVERY_MS, self._pause_campaign)
+        campaign = f"camp{self._rng.randrange(CAMPAIGNS)}"
+        to = EntityRef("campaign", campaign)
+
+        def resume() -> None:
+            self._op("resume", (campaign,), to, m.SetCampaignStatus("active"), resumed)
+
+        def resumed(op: h.Op, _outcome: Any) -> None:
+            if op.outcome is not h.Outcome.OK and "there is no campaign" not in op.detail:
+                self._world.scheduler.after(RETRY_MS * MS, resume)
+
+        def paused(_op: h.Op, _outcome: Any) -> None:
+            self._world.scheduler.after(self._rng.randrange(PAUSED_MS_MAX) * MS, resume)
+
+        self._op("pause", (campaign,), to, m.SetCampaignStatus("paused"), paused)
 
     # ---- publishers
 
