@@ -189,6 +189,7 @@ replica_records_max = 2_000  # entries or versions in one message: four such mes
 replica_in_flight_bytes_max = 1 << 20  # deltas on their way to one peer; a slow peer waits, it doesn't queue up
 replica_ranges_ahead_max = 64  # ranges of a peer's deltas remembered behind a gap; what is beyond comes again
 replica_wants_max = 20_000  # keys known to be missing that wait to be fetched from one peer; later rounds find the rest
+watch_changes_max = 1_000  # news of replicated keys that wait for a slow reader; older ones become a gap
 replica_away_feeds_max = 64  # peers that can't be reached whose place in the log is remembered
 replica_index_page_rows = 2_000  # read at once from an index: about a millisecond
 replica_collect_entries = 500  # lapsed entries forgotten per tick

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from weakref import WeakSet
 
 import msgspec
 
+from node.ads.keys import SEPARATOR
 from node.ads.serveindex import PoolVersion, SiteKeys
 from node.ads.view import ServeView
 from node.core.clock import Clock
@@ -15,6 +17,7 @@ from node.core.limits import view_bytes_max, views_decoded_max
 from node.engine.registries import EXHAUSTED_CAMPAIGNS, ReplicaRegistry
 from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
+from node.gossip.watch import Watch
 from node.store.replica_port import ReplicaEntry
 from node.wire.codec import Codec
 
@@ -40,6 +43,7 @@ class ReplicaServeIndex:
         self._ahead_ms = ahead_ms
         self._decoded: dict[str, tuple[ServeView, PoolVersion]] = {}
         self.exhausted = ReplicaRegistry(EXHAUSTED_CAMPAIGNS, replicator, clock, epoch_of, carry_out, ahead_ms)
+        self._watches: WeakSet[Watch] = WeakSet()
         self.puts_refused = 0
         self.views_cut = 0
         self.undecodable = 0
@@ -101,10 +105,20 @@ class ReplicaServeIndex:
             return
         self._carry_out(effects)
 
+    def watch(self, site: str) -> Watch:
+        """News of a site's keys from now on, for as long as somebody holds on to it."""
+        watch, wall_ms = Watch(f"{site}{SEPARATOR}"), self._clock.wall_ms()
+        known = (self._replicator.entry(key) for key in self.keys_of(site).keys)
+        watch.begin((entry for entry in known if entry is not None), wall_ms)
+        self._watches.add(watch)
+        return watch
+
     def forget(self, keys: Iterable[str]) -> None:
-        """Drop what was decoded of keys that changed."""
+        """Drop what was decoded of keys that changed, and tell the watches."""
         for key in keys:
             self._decoded.pop(key, None)
+            for watch in self._watches:
+                watch.changed(key, self._replicator.entry(key), self._clock.wall_ms())
 
     def _decode(self, entry: ReplicaEntry) -> ServeView | None:
         try:

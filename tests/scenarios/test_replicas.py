@@ -14,6 +14,7 @@ from node.core.hashing import shard_of
 from node.core.ids import EntityRef
 from node.engine.engine import Engine
 from node.gossip.version import Version, version_of
+from node.gossip.watch import Change, Gap, What
 from node.sim import history as h
 from node.sim.conditions import agreed, answered, converged, joined, removed, suspected, up
 from node.sim.load import Load, Pending
@@ -196,7 +197,7 @@ def test_p83_a_put_and_a_removal_within_a_millisecond(seed: int) -> None:
             sides = (("n1", False), ("n3", True)) if number % 2 else (("n3", True), ("n1", False))
             written[key] = []
             for name, remove in sides:
-                written[key].append(write(s.engine(name), key, remove=remove))
+                written[key].append(write(s.engine(name), key, value=None if remove else b"value"))
                 s.run(s.rng.choice((0, 0.001)))
         s.heal()
         s.until(agreed(), within_s=20)
@@ -208,14 +209,45 @@ def test_p83_a_put_and_a_removal_within_a_millisecond(seed: int) -> None:
         assert 0 < len(kept) < len(won), "one side won always: nothing was decided"
 
 
-def write(engine: Engine, key: str, *, remove: bool) -> Version:
+def write(engine: Engine, key: str, *, value: bytes | None, ttl_ms: int = 0) -> Version:
+    """Under epoch 1, by whichever node; None removes."""
     machine, clock = engine.replication.machine, engine.world.clock
-    if remove:
-        version, effects = machine.remove(key, 1, clock.mono_ns(), clock.wall_ms())
+    now_ns, wall_ms = clock.mono_ns(), clock.wall_ms()
+    if value is None:
+        version, effects = machine.remove(key, 1, now_ns, wall_ms)
     else:
-        version, effects = machine.put(key, b"value", 1, 0, clock.mono_ns(), clock.wall_ms())
+        version, effects = machine.put(key, value, 1, wall_ms + ttl_ms if ttl_ms else 0, now_ns, wall_ms)
     engine.replication.carry_out(effects)
     return version
+
+
+@seeds(2)
+def test_p84_a_watch_tells_each_change_of_a_site_once(seed: int) -> None:
+    """P84: at another node than the writer's; equal re-puts are no news, expiry is, and what a slow reader lost is a
+    gap."""
+    with story(nodes=3, seed=seed) as s:
+        s.until(converged())
+        site = own_sites(s.engine("n1"), 1)[0]
+        key, reader = f"{site}|top", s.engine("n2")
+        watch, others = reader.index.watch(site), reader.index.watch("another")
+        wall_ms = reader.world.clock.wall_ms
+        written: list[tuple[What, Version]] = []
+        for value, news in ((b"a", True), (b"a", False), (b"b", True), (None, True), (b"b", True)):
+            version = write(s.engine("n1"), key, value=value)
+            written += [(What.REMOVED if value is None else What.PUT, version)] if news else []
+            s.run(0.2)
+        version = write(s.engine("n1"), key, value=b"c", ttl_ms=1_000)
+        s.run(0.5)
+        written.append((What.PUT, version))
+        assert watch.take(wall_ms()) == [Change(key, *each) for each in written]
+        s.run(1)
+        assert watch.take(wall_ms()) == [Change(key, What.EXPIRED, version)]
+        for number in range(limits.watch_changes_max + 7):
+            write(s.engine("n1"), f"{site}|s{number}", value=b"a")
+        s.until(agreed(), within_s=5)
+        gap, *rest = watch.take(wall_ms())
+        assert (gap, len(rest)) == (Gap(7), limits.watch_changes_max)
+        assert others.take(wall_ms()) == []
 
 
 @seeds(3)
