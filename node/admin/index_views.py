@@ -11,7 +11,7 @@ from node.core.clock import rfc3339
 from node.core.errors import RemoteProtocolError
 from node.core.hashing import MAP_COUNT, map_of
 from node.core.hlc import hlc_wall_ms
-from node.engine.index_messages import IndexRow, IndexStatus
+from node.engine.index_messages import IndexRow, IndexStatus, IndexVerified
 from node.engine.messages import ReplicaEntryReport
 from node.gossip.inspector import content_of
 from node.gossip.version import Version
@@ -201,6 +201,31 @@ def _replica_item(found: IndexStatus) -> p.ReplicaItem:
         max_lag_ms=max((row.ms for row in found.lag if row.reachable), default=0),
         commits_count=found.counters.get("commits", 0),
         degraded=found.degraded,
+    )
+
+
+def verified(found: Iterable[IndexVerified]) -> p.ServeIndexVerify:
+    items = tuple(_verify_item(one) for one in sorted(found, key=lambda one: one.node))
+    return p.ServeIndexVerify(sound=bool(items) and all(item.sound for item in items), items=items)
+
+
+def _verify_item(found: IndexVerified) -> p.VerifyItem:
+    return p.VerifyItem(
+        node=found.node,
+        state=found.state,
+        sound=found.state == "done" and found.complete and not found.problems_found,
+        checked=found.checked,
+        total=found.total,
+        entries_per_s=round(found.checked * 1_000 / found.elapsed_ms, 1) if found.elapsed_ms else 0.0,
+        problems_found=found.problems_found,
+        problems=tuple(
+            p.FileProblem(kind=one.kind, text=one.text, map=map_name(one.map) if one.map >= 0 else "", key=one.key)
+            for one in found.problems
+        ),
+        complete=found.complete,
+        file_bytes=found.file_bytes,
+        live_bytes=found.live_bytes,
+        elapsed_s=found.elapsed_ms / 1_000,
     )
 
 

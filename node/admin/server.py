@@ -26,6 +26,7 @@ from node.admin.index_changes import IndexRepair
 from node.admin.index_diff import IndexDiff
 from node.admin.index_load import IndexLoad
 from node.admin.index_requests import IndexRequests
+from node.admin.index_verify import Check, IndexVerify
 from node.admin.live import Live
 from node.admin.member_requests import MemberRequests
 from node.admin.operation_requests import OperationRequests
@@ -57,10 +58,15 @@ TIMEOUT_MS_MAX = 120_000
 
 class AdminServer:
     """Dispatches requests by their type. `handlers` is filled by the request modules; `roster` names the nodes that
-    may join, so that one that is missing can be missed."""
+    may join, so that one that is missing can be missed; `check` checks this node's replica file, if it has one."""
 
     def __init__(
-        self, engine: Engine, service: NodeService, classifier: Classifier, roster: tuple[str, ...] = ()
+        self,
+        engine: Engine,
+        service: NodeService,
+        classifier: Classifier,
+        roster: tuple[str, ...] = (),
+        check: Check | None = None,
     ) -> None:
         self.engine = engine
         self.roster = roster
@@ -88,6 +94,7 @@ class AdminServer:
         index = IndexRequests(self)
         IndexRepair(self, index, IndexDiff(self, index), held)
         IndexLoad(self, index, held)
+        self._verify = IndexVerify(self, index, check) if check is not None else None
         self.uploads = Uploads(self)
         self.live = Live(self)
 
@@ -190,6 +197,8 @@ class AdminServer:
     async def close(self) -> None:
         """Stop pushing; let running answers end."""
         self.live.close()
+        if self._verify is not None:
+            await self._verify.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2)
 

@@ -203,6 +203,7 @@ index_largest_max = 1_000  # keys that 'largest' can name
 index_load_entries_max = 200_000  # of one load, held whole between its plan and its commit
 index_load_bytes_max = 256 << 20
 index_loads_open_max = 4  # loads that are on their way in to one node
+index_problems_max = 200  # of one file, named in an answer to an operator: 100 KB with long keys; the rest is counted
 index_look_again_ms = 300  # what still differs after so long did not merely arrive at different moments
 requests_held_max = 1_000  # per site, while its ad server learns what it needs; more are refused
 views_decoded_max = 50_000  # decoded views kept per node, so that serving decodes nothing twice

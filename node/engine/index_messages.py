@@ -167,3 +167,36 @@ class IndexLoaded(msgspec.Struct, frozen=True):
     written: int
     stale: int
     refused: int
+
+
+@wire_type("node.index_verify")
+class VerifyIndex(msgspec.Struct, frozen=True):
+    """Check the whole file of the node's replica, or say how far that is (`start` false). → IndexVerified."""
+
+    start: bool = True
+
+
+class FileProblem(msgspec.Struct, frozen=True, array_like=True):
+    """One thing that is wrong with a file; see `node.store.replica_report`."""
+
+    kind: str
+    text: str
+    map: int
+    key: str
+
+
+@wire_type("node.index_verified")
+class IndexVerified(msgspec.Struct, frozen=True):
+    """`state`: none (no check was made since the start), running or done. `complete`: the file was read to its end;
+    `problems` are the first of `problems_found`."""
+
+    node: str
+    state: str
+    checked: int = 0
+    total: int = 0
+    problems_found: int = 0
+    problems: tuple[FileProblem, ...] = ()
+    complete: bool = False
+    file_bytes: int = 0
+    live_bytes: int = 0
+    elapsed_ms: int = 0

@@ -7,6 +7,8 @@ import contextlib
 import logging
 import random
 from collections.abc import Coroutine
+from functools import partial
+from pathlib import Path
 
 from node.actors.memory import give_back
 from node.actors.runtime import Runtime
@@ -27,6 +29,7 @@ from node.http.cluster import ClusterGate
 from node.http.front import Front
 from node.http.server import HttpServer, bind
 from node.store.journal_file import FileJournal
+from node.store.replica_check import check
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
 from node.store.replica_port import ReplicaStore
@@ -95,7 +98,7 @@ class Process:
         engine = self._engine = Engine(config, world, classifier)
         engine.counters["dropped_before_start"] += self._early
         service = NodeService(engine)
-        server = AdminServer(engine, service, classifier, keys.names(roster))
+        server = AdminServer(engine, service, classifier, keys.names(roster), partial(check, self._replica_path))
         self._open.push_async_callback(server.close)
 
         def accept(roster: Roster) -> None:
@@ -146,9 +149,13 @@ class Process:
         transport.bind(self._settings.wire.control, self._settings.wire.data)
         return transport
 
+    @property
+    def _replica_path(self) -> Path:
+        return self._settings.node.data / "replica"
+
     def _replica(self, me: NodeId, cluster_id: str) -> LmdbReplica:
         replica, opening = open_replica(
-            self._settings.node.data / "replica", self._clock, cluster_id=cluster_id, node=me.name, tenure=FIRST_TENURE
+            self._replica_path, self._clock, cluster_id=cluster_id, node=me.name, tenure=FIRST_TENURE
         )
         self._open.callback(replica.close)
         _log.info("replica %s", opening)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under, columns_of, each, itself, whole
-from promovolvectl.cli.text import cell, span, version
+from promovolvectl.cli.text import cell, size, span, version
 
 _KEYS: Final = columns_of("key! map? bytes:bytes! version:version expires_at! expired?")
 _DUMP: Final = columns_of("key! map version:version expires_at removed! value+")
@@ -110,6 +110,16 @@ def _diff_head(payload: Payload) -> Sequence[str]:
     return (f"{total} keys differ between {names}", *wrong)
 
 
+def _dump_head(payload: Payload) -> Sequence[str]:
+    where = f" into {cell(payload['file'])}, {size(payload['bytes'])}" if payload["file"] else ""
+    return (f"{payload['entries_count']} entries of {cell(payload['node'])}{where}",)
+
+
+def _problem_rows(payload: Payload) -> Rows:
+    return [{"node": item["node"], **problem} for item in payload["items"] for problem in item["problems"]]
+
+
+_PROBLEMS: Final = Detail("PROBLEMS", _problem_rows, columns_of("node! kind! map key! text!"))
 _REPLICAS: Final = Detail(
     "REPLICAS",
     Under("replicas"),
@@ -150,5 +160,13 @@ INDEX_SHAPES: Final[Mapping[str, Shape]] = {
         _diff_rows,
         head=_diff_head,
     ),
-    "ServeIndexDump": Shape(_DUMP, each("key", "key")),
+    "ServeIndexVerify": Shape(
+        columns_of(
+            "node! state:state! sound! checked! problems_found! complete? file_bytes:bytes live_bytes:bytes? "
+            "entries_per_s? elapsed_s:seconds? total+"
+        ),
+        each("node", "node"),
+        details=(_PROBLEMS,),
+    ),
+    "ServeIndexDump": Shape(_DUMP, each("key", "key"), head=_dump_head),
 }

@@ -71,6 +71,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ServeIndexMaps": protocol.ServeIndexMaps,
     "ServeIndexPlace": protocol.ServeIndexPlace,
     "ServeIndexStatus": protocol.ServeIndexStatus,
+    "ServeIndexVerify": protocol.ServeIndexVerify,
     "ShardCheck": protocol.ShardCheck,
     "ShardHistory": protocol.ShardHistory,
     "ShardList": protocol.ShardList,

@@ -190,13 +190,18 @@ from node.admin.protocol.serveindex_repair import (
     DiffView,
     DumpPage,
     DumpRow,
+    FileProblem,
     GetDiff,
     GetDump,
+    GetVerify,
     LoadTaken,
     SendLoad,
     ServeIndexDiff,
+    ServeIndexVerify,
     StageIndexRepair,
     StageLoad,
+    StartVerify,
+    VerifyItem,
 )
 from node.admin.protocol.serving import (
     ExplainedAuction,
@@ -231,6 +236,11 @@ from node.admin.protocol.shards import (
 from node.admin.protocol.uploads import PieceTaken, SendPiece
 
 __all__ = [
+    "FileProblem",
+    "GetVerify",
+    "ServeIndexVerify",
+    "StartVerify",
+    "VerifyItem",
     "AdminError",
     "AdminEvent",
     "AdminRefusal",

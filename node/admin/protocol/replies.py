@@ -107,4 +107,6 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     actors.StageDeadLetters: operations.Plan,
     actors.GetMailboxes: actors.NodeMailboxes,
     actors.GetFlight: actors.NodeFlight,
+    serveindex_repair.StartVerify: serveindex_repair.ServeIndexVerify,
+    serveindex_repair.GetVerify: serveindex_repair.ServeIndexVerify,
 }

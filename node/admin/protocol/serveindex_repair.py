@@ -124,3 +124,56 @@ class StageLoad(msgspec.Struct, frozen=True, kw_only=True):
     load: str
     rows_count: int
     reason: str = ""
+
+
+@wire_type("admin.serveindex_verify_start")
+class StartVerify(msgspec.Struct, frozen=True, kw_only=True):
+    """Have these nodes, all if none is named, check the whole files of their replicas. → ServeIndexVerify."""
+
+    nodes: tuple[str, ...] = ()
+
+
+@wire_type("admin.serveindex_verify_get")
+class GetVerify(msgspec.Struct, frozen=True, kw_only=True):
+    """How far those checks are, and what they found. → ServeIndexVerify."""
+
+    nodes: tuple[str, ...] = ()
+
+
+@wire_type("admin.serveindex_file_problem")
+class FileProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """`kind`: damaged (an entry is not what was written), digest (a leaf's digest contradicts its sound entries), count
+    (a map's counts do) or structure (the file can't be read to its end). `map` and `key` are empty where none can be
+    named."""
+
+    kind: str
+    text: str
+    map: str
+    key: str
+
+
+@wire_type("admin.serveindex_verify_row")
+class VerifyItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One node's file. `state`: none, running or done; `sound`: it was read to its end and nothing is wrong with it.
+    `problems` are the first of `problems_found`."""
+
+    node: str
+    state: str
+    sound: bool
+    checked: int
+    total: int
+    entries_per_s: float
+    problems_found: int
+    problems: tuple[FileProblem, ...]
+    complete: bool
+    file_bytes: int
+    live_bytes: int
+    elapsed_s: float
+
+
+@wire_type("admin.serveindex_verify")
+class ServeIndexVerify(msgspec.Struct, frozen=True, kw_only=True):
+    """`sound`: all these files are; false as long as not all have been read."""
+
+    sound: bool
+    items: tuple[VerifyItem, ...]

@@ -1,20 +1,40 @@
-"""`serveindex diff|repair`."""
+"""`serveindex diff|verify|repair`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import asyncio
+import time
+from typing import Annotated, Any, Final
 
+import msgspec
 import typer
 
-from node.admin.protocol import GetDiff, ServeIndexDiff, StageIndexRepair
+from node.admin.protocol import (
+    GetDiff,
+    GetVerify,
+    Meta,
+    ServeIndexDiff,
+    ServeIndexVerify,
+    StageIndexRepair,
+    StartVerify,
+    VerifyItem,
+)
 from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.follow import ASK_MS, HEARTBEAT_S, POLL_S
 from promovolvectl.cli.leaf import leaf
-from promovolvectl.cli.options import CHANGE
+from promovolvectl.cli.options import CHANGE, WAIT_DEFAULT_MS
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.serveindex.noun import CHANGES, WHOLE_MS, Maps, app
+from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+
+_RUNNING: Final = "running"
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option("--node", metavar="NODE", show_default=False, help="Only this node's replica; repeatable."),
+]
 
 
 @leaf(
@@ -46,6 +66,61 @@ async def diff(
 
 @leaf(
     app,
+    "verify",
+    does="Read the whole file of each replica, entry by entry; ends with 10 when something is wrong.",
+    changes="Only reads, in a process of its own beside the node, which goes on serving. Finds what no digest shows.",
+    examples=(
+        "promovolvectl serveindex verify",
+        "promovolvectl serveindex verify --node entity-1 -o json --query items[].problems",
+    ),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.UNHEALTHY),
+    shows="ServeIndexVerify",
+)
+async def verify(run: Run, node: Nodes = None) -> Answer:
+    names = tuple(node or ())
+    found, meta = await run.ask(StartVerify(nodes=names), ServeIndexVerify)
+    asked = tuple(item.node for item in found.items)
+    if asked:
+        found, meta = await _until_read(run, found, meta, asked)
+    wrong = any(not item.sound for item in found.items)
+    return answer_of("ServeIndexVerify", found, meta, ExitStatus.UNHEALTHY if wrong else ExitStatus.OK)
+
+
+async def _until_read(
+    run: Run, found: ServeIndexVerify, meta: Meta, asked: tuple[str, ...]
+) -> tuple[ServeIndexVerify, Meta]:
+    """Once all files are read; raises CommandFailed (9) when `--timeout` passes first. A node that ends meanwhile is
+    missing from the answer."""
+    silent = meta.missing
+    until = time.monotonic() + run.timeout_ms(WAIT_DEFAULT_MS) / 1_000
+    run.going_on = ("Stopped watching. The checks go on.", "hint: promovolvectl serveindex verify")
+    said_s = time.monotonic()
+    while any(item.state == _RUNNING for item in found.items):
+        if time.monotonic() >= until:
+            run.going_on = ()
+            text = "\n".join(("not all files are read yet; the checks go on", *map(_progress, found.items)))
+            raise CommandFailed(ExitStatus.TIMED_OUT, "E-TIMEOUT", text, hint="promovolvectl serveindex verify")
+        if time.monotonic() - said_s >= HEARTBEAT_S:
+            said_s = time.monotonic()
+            for item in found.items:
+                run.say(_progress(item))
+        await asyncio.sleep(POLL_S)
+        found, meta = await run.ask(GetVerify(nodes=asked), ServeIndexVerify, ASK_MS)
+    run.going_on = ()
+    known = {one.node for one in meta.missing}
+    more = tuple(one for one in silent if one.node not in known)
+    return found, msgspec.structs.replace(meta, missing=(*meta.missing, *more))
+
+
+def _progress(item: VerifyItem) -> str:
+    return (
+        f"  {item.node}: {item.state}, {item.checked} of {item.total} entries, {item.entries_per_s:.0f}/s, "
+        f"{item.problems_found} problems"
+    )
+
+
+@leaf(
+    app,
     "repair",
     does="Mend replicas that differ: fetch what is missing, older or damaged from another, build digests anew.",
     changes="Puts what the greatest version says where a replica holds something else. No newer write is touched.",
@@ -59,10 +134,7 @@ async def diff(
 )
 async def repair(
     run: Run,
-    node: Annotated[
-        list[str] | None,
-        typer.Option("--node", metavar="NODE", show_default=False, help="Only this node's replica; repeatable."),
-    ] = None,
+    node: Nodes = None,
     maps: Maps = None,
     **given: Any,
 ) -> Answer:

@@ -14,6 +14,7 @@ import pytest
 
 from node.actors.actor import Failed, Failure
 from node.admin import protocol as p
+from node.admin.index_verify import IndexVerify
 from node.admin.server import AdminServer
 from node.ads.keys import serve_key
 from node.ads.view import CandidateView, ServeView
@@ -35,6 +36,7 @@ from node.store.memory import MemoryStore
 from node.store.port import ShardRow, ShardState
 from node.store.replica_memory import MemoryReplica
 from node.store.replica_port import ReplicaEntry, ReplicaIdentity
+from node.store.replica_report import Problem, ReplicaReport, VerifyProgress
 from node.wire.codec import CODEC
 from node.wire.envelope import Envelope, Kind
 
@@ -520,5 +522,47 @@ def test_rows_out_of_order_or_not_all_of_them_are_refused() -> None:
             with pytest.raises(p.AdminRefusal) as refused:
                 await world.one(request)
             assert refused.value.exit_status == 2
+
+    played(scene)
+
+
+# ---- checking files
+
+
+def test_a_check_of_a_file_runs_once_and_tells_how_far_it_is() -> None:
+    async def scene(world: World) -> None:
+        problem = Problem("damaged", "its checksum is wrong", 17, KEY)
+        go = asyncio.Event()
+        runs = 0
+
+        async def check(progress: Callable[[VerifyProgress], None]) -> ReplicaReport:
+            nonlocal runs
+            runs += 1
+            progress(VerifyProgress(20_000, 50_000, 0))
+            await go.wait()
+            return ReplicaReport("p", True, (problem,), 1, checked=50_000)
+
+        index = cast(Any, SimpleNamespace(nodes=lambda names: list(names or NAMES)))
+        engine = cast(Any, world.server.engine)
+        engine.services, engine.reply = world.nodes["n1"].services, world.nodes["n1"].reply
+        verify = IndexVerify(world.server, index, check)
+        before, meta = await world.ask(p.GetVerify(nodes=("n1",)))
+        assert ([item.state for item in before.items], before.sound, meta.missing) == (["none"], False, ())
+        for _ in range(2):
+            await world.ask(p.StartVerify(nodes=("n1",)))
+            await asyncio.sleep(0)
+        found, _ = await world.ask(p.GetVerify(nodes=("n1",)))
+        assert [(i.state, i.checked, i.total, i.sound) for i in found.items] == [("running", 20_000, 50_000, False)]
+        assert runs == 1
+        go.set()
+        async with asyncio.timeout(5):
+            while found.items[0].state == "running":
+                await asyncio.sleep(0.005)
+                found = await world.one(p.GetVerify(nodes=("n1",)))
+        (item,) = found.items
+        assert (item.state, item.sound, item.complete, item.problems_found) == ("done", False, True, 1)
+        assert [(one.kind, one.map, one.key) for one in item.problems] == [("damaged", "serve-17", KEY)]
+        assert not found.sound
+        await verify.close()
 
     played(scene)

@@ -463,6 +463,25 @@ SAMPLES: dict[str, msgspec.Struct] = {
         max_lag_ms=38_000,
         coverage_ratio=0.983,
     ),
+    "ServeIndexVerify": p.ServeIndexVerify(
+        sound=False,
+        items=(
+            p.VerifyItem(
+                node="node-1",
+                state="done",
+                sound=False,
+                checked=12,
+                total=12,
+                entries_per_s=80_000.0,
+                problems_found=1,
+                problems=(p.FileProblem(kind="damaged", text=NASTY, map="serve-17", key="example.com|top"),),
+                complete=True,
+                file_bytes=1 << 20,
+                live_bytes=1 << 19,
+                elapsed_s=0.4,
+            ),
+        ),
+    ),
     "ServeIndexMaps": p.ServeIndexMaps(
         items=(
             p.MapItem(

@@ -111,6 +111,28 @@ def test_a_difference_ends_with_13_and_equality_with_0(tmp_path: Path, invoke: I
             (tmp_path / "config.toml").unlink()
 
 
+def test_verify_waits_until_all_files_are_read_and_ends_with_10_when_one_is_not_sound(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    done = SAMPLES["ServeIndexVerify"]
+    assert isinstance(done, p.ServeIndexVerify)
+    bad = done.items[0]
+    good = msgspec.structs.replace(bad, sound=True, problems_found=0, problems=())
+    for last, status in ((good, 0), (bad, 10)):
+        states = [msgspec.structs.replace(last, state="running", sound=False, checked=3), last]
+        handlers = {
+            p.StartVerify: lambda _, states=states: p.ServeIndexVerify(sound=False, items=(states[0],)),
+            p.GetVerify: lambda _, states=states: p.ServeIndexVerify(sound=states[1].sound, items=(states[1],)),
+        }
+        with FakeNode(handlers) as node:
+            node.write(tmp_path)
+            code, out, _ = invoke("serveindex", "verify", "--node", "node-1", "-o", "json")
+            found = json.loads(out)
+            assert (code, found["sound"], found["items"][0]["state"]) == (status, last.sound, "done")
+            assert node.seen == [p.StartVerify(nodes=("node-1",)), p.GetVerify(nodes=("node-1",))]
+            (tmp_path / "config.toml").unlink()
+
+
 ROWS = tuple(
     p.DumpRow(
         key=key,
