@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from node.admin import protocol as p
@@ -17,7 +17,16 @@ from node.admin.index_diff import Compared, Difference, IndexDiff
 from node.admin.index_requests import IndexRequests
 from node.core import limits
 from node.core.hashing import shard_of
-from node.engine.index_messages import IndexMended, IndexRow, Mend, MendIndex
+from node.engine.index_messages import (
+    CondemnIndex,
+    IndexMended,
+    IndexRow,
+    IndexVerified,
+    Mend,
+    MendIndex,
+    VerifyIndex,
+)
+from node.engine.messages import NodeDone
 from node.gossip.inspector import place_of
 from node.store.replica_keys import site_of
 
@@ -43,8 +52,11 @@ class IndexRepair:
         server.handlers[p.StageIndexRepair] = self.stage
 
     async def stage(self, request: p.StageIndexRepair, call: p.Meta) -> tuple[p.Plan, p.Meta]:
-        targets = self._index.nodes(request.nodes)
-        found = await self._diff.compare(self._index.nodes(()), request.maps)
+        broken = await self._broken(self._index.nodes(request.nodes))
+        targets = [node for node in self._index.nodes(request.nodes) if node not in broken]
+        # Whoever reads a file behind its end is killed: a broken one is not compared.
+        compared = [node for node in self._index.nodes(()) if node not in broken]
+        found = await self._diff.compare(compared, request.maps)
         homes = self._server.engine.sharding.region.homes()
         counts: Counter[tuple[int, str, str, str]] = Counter()
         for one in found.differences:
@@ -56,20 +68,40 @@ class IndexRepair:
         plan = self._held.hold(
             "repair",
             "serveindex",
-            lambda _reason: self._carry_out(found, targets, request.maps),
+            lambda _reason: self._carry_out(found, targets, compared, request.maps, broken),
             moves=tuple(
                 p.PlanMove(shard=shard, from_node=source, to=node, entities=count, why=why)
                 for (shard, source, node, why), count in sorted(counts.items())
             ),
-            changed=bool(counts or rebuilds or lost),
-            notes=tuple(_notes(found, rebuilds, lost)),
+            changed=bool(counts or rebuilds or lost or broken),
+            notes=tuple(_notes(found, rebuilds, lost, broken)),
             before=tuple(p.Counter(name=f"{node} entries", count=n) for node, n in sorted(found.entries.items())),
         )
         return plan, self._server.with_missing(call, found.missing)
 
-    async def _carry_out(self, found: Compared, targets: Sequence[str], maps: tuple[str, ...]) -> Result:
+    async def _broken(self, nodes: Sequence[str]) -> dict[str, str]:
+        """The nodes whose file can't be read to its end, by the last check of it, and why."""
+        checks, _ = await self._server.gatherer.each(nodes, VerifyIndex(False), IndexVerified)
+        return {
+            check.node: problem.text
+            for check in checks
+            if check.state == "done"
+            for problem in check.problems
+            if problem.kind == "structure"
+        }
+
+    async def _carry_out(
+        self,
+        found: Compared,
+        targets: Sequence[str],
+        compared: Sequence[str],
+        maps: tuple[str, ...],
+        broken: Mapping[str, str],
+    ) -> Result:
+        for node, why in sorted(broken.items()):
+            await self._index.of_node(node, CondemnIndex(why), NodeDone)
         outcomes = await asyncio.gather(*(self._mend(node, found) for node in targets))
-        after = await self._diff.compare(self._index.nodes(()), maps)
+        after = await self._diff.compare(compared, maps)
         left = sum(bool(_to_mend(one, targets)) for one in after.differences)
         wrong = sum(len(after.contradicted.get(node, ())) for node in targets)
         return {
@@ -77,6 +109,7 @@ class IndexRepair:
             "digests_rebuilt_count": sum(rebuilt for _, rebuilt in outcomes),
             "left_count": left,
             "missed_count": left + wrong,
+            "restart": ", ".join(sorted(broken)),
         }
 
     async def _mend(self, node: str, found: Compared) -> tuple[int, int]:
@@ -137,7 +170,11 @@ def _batches(mends: Iterable[Mend]) -> Iterator[tuple[Mend, ...]]:
         yield tuple(batch)
 
 
-def _notes(found: Compared, rebuilds: dict[str, int], lost: list[str]) -> Iterator[str]:
+def _notes(
+    found: Compared, rebuilds: Mapping[str, int], lost: Sequence[str], broken: Mapping[str, str]
+) -> Iterator[str]:
+    for node, why in sorted(broken.items()):
+        yield f"{node}: {why}: the file is set aside at the node's next start, and its replica streamed anew"
     if found.total > len(found.differences):
         yield f"{found.total} keys differ; this mends the first {len(found.differences)}: repair again afterwards"
     for node, count in sorted(rebuilds.items()):

@@ -200,3 +200,11 @@ class IndexVerified(msgspec.Struct, frozen=True):
     file_bytes: int = 0
     live_bytes: int = 0
     elapsed_ms: int = 0
+
+
+@wire_type("node.index_condemn")
+class CondemnIndex(msgspec.Struct, frozen=True):
+    """The file can't be read to its end: set it aside at the node's next start, and stream the replica anew.
+    → NodeDone."""
+
+    reason: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from node.actors.actor import Failure
 from node.ads.keys import split_serve_key
 from node.ads.view import ServeView
 from node.core import limits
@@ -12,6 +13,7 @@ from node.core.errors import BadInput, RemoteProtocolError
 from node.core.hashing import shard_of
 from node.engine import topology
 from node.engine.index_messages import (
+    CondemnIndex,
     GetIndexLeaves,
     GetIndexRows,
     GetIndexStatus,
@@ -28,7 +30,7 @@ from node.engine.index_messages import (
     MendIndex,
     PeerLagRow,
 )
-from node.engine.messages import GetReplicaEntry, ReplicaEntryReport
+from node.engine.messages import GetReplicaEntry, NodeDone, ReplicaEntryReport
 from node.gossip.inspector import content_of, place_of
 from node.gossip.version import Version
 from node.store.replica_keys import site_of
@@ -53,6 +55,7 @@ class IndexService:
             GetIndexStatus: self._status_wanted,
             MendIndex: self._mend_wanted,
             LoadIndex: self._load_wanted,
+            CondemnIndex: self._condemn_wanted,
         }
 
     # ---- reading
@@ -230,6 +233,21 @@ class IndexService:
     def _load_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, LoadIndex):
             self._engine.reply(envelope, self.load(envelope.message))
+
+
+    def _condemn_wanted(self, envelope: Envelope) -> None:
+        message = envelope.message
+        if not isinstance(message, CondemnIndex):
+            return
+        engine = self._engine
+        try:
+            engine.world.replica.condemn(message.reason)
+        except OSError as error:
+            engine.system.refuse(envelope, Failure.REJECTED, f"its folder can't be written: {error}")
+            return
+        engine.faults.put("E-REPLICA-CONDEMNED", "replica", f"set aside at the next start: {message.reason}")
+        engine.emit("replica.condemned", engine.me.name, message.reason)
+        engine.reply(envelope, NodeDone())
 
 
 def _row(entry: ReplicaEntry, *, values: bool) -> IndexRow:

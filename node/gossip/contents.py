@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 from node.core import limits
-from node.core.hashing import leaf_of, map_of
+from node.core.hashing import LEAF_COUNT, leaf_of, map_of
 from node.gossip.digest import DigestTable
 from node.gossip.keyindex import KeyIndex
 from node.gossip.lww import lapsed_at, supersedes
@@ -28,6 +28,7 @@ class Contents:
         self.digests = DigestTable(store.digests())
         self.index = KeyIndex(store, self._overlay)
         self.digests_repaired = 0
+        self._miscounted: set[int] = set()
 
     def entry(self, key: str) -> ReplicaEntry | None:
         """What the replica holds of a key: tombstones and expired entries too."""
@@ -91,7 +92,23 @@ class Contents:
             self.digests.put(*place, true_digest)
             self._overlay.changes(place)
             self.digests_repaired += 1
+            self._miscounted.add(place[0])
         return found
+
+    def recount(self, maps_max: int) -> None:
+        """Counts maps again where entries came or went behind their back: at most so many, since each is read whole."""
+        for map_ in sorted(self._miscounted)[:maps_max]:
+            self._miscounted.discard(map_)
+            counted = LeafChanges()
+            for leaf in range(LEAF_COUNT):
+                for entry in self.held((map_, leaf)).values():
+                    _count(counted, entry, 1)
+            self._counts[map_] = counted
+            self._overlay.changes((map_, 0))
+
+    def miscounted(self, map_: int) -> None:
+        """The map's entries have been meddled with: its counts are not to be trusted."""
+        self._miscounted.add(map_)
 
     def counts(self) -> list[MapCount]:
         return [MapCount(c.keys, c.bytes, c.tombstones) for c in self._counts]

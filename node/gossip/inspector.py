@@ -90,10 +90,13 @@ class Inspector:
     # ---- mending
 
     def rebuild(self, places: Sequence[int]) -> int:
-        """Puts the digests of these leaves right by their entries; how many were wrong."""
+        """Puts the digests of these leaves, and the counts of their maps, right by their entries; how many digests were
+        wrong."""
         before = self._contents.digests_repaired
         for place in places:
             self._contents.leaf_entries(_leaf(place))
+            self._contents.miscounted(_leaf(place)[0])
+        self._contents.recount(MAP_COUNT)
         return self._contents.digests_repaired - before
 
     def drop(self, keys: Sequence[str]) -> None:

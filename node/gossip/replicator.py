@@ -285,6 +285,7 @@ class Replicator:
     def _keep_house(self, now_ns: int, wall_ms: int) -> list[Effect]:
         """Forgets lapsed entries, a budget at a time, and clears faults that are over."""
         effects: list[Effect] = []
+        self._contents.recount(1)
         dropped = self._contents.collect(wall_ms, limits.replica_collect_entries)
         full = len(dropped) == limits.replica_collect_entries
         self._keep_house_ns = now_ns + (self._settings.collect_pause_ns if full else self._settings.housekeeping_ns)

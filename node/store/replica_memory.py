@@ -89,5 +89,8 @@ class MemoryReplica:
             self._counts[map_] = count
         self._hlc_mark = max(self._hlc_mark, batch.hlc_mark)
 
+    def condemn(self, reason: str) -> None:
+        """Memory has no next open."""
+
     def close(self) -> None:
         """Nothing is held open."""

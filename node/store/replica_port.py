@@ -124,6 +124,10 @@ class ReplicaStore(Protocol):
         """Makes a batch durable; raises OperatingError when it could not."""
         ...
 
+    def condemn(self, reason: str) -> None:
+        """Makes the next open begin anew, for a file that a check found damaged; raises OSError."""
+        ...
+
     def close(self) -> None:
         """Lets the file go; nothing may be asked afterwards."""
         ...

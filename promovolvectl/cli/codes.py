@@ -401,6 +401,24 @@ _ALL: Final = (
         "Look at the node's data folder: is it full, or another release's?",
     ),
     _code(
+        "E-REPLICA-CONDEMNED",
+        ExitStatus.UNHEALTHY,
+        "A node's ServeIndex file can't be read to its end; it is set aside at the node's next start.",
+        "Stop the node and start it again: it streams its replica anew from the others.",
+    ),
+    _code(
+        "E-ENTRY-DAMAGED",
+        ExitStatus.UNHEALTHY,
+        "Entries of a replica are not what was written and are kept from sight.",
+        "'promovolvectl serveindex repair' fetches them from another replica.",
+    ),
+    _code(
+        "E-INDEX-INCOMPLETE",
+        ExitStatus.UNHEALTHY,
+        "A node that has just started still learns which keys its replica holds: a list may lack some.",
+        "Ask again in some seconds, or ask another node with --node.",
+    ),
+    _code(
         "E-QUARANTINED",
         ExitStatus.UNHEALTHY,
         "An entity failed too often and was stopped. What is sent to it is refused; others are not affected.",

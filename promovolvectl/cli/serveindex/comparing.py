@@ -142,4 +142,8 @@ async def repair(
     words += [word for name in maps or () for word in ("--map", name)]
     stage = StageIndexRepair(nodes=tuple(node or ()), maps=tuple(maps or ()), reason=given["reason"])
     again = spelled("serveindex", "repair", *words)
-    return await plan_then_commit(run, stage, again=again, given=given, answer_ms=run.timeout_ms(WHOLE_MS))
+    done = await plan_then_commit(run, stage, again=again, given=given, answer_ms=run.timeout_ms(WHOLE_MS))
+    restart = (done.payload.get("result") or {}).get("restart", "")
+    for name in str(restart).split(", ") if restart else ():
+        run.say(f"hint: promovolvectl node stop {name} --yes && promovolvectl node start {name}", always=True)
+    return done

@@ -1,0 +1,171 @@
+"""Replicas that somebody meddled with, under a running cluster: found by diff or verify, mended by repair.
+
+Files are changed beside the node that has them open, as a careless hand or a bad disk does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import msgspec
+import pytest
+from cluster_world import Cluster, ended, eventually
+
+from node.core.hashing import map_of
+from node.store.replica_codec import entry_bytes, entry_of, key_bytes
+from node.store.replica_layout import ENTRIES_DB
+from node.store.replica_port import ReplicaEntry
+
+NODE = "entity-2"
+ALL = ("api-1", "entity-1", "entity-2", "entity-3")
+Edit = Callable[["lmdb.Transaction[bytes]", Any, str], None]
+
+
+@pytest.fixture(scope="module")
+def _own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of this module's own: what is done to it is not to be met by other tests."""
+    cluster = Cluster(tmp_path_factory.mktemp("repair"))
+    try:
+        cluster.up("--demo")
+        yield cluster
+        cluster.down()
+    finally:
+        cluster.last_resort()
+
+
+@pytest.fixture
+def own(_own: Cluster) -> Cluster:
+    """Whole, with equal replicas in sound files before each test."""
+    _own.up("--demo")
+    _own.whole()
+    eventually(lambda: uncommitted(_own), lambda n: n == 0, 10, "everything on disk")
+    return _own
+
+
+def uncommitted(cluster: Cluster) -> int:
+    return sum(row["uncommitted"] for row in cluster.ask("serveindex", "status")["replicas"])
+
+
+def folder(cluster: Cluster) -> Path:
+    return cluster.data / "nodes" / NODE / "replica"
+
+
+def a_key(cluster: Cluster) -> str:
+    site = cluster.sites()[0]["site"]
+    key: str = cluster.ask("serveindex", "keys", site)["items"][0]["key"]
+    return key
+
+
+def edited(cluster: Cluster, key: str, edit: Edit) -> None:
+    """By hand, in the file of a node that runs: no digest and no count knows of it."""
+    with lmdb.open(str(folder(cluster)), max_dbs=16, map_size=16 << 30, create=False) as env:
+        table = env.open_db(ENTRIES_DB, create=False)
+        with env.begin(write=True) as txn:
+            edit(txn, table, key)
+
+
+def changed(txn: lmdb.Transaction[bytes], table: Any, key: str) -> None:
+    """Other contents under the same version, with a checksum that fits."""
+    place = key_bytes(key)
+    entry = entry_of(place, _value(txn, table, place))
+    txn.put(place, entry_bytes(place, msgspec.structs.replace(entry, value=entry.value[:-1] + b"\0")), db=table)
+
+
+def flipped(txn: lmdb.Transaction[bytes], table: Any, key: str) -> None:
+    """One bit of the value."""
+    place = key_bytes(key)
+    value = bytearray(_value(txn, table, place))
+    value[-7] ^= 0x10
+    txn.put(place, bytes(value), db=table)
+
+
+def lost(txn: lmdb.Transaction[bytes], table: Any, key: str) -> None:
+    assert txn.delete(key_bytes(key), db=table)
+
+
+def added(txn: lmdb.Transaction[bytes], table: Any, key: str) -> None:
+    """A key that no other replica has."""
+    entry = ReplicaEntry(key, 1, 1_700_000_000_000 << 16, "entity-1", 0, False, b"\xf6")
+    txn.put(key_bytes(key), entry_bytes(key_bytes(key), entry), db=table)
+
+
+def _value(txn: lmdb.Transaction[bytes], table: Any, place: bytes) -> bytes:
+    value = txn.get(place, db=table)
+    assert value is not None
+    return value
+
+
+def sound(cluster: Cluster) -> None:
+    """Nothing is to be found any more."""
+    eventually(lambda: uncommitted(cluster), lambda n: n == 0, 10, "everything on disk")
+    assert cluster.ask("serveindex", "diff")["equal"] is True
+    assert cluster.ask("serveindex", "verify")["sound"] is True
+    assert cluster.ask("serveindex", "repair", "--dry-run")["changed"] is False
+
+
+@pytest.mark.parametrize(
+    ("edit", "kind", "wrong", "problem"),
+    [
+        (changed, "content", {NODE}, ""),
+        (flipped, "damaged", {NODE}, "damaged"),
+        (lost, "missing", {NODE}, "digest"),
+        (added, "missing", set(ALL) - {NODE}, "digest"),
+    ],
+    ids=["an-entry-changed-by-hand", "a-flipped-bit", "a-key-lost-by-one", "a-key-of-one-only"],
+)
+def test_what_was_meddled_with_is_found_by_its_kind_and_mended(
+    own: Cluster, edit: Edit, kind: str, wrong: set[str], problem: str
+) -> None:
+    key = "hand.example|top" if edit is added else a_key(own)
+    name = f"serve-{map_of(key):02d}"
+    before = {row["node"]: row for row in own.ask("serveindex", "get", key)["replicas"]} if edit is not added else {}
+    edited(own, key, edit)
+    if problem:
+        checked = own.ask("serveindex", "verify", "--node", NODE, status=10)
+        found = {(one["kind"], one["map"]) for item in checked["items"] for one in item["problems"]}
+        assert checked["sound"] is False
+        assert (problem, name) in found
+    else:
+        assert own.ask("serveindex", "verify", "--node", NODE)["sound"], "its checksum and its version are right"
+    report = own.ask("serveindex", "diff", "--map", name, status=13)
+    assert (report["kind"], report["equal"], report["total"]) == ("ServeIndexDiff", False, 1)
+    (item,) = report["items"]
+    assert (item["key"], item["kind"]) == (key, kind)
+    assert {view["node"] for view in item["views"] if not view["wins"]} == wrong
+    plan = own.ask("serveindex", "repair", "--dry-run")
+    assert plan["kind"] == "Plan"
+    refused = own.refused("serveindex", "repair", "--node", NODE, status=6) if plan["changed"] else None
+    assert refused is None or refused["code"] == "E-NOT-CONFIRMED"
+    repaired = own.ask("serveindex", "repair", "--yes")
+    if repaired["kind"] == "Operation":  # a replica that has noticed damage may have mended itself meanwhile
+        assert (repaired["state"], repaired["result"]["left_count"]) == ("done", 0)
+    sound(own)
+    after = {row["node"]: row for row in own.ask("serveindex", "get", key)["replicas"]}
+    assert len({(row["digest"], row["version"]["hlc"]) for row in after.values()}) == 1
+    if before:
+        assert after[NODE]["digest"] == before["api-1"]["digest"] or after[NODE]["version"] != before[NODE]["version"]
+
+
+def test_a_file_truncated_under_its_node_is_found_condemned_and_streamed_anew(own: Cluster) -> None:
+    file = folder(own) / "data.mdb"
+    keys = {row["map"]: row["keys"] for row in own.ask("serveindex", "maps")["items"]}
+    with file.open("r+b") as data:
+        data.truncate(file.stat().st_size * 37 // 100 // 4096 * 4096)
+    checked = own.ask("serveindex", "verify", "--node", NODE, status=10)
+    (item,) = checked["items"]
+    assert (item["sound"], item["complete"]) == (False, False)
+    assert "structure" in {one["kind"] for one in item["problems"]}
+    repaired = own.run("serveindex", "repair", "--node", NODE, "--yes", "-o", "json")
+    assert f"hint: promovolvectl node stop {NODE} --yes" in repaired.stderr
+    assert "E-REPLICA-CONDEMNED" in {fault["code"] for fault in own.status()["faults"]}
+    pid = own.pids()[NODE]
+    own.kill(NODE)
+    ended(pid)
+    own.start(NODE)
+    own.whole()
+    assert [path for path in folder(own).iterdir() if ".damaged-" in path.name], "set aside, never deleted"
+    assert {row["map"]: row["keys"] for row in own.ask("serveindex", "maps")["items"]} == keys
+    sound(own)
