@@ -95,6 +95,10 @@ class Contents:
             self._miscounted.add(place[0])
         return found
 
+    def rewrite(self, entry: ReplicaEntry) -> None:
+        """Commits what is held once more, so that whatever leads to it in the file is right again."""
+        self._overlay.set((map_of(entry.key), leaf_of(entry.key)), entry.key, entry)
+
     def recount(self, maps_max: int) -> None:
         """Counts maps again where entries came or went behind their back: at most so many, since each is read whole."""
         for map_ in sorted(self._miscounted)[:maps_max]:

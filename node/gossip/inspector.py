@@ -90,11 +90,12 @@ class Inspector:
     # ---- mending
 
     def rebuild(self, places: Sequence[int]) -> int:
-        """Puts the digests of these leaves, and the counts of their maps, right by their entries; how many digests were
-        wrong."""
+        """Puts the digests of these leaves, what leads to their entries in the file, and the counts of their maps right
+        by the entries; how many digests were wrong."""
         before = self._contents.digests_repaired
         for place in places:
-            self._contents.leaf_entries(_leaf(place))
+            for entry in self._contents.leaf_entries(_leaf(place)).values():
+                self._contents.rewrite(entry)
             self._contents.miscounted(_leaf(place)[0])
         self._contents.recount(MAP_COUNT)
         return self._contents.digests_repaired - before

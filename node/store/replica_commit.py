@@ -88,7 +88,9 @@ def apply(txn: Write, prepared: Prepared, wall_ms: int) -> None:
     for place in prepared.drops:
         rows.replace(place, txn.pop(ENTRIES_DB, place), None)
     for place, value in prepared.puts:
-        rows.replace(place, txn.replace(ENTRIES_DB, place, value), value)
+        before = txn.replace(ENTRIES_DB, place, value)
+        # Whoever writes the very same again doubts what leads to it: the rows are put, whether they are there or not.
+        rows.replace(place, before if before != value else None, value)
     for row, comes in rows.in_order():
         if comes:
             txn.put(row.db, row.key, row.value)

@@ -39,7 +39,7 @@ def verify(path: Path, *, say: Callable[[str], None]) -> StoreVerify:
         raise CommandFailed(
             ExitStatus.FAILED,
             "E-STORE-DAMAGED",
-            f"{path}: {last.error or _death(process.returncode)} after {last.checked} records",
+            f"{path}: {last.error or death(process.returncode)} after {last.checked} records",
             hint="keep the folder as it is and restore a backup",
             about=str(path),
         )
@@ -47,7 +47,8 @@ def verify(path: Path, *, say: Callable[[str], None]) -> StoreVerify:
     return StoreVerify(path=str(path), checked=last.checked, damaged=damaged)
 
 
-def _death(status: int) -> str:
+def death(status: int) -> str:
+    """How a scan ended that said nothing last."""
     if status < 0:
         return f"the scan was ended by {signal.Signals(-status).name}, as reading behind a file's end is,"
     return f"the scan ended with status {status}"

@@ -77,10 +77,10 @@ class Cluster:
             stderr=subprocess.PIPE,
         )
 
-    def ended(self, command: subprocess.Popen[str], status: int = 0) -> Any:
-        """The document of a command that was begun."""
+    def ended(self, command: subprocess.Popen[str], status: int | None = 0) -> Any:
+        """The document of a command that was begun; `status` None: however it ended."""
         out, error = command.communicate(timeout=COMMAND_S)
-        if command.returncode != status:
+        if status is not None and command.returncode != status:
             raise CommandError(f"{command.args}: status {command.returncode} instead of {status}\n{out}\n{error}")
         return json.loads(out)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -70,13 +71,26 @@ async def diff(
     does="Read the whole file of each replica, entry by entry; ends with 10 when something is wrong.",
     changes="Only reads, in a process of its own beside the node, which goes on serving. Finds what no digest shows.",
     examples=(
-        "promovolvectl serveindex verify",
         "promovolvectl serveindex verify --node entity-1 -o json --query items[].problems",
+        "promovolvectl serveindex verify --path /var/lib/promovolve/entity-1/replica",
     ),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.UNHEALTHY),
     shows="ServeIndexVerify",
 )
-async def verify(run: Run, node: Nodes = None) -> Answer:
+async def verify(
+    run: Run,
+    node: Nodes = None,
+    path: Annotated[
+        str,
+        typer.Option("--path", metavar="DIR", show_default=False, help="This folder's, of a node that does not run."),
+    ] = "",
+) -> Answer:
+    if path:
+        from promovolvectl.local.replica_check import verify as read  # only who reads files here pays for it
+
+        report = read(Path(path), say=run.say)
+        status = ExitStatus.OK if report.sound else ExitStatus.UNHEALTHY
+        return answer_of("ServeIndexVerify", report, run.local_meta(), status)
     names = tuple(node or ())
     found, meta = await run.ask(StartVerify(nodes=names), ServeIndexVerify)
     asked = tuple(item.node for item in found.items)
