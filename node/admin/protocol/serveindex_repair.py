@@ -143,8 +143,8 @@ class GetVerify(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.serveindex_file_problem")
 class FileProblem(msgspec.Struct, frozen=True, kw_only=True):
     """`kind`: damaged (an entry is not what was written), digest (a leaf's digest contradicts its sound entries), count
-    (a map's counts do), index (an entry is not listed where it should be) or structure (the file can't be read to its end). `map` and `key` are empty where none can be
-    named."""
+    (a map's counts do), index (an entry is not listed where it should be) or structure (the file can't be read to its
+    end). `map` and `key` are empty where none can be named."""
 
     kind: str
     text: str
