@@ -23,6 +23,7 @@ from node.core.clock import MS, ManualClock
 from node.core.hashing import LEAF_COUNT, SHARD_COUNT, leaf_of, map_of, shard_of
 from node.core.ids import NodeId, ServiceRef
 from node.engine.faults import Faults
+from node.engine.index_messages import FileProblem, IndexVerified, VerifyIndex
 from node.engine.indexservice import IndexService
 from node.engine.registries import registry_key
 from node.engine.serveindex import ReplicaServeIndex
@@ -51,6 +52,10 @@ class Disk(MemoryReplica):
     def __init__(self, name: str) -> None:
         super().__init__(ReplicaIdentity("c-1", name, 1))
         self.hurt: set[str] = set()
+        self.condemned_for = ""
+
+    def condemn(self, reason: str) -> None:
+        self.condemned_for = reason
 
     @property
     def damaged(self) -> frozenset[str]:
@@ -102,6 +107,8 @@ class Node:
         self.replies: list[Any] = []
         self._clock = world.clock
         self.service = IndexService(cast(Any, self))
+        self.checked = IndexVerified(name, "none")
+        self.services[VerifyIndex] = lambda envelope: self.reply(envelope, self.checked)
         self.step(replica_io.PeersChanged(frozenset()))
 
     def step(self, event: Any) -> None:
@@ -118,6 +125,9 @@ class Node:
         while self.machine.uncommitted():
             self._clock.advance_ns(1_000 * MS)
             self.step(replica_io.Tick())
+
+    def emit(self, topic: str, about: str, text: str) -> None:
+        self.faults.put(topic, about, text)
 
     def reply(self, _envelope: Envelope, message: Any) -> None:
         self.replies.append(message)
@@ -389,6 +399,33 @@ def test_a_damaged_entry_that_nobody_has_is_dropped_and_named() -> None:
         assert operation.state == "done"
         assert world.nodes["n2"].disk.hurt == set()
         assert (await world.one(p.GetDiff())).equal
+
+    played(scene)
+
+
+def test_a_file_that_ends_too_soon_is_condemned_and_not_read() -> None:
+    async def scene(world: World) -> None:
+        entry = world.put(KEY)
+        bad = world.nodes["n2"]
+        bad.disk.meddle(msgspec.structs.replace(entry, value=b"\xff"))
+        assert not (await world.one(p.StageIndexRepair(nodes=("n1",)))).changed
+        problem = FileProblem("structure", "page 37 is not there", -1, "")
+        bad.checked = IndexVerified("n2", "done", problems_found=1, problems=(problem,))
+        bad.disk.scan = never  # type: ignore[method-assign]
+        plan = await world.one(p.StageIndexRepair())
+        assert (plan.changed, plan.moves) == (True, ())
+        assert any("n2: page 37 is not there" in note for note in plan.notes)
+        operation = await world.commit(plan)
+        assert (operation.state, operation.result["restart"]) == ("done", "n2")
+        assert {name: node.disk.condemned_for for name, node in world.nodes.items()} == {
+            "n1": "",
+            "n2": "page 37 is not there",
+            "n3": "",
+        }
+        assert "E-REPLICA-CONDEMNED" in {fault.code for fault in bad.faults.all()}
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("whoever reads that file may be killed")
 
     played(scene)
 
