@@ -1,7 +1,7 @@
 """Plants each patch of this directory into a copy of the tree, runs seeds until one fails, shrinks it, and replays it.
 
-`python -m tests.sabotage.hunt [NAME…] [--seeds 500] [--nodes 5]`. A line for each fault; exit 1 when one was not found,
-or its shrunk seed did not fail again in the same way.
+`python -m tests.sabotage.hunt [NAME…] [--seeds 500] [--nodes 5] [--jobs N]`. A line for each fault; exit 1
+when one was not found, or its shrunk seed did not fail again in the same way.
 """
 
 from __future__ import annotations
@@ -88,13 +88,14 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names())}; all when absent")
     parser.add_argument("--seeds", type=int, default=500)
     parser.add_argument("--nodes", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=0, help="processes; as many as there are cores when absent")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in names()]
     if unknown:
         parser.error(f"{unknown[0]} is none of {', '.join(names())}")
     found = []
     for name in arguments.names or names():
-        found.append(hunt(name, seeds=arguments.seeds, nodes=arguments.nodes))
+        found.append(hunt(name, seeds=arguments.seeds, nodes=arguments.nodes, jobs=arguments.jobs))
         sys.stdout.write(f"{found[-1]}\n")
         sys.stdout.flush()
     return 0 if all(each.ok for each in found) else 1
