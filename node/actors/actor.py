@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -144,9 +144,11 @@ class Context(Protocol):
 
         The handler goes on; later messages are handled while the write is under way, and persists made meanwhile
         are folded into the next write (the newest state, all facts). `reply` answers the ask being handled once the
-        write that covers it is durable, `then` comes back as a message at the same moment. If the write is refused
-        (fenced, conflict) or fails, the cell stops, what waited for it is answered FAILED or STOPPED, and the entity
-        starts again from the store if this node still owns it.
+        write that covers it is durable, `then` comes back as a message at the same moment; `state` is kept as it is
+        and not to be changed any more. If the write is refused (fenced, conflict) or fails, what waited for it is
+        answered FAILED or STOPPED. A `Reversible` entity whose write definitely did not happen goes back to what is
+        durable and lives on; any other stops and starts again, if this node still owns it: from what is durable when
+        that is known, else from the store.
         """
         ...
 
@@ -200,6 +202,18 @@ class Actor(Protocol):
 
     def receive(self, ctx: Context, message: Any) -> None:
         """Handle one message. An exception is a failure of this cell alone (supervision decides)."""
+        ...
+
+
+@runtime_checkable
+class Reversible(Actor, Protocol):
+    """An actor that outlives a failed write: what it holds besides its state is worth more than a new start."""
+
+    def roll_back(self, ctx: Context, state: Any) -> None:
+        """A write definitely failed, and with it all that was persisted since `state` (as passed to `persist` or
+        `start`): go on from that. Whatever waited for those writes has been answered, replies that were kept too; no
+        `then` of them will come, though one of an earlier write may still. Timers and subscriptions stay. It persists
+        nothing."""
         ...
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from node.actors.actor import Actor, EntityType
 from node.actors.mailbox import Mail, Mailbox
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from node.actors.context import CellTimer
     from node.actors.persist import Writer
     from node.actors.timers import Call
+
+
+UNREAD: Final = object()  # of a state that the store has to be asked for
 
 
 class Phase(enum.Enum):
@@ -98,10 +101,12 @@ class Extras:
 class Cell:
     """`used_ns`: when it was last used; `filed_ns`: what that was when `Residents` last looked at it. `open` counts
     asks and piped calls without outcome; `leaving` is set when the cell is to passivate; `room` is how much mail may
-    wait while it is simply queued, 0 in a phase that does something else with mail."""
+    wait while it is simply queued, 0 in a phase that does something else with mail; `durable` is the state that stands
+    in the store under `revision` (None: none does), UNREAD when that is not known."""
 
     __slots__ = (
         "actor",
+        "durable",
         "extras",
         "filed_ns",
         "leaving",
@@ -131,6 +136,7 @@ class Cell:
         self.leaving = False
         self.open = 0
         self.revision = 0
+        self.durable: Any = UNREAD
         self.room = entity_type.mailbox_max
         self.used_ns = now_ns
         self.filed_ns = now_ns

@@ -4,29 +4,32 @@ only `Actor.start` does. What a failure leads to is `supervisor`'s.
 | phase | mail | leaves it by |
 |---|---|---|
 | LOADING | waits | state read → `start` → RUNNING; read failed → BACKOFF |
-| RUNNING | runs | handler raised → BACKOFF or QUARANTINED; write refused, deleted → BACKOFF; quiet and leaving → GONE |
+| RUNNING | runs | handler raised → BACKOFF or QUARANTINED; write lost, deleted → BACKOFF; quiet and leaving → GONE |
 | BACKOFF | waits | delay over, or deleted, and no write under way → LOADING; to end, and none waits → GONE |
 | QUARANTINED | refused | released → BACKOFF, at once LOADING |
 | STOPPING | bounces; own mail runs while a reply is owed | nothing under way, no kept reply can come → GONE |
+
+A `Reversible` actor whose write definitely failed goes back to what is durable and stays RUNNING.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-from node.actors.actor import EntityType, Failed, Failure
-from node.actors.cell import Cell, Phase, Shard
+from node.actors.actor import EntityType, Failed, Failure, Reversible
+from node.actors.cell import UNREAD, Cell, Phase, Shard
 from node.actors.context import CellContext
 from node.actors.kernel import Kernel
 from node.actors.mailbox import Mail, travels
 from node.actors.persist import Persistence
 from node.actors.residents import Residents
 from node.actors.supervisor import Supervisor
-from node.core.errors import RemoteProtocolError
+from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.core.hashing import digest8
 from node.core.ids import EntityRef
-from node.store.port import Absent, Answer, Fenced, ReadState, Record
+from node.store.port import Absent, Answer, Fenced, ReadState, Record, StoreFailed
 
 
 class Lifecycle:
@@ -68,11 +71,14 @@ class Lifecycle:
         return cell
 
     def load(self, cell: Cell) -> None:
-        """Read its state, then start it."""
+        """Read its state, unless what is durable is known for sure, then start it."""
         kernel = self._kernel
         cell.phase = Phase.LOADING
         if cell.type.durable is None:
             kernel.later(self._start, cell, None, 0)
+            return
+        if cell.durable is not UNREAD:
+            kernel.later(self._start, cell, cell.durable, cell.revision)
             return
         request = ReadState(cell.ref.kind, cell.ref.id)
         kernel.ports.submit(request, lambda answer: kernel.later(self._loaded, cell, answer))
@@ -100,25 +106,19 @@ class Lifecycle:
         if cell.phase is not Phase.LOADING:
             return
         kernel = self._kernel
-        cell.revision = revision
+        cell.revision, cell.durable = revision, state
         cell.leaving = False
         now_ns = kernel.clock.mono_ns()
         context = CellContext(kernel, self, cell, now_ns)
-        kernel.current = cell
-        fault: Exception | None = None
-        try:
+
+        def start() -> None:
             actor = cell.type.factory(cell.ref.id)
             actor.start(context, state)
             cell.actor = actor
             if context.staged:
                 self.persistence.commit(cell, context.staged)
-        except Exception as error:
-            fault = error
-        finally:
-            context.close()
-            kernel.current = None
-        if fault is not None:
-            self.supervisor.failed(cell, fault, None)
+
+        if not self._ran(cell, context, start):
             return
         kernel.count("cells_started")
         if context.ended:
@@ -130,6 +130,22 @@ class Lifecycle:
         kernel.schedule(cell)
         self.settle(cell)
 
+    def _ran(self, cell: Cell, context: CellContext, handler: Callable[[], None]) -> bool:
+        """Run a handler that no message leads to; one that raised is a failure of its cell (False)."""
+        kernel = self._kernel
+        kernel.current = cell
+        fault: Exception | None = None
+        try:
+            handler()
+        except Exception as error:
+            fault = error
+        finally:
+            context.close()
+            kernel.current = None
+        if fault is not None:
+            self.supervisor.failed(cell, fault, None)
+        return fault is None
+
     # ---- writes that were refused
 
     def _write_lost(self, cell: Cell, answer: Answer) -> None:
@@ -138,7 +154,9 @@ class Lifecycle:
         if isinstance(answer, Fenced) and not shard.fenced:
             shard.fenced = True
             kernel.later_outside(kernel.ports.fenced, shard.number, shard.epoch, answer.found)
-        if cell.phase is Phase.RUNNING:
+        if cell.phase is Phase.RUNNING and isinstance(answer, StoreFailed) and answer.definite:
+            self._go_back(cell)
+        elif cell.phase is Phase.RUNNING:
             self.discard(cell, None)
             self.supervisor.back_off(cell)
         elif cell.phase is Phase.BACKOFF and cell.extras is not None and cell.extras.deleting:
@@ -147,6 +165,27 @@ class Lifecycle:
         else:
             if cell.phase is Phase.STOPPING:
                 self.discard(cell, None)
+            self.settle(cell)
+
+    def _go_back(self, cell: Cell) -> None:
+        """Nothing of the write happened, so what was durable still is: nobody has to be asked. An actor that can't
+        turn back itself starts again from it, after a while."""
+        kernel, actor, durable = self._kernel, cell.actor, cell.durable
+        if not isinstance(actor, Reversible):
+            self.discard(cell, None)
+            cell.durable = durable
+            self.supervisor.back_off(cell)
+            return
+        kernel.count("rolled_back")
+        self.fail_kept(cell, None)
+        context = CellContext(kernel, self, cell, kernel.clock.mono_ns())
+
+        def roll_back() -> None:
+            actor.roll_back(context, durable)
+            if context.staged:
+                raise LocalProtocolError(f"{cell.ref} persists while it goes back to what is durable")
+
+        if self._ran(cell, context, roll_back):
             self.settle(cell)
 
     # ---- ending
@@ -228,6 +267,7 @@ class Lifecycle:
         """Drop the actor and all that is its own; kept asks are told, except `but`, which will be delivered again."""
         kernel = self._kernel
         cell.actor = None
+        cell.durable = UNREAD  # memory is not to be trusted with it
         extras = cell.extras
         if extras is None:
             return
@@ -251,4 +291,4 @@ class Lifecycle:
         for mail in kept:
             if mail is not but:
                 kernel.count("kept_failed")
-                kernel.fail(mail, Failed(Failure.FAILED, "the entity stopped before it answered"))
+                kernel.fail(mail, Failed(Failure.FAILED, "the entity stopped or turned back before it answered"))

@@ -2,6 +2,9 @@
 
 What waits for a write (a reply, a message to self) is released when the write that covers it is durable, in the order
 of the persists. A handler's persists are staged until it returns: one that raises leaves nothing half-written.
+
+The cell keeps the state that is durable, as the actor passed it: it is what a write that definitely failed leads back
+to, without asking the store.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from node.actors.actor import Failed, Failure
-from node.actors.cell import Cell
+from node.actors.cell import UNREAD, Cell
 from node.actors.kernel import Kernel
 from node.actors.mailbox import Mail, Origin
 from node.core import limits
@@ -22,8 +25,8 @@ from node.store.port import Answer, Conflict, DeleteState, Fact, Fenced, StoreFa
 
 @dataclass(slots=True)
 class Staged:
-    """One call of persist: the encoded state and facts, and what waits for them. Without a body it only waits; a
-    delete's is empty."""
+    """One call of persist: the state, it and the facts encoded, and what waits for them. Without a body it only waits;
+    a delete's is empty."""
 
     body: bytes | None
     facts: tuple[Fact, ...]
@@ -31,6 +34,7 @@ class Staged:
     reply: msgspec.Struct | None
     then: object | None
     trace: str
+    state: msgspec.Struct | None = None
     deletes: bool = False
 
 
@@ -38,6 +42,7 @@ class Staged:
 class Batch:
     """What one write covers: the newest state, or that it is deleted, all facts, all that waits."""
 
+    state: msgspec.Struct | None = None
     body: bytes = b""
     deletes: bool = False
     facts: list[Fact] = field(default_factory=list)
@@ -83,7 +88,7 @@ class Persistence:
             if item.reply is not None and (item.mail is None or not kernel.promise(item.mail)):
                 item.reply = None
             if item.body is not None:
-                batch.body, batch.deletes = item.body, item.deletes
+                batch.state, batch.body, batch.deletes = item.state, item.body, item.deletes
             batch.facts.extend(item.facts)
             batch.waiting.append(item)
         if cell.writer is None:
@@ -110,6 +115,8 @@ class Persistence:
             return
         batch = writer.under_way
         cell.revision = 0 if batch.deletes else answer.revision  # who comes after a delete reads what is there
+        if cell.durable is not UNREAD:
+            cell.durable = batch.state
         if writer.next is not None:
             writer.under_way, writer.next = writer.next, None
             self._submit(cell, writer.under_way)
@@ -152,8 +159,8 @@ def stage(
     then: object | None,
     trace: str,
 ) -> Staged:
-    """Checks and encodes at once: the handler goes on and may change what it passed. Raises LocalProtocolError for a
-    state that is not the type's, OperatingError for one that is too large."""
+    """Checks and encodes at once: what is written is what was passed, whatever the handler does then. Raises
+    LocalProtocolError for a state that is not the type's, OperatingError for one that is too large."""
     if type(state) is not cell.type.durable:
         raise LocalProtocolError(f"{cell.type.kind!r} persists {cell.type.durable}, not {type(state)}")
     if reply is not None:
@@ -161,7 +168,7 @@ def stage(
     body = kernel.ports.codec.encode_record(state)
     if len(body) > limits.record_bytes_max:
         raise OperatingError("E-RECORD-TOO-LARGE", f"{cell.ref} has a state of {len(body)} bytes")
-    return Staged(body, _encoded(kernel, facts), mail, reply, then, trace)
+    return Staged(body, _encoded(kernel, facts), mail, reply, then, trace, state)
 
 
 def stage_delete(

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from node.actors.actor import Directive, Failed, Failure
-from node.actors.cell import Cell, Phase
+from node.actors.cell import UNREAD, Cell, Phase
 from node.actors.kernel import Kernel
 from node.actors.mailbox import Mail, Origin
 from node.actors.supervision import Failures, Fault, backoff_ns, describe
@@ -82,6 +82,7 @@ class Supervisor:
             return False
         if cell.phase is Phase.RUNNING:
             self._lifecycle.discard(cell, None)
+        cell.durable = UNREAD
         self._restart_now(cell)
         return True
 

@@ -13,6 +13,7 @@ from collections import deque
 import msgspec
 
 from node.ads.budget import BudgetState, SettledMinute, raise_escrow, roll_over, spend
+from node.core.check import invariant
 from node.core.hashing import digest8
 from node.core.limits import (
     reservation_ms_max,
@@ -49,6 +50,10 @@ class Account:
     @property
     def promised_micros(self) -> int:
         return self._promised
+
+    def promised_to(self, request_id: str) -> int:
+        """What a request is promised, 0 when nothing is."""
+        return self._open.get(request_id, (0, 0))[0]
 
     @property
     def available_micros(self) -> int:
@@ -110,6 +115,11 @@ class Account:
         self.budget = msgspec.structs.replace(paid, settled=self._settled.minutes())
         return True
 
+    def unsettle(self, request_id: str, amount_micros: int, now_ms: int) -> None:
+        """Take back the newest confirmation: its impression may come again, so its money is promised again."""
+        self._settled.undo(request_id)
+        self._promise(request_id, amount_micros, now_ms)
+
     def _promise(self, request_id: str, amount: int, now_ms: int) -> None:
         self._open[request_id] = (amount, now_ms + reservation_ms_max)
         self._promised += amount
@@ -143,6 +153,16 @@ class SettledIds:
         while self._minutes[0][0] <= minute - settled_minutes_kept:
             _, old = self._minutes.popleft()
             self._known.difference_update(bytes(old[i : i + _ID_BYTES]) for i in range(0, len(old), _ID_BYTES))
+
+    def undo(self, request_id: str) -> None:
+        """Forget the id that was added last."""
+        key = digest8(request_id)
+        _, ids = self._minutes[-1]
+        invariant(ids.endswith(key), "settled-undone", request_id=request_id)
+        del ids[-_ID_BYTES:]
+        if not ids:
+            self._minutes.pop()
+        self._known.discard(key)
 
     def minutes(self) -> tuple[SettledMinute, ...]:
         """What to make durable."""

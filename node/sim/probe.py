@@ -125,6 +125,9 @@ class Probe:
     def start(self, ctx: Context, state: ProbeState | None) -> None:
         self._state = state or self._state
 
+    def roll_back(self, ctx: Context, state: ProbeState | None) -> None:
+        self._state = state or ProbeState(self._state.id)
+
     def receive(self, ctx: Context, message: Any) -> None:
         match message:
             case Note(sender, number):

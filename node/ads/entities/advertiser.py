@@ -8,9 +8,8 @@ import msgspec
 
 from node.actors.actor import Context
 from node.ads import messages as m
-from node.ads.account import Account
 from node.ads.budget import BudgetState, open_budget, roll_over
-from node.ads.entities.money import BudgetWritten, handle, may_leave
+from node.ads.entities.money import BudgetWritten, Till, answer_at_once
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.wire.registry import wire_type
@@ -49,21 +48,26 @@ class Advertiser:
     def __init__(self, advertiser: str) -> None:
         self._advertiser = advertiser
         self._state: AdvertiserState | None = None
-        self._account: Account | None = None
-        self._durable: BudgetState | None = None
+        self._till: Till | None = None
 
     def start(self, ctx: Context, state: AdvertiserState | None) -> None:
         self._state = state
-        self._account = Account(state.budget, ctx.wall_ms()) if state else None
-        self._durable = state.budget if state else None
+        self._till = Till(state.budget, ctx.wall_ms()) if state else None
         if state is not None and state.untold:
             ctx.after("tell", 0, _Tell())
+
+    def roll_back(self, ctx: Context, state: AdvertiserState | None) -> None:
+        self._state = state
+        if state is None or self._till is None:
+            self._till = None
+        else:
+            self._till.roll_back(state.budget, ctx.wall_ms())
 
     def receive(self, ctx: Context, message: Any) -> None:
         if isinstance(message, m.CreateAdvertiser):
             self._create(ctx, message)
             return
-        if self._state is None or self._account is None:
+        if self._state is None or self._till is None:
             ctx.reject(f"there is no advertiser {self._advertiser!r}")
             return
         match message:
@@ -78,9 +82,9 @@ class Advertiser:
             case _Told():
                 self._told(ctx, self._state, message)
             case BudgetWritten(budget):
-                self._durable = budget
+                self._till.written(budget)
             case m.Reserve() | m.Confirm() | m.Release():
-                self._money(ctx, self._state, self._account, message)
+                self._money(ctx, self._state, self._till, message)
             case _:
                 ctx.reject(f"an advertiser does not understand {type(message).__name__}")
 
@@ -93,8 +97,7 @@ class Advertiser:
         known = self._state
         if known is None:
             self._state = AdvertiserState(self._advertiser, message.name, budget)
-            self._account = Account(budget, ctx.wall_ms())
-            self._durable = budget
+            self._till = Till(budget, ctx.wall_ms())
             ctx.persist(self._state, reply=self._info(ctx, self._state))
         elif (known.name, known.budget.daily_budget_micros, known.budget.timezone) == (
             message.name,
@@ -145,17 +148,18 @@ class Advertiser:
             ctx.persist(self._state)
 
     def _money(
-        self, ctx: Context, state: AdvertiserState, account: Account, message: m.Reserve | m.Confirm | m.Release
+        self, ctx: Context, state: AdvertiserState, till: Till, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
         if isinstance(message, m.Reserve) and state.status != "active":
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
-        reply = handle(account, message, ctx.wall_ms())
-        if account.budget is state.budget and may_leave(reply, account, self._durable or state.budget):
-            ctx.reply(reply)
+        reply, at_once = till.handle(message, ctx.wall_ms())
+        if at_once:
+            answer_at_once(ctx, reply)
             return
-        self._state = msgspec.structs.replace(state, budget=account.budget)
-        ctx.persist(self._state, reply=reply, then=BudgetWritten(account.budget))
+        budget = till.account.budget
+        self._state = msgspec.structs.replace(state, budget=budget)
+        ctx.persist(self._state, reply=reply, then=BudgetWritten(budget))
 
     def _info(self, ctx: Context, state: AdvertiserState) -> m.AdvertiserInfo:
         today = roll_over(state.budget, now_ms=ctx.wall_ms())

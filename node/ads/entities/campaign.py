@@ -14,9 +14,9 @@ import msgspec
 from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
-from node.ads.account import Account, SettledIds
+from node.ads.account import SettledIds
 from node.ads.budget import BudgetState, SettledMinute, next_midnight_ms, open_budget, roll_over
-from node.ads.entities.money import BudgetWritten, handle, may_leave
+from node.ads.entities.money import BudgetWritten, Till, answer_at_once
 from node.ads.facts import Click, Impression
 from node.ads.money import impression_cost_micros
 from node.ads.registries import Registry
@@ -73,8 +73,7 @@ class Campaign:
         self._campaign = campaign
         self._exhausted_campaigns = exhausted_campaigns
         self._state: CampaignState | None = None
-        self._account: Account | None = None
-        self._durable: BudgetState | None = None
+        self._till: Till | None = None
         self._clicked = SettledIds()
         self._was_exhausted = False
         self._attempt = 0
@@ -85,19 +84,29 @@ class Campaign:
             self._live(ctx, state)
 
     def _live(self, ctx: Context, state: CampaignState) -> None:
-        self._account = Account(state.budget, ctx.wall_ms())
-        self._durable = state.budget
+        self._till = Till(state.budget, ctx.wall_ms())
         self._clicked = SettledIds(state.clicked)
         ctx.subscribe(m.DIRECTORY_STARTED)
         ctx.every("quote", QUOTE_PERIOD_MS, _Announce(False), first_ms=spread_ms(self._campaign, QUOTE_PERIOD_MS))
         ctx.after("announce", 0, _Announce(True))
 
+    def roll_back(self, ctx: Context, state: CampaignState | None) -> None:
+        known, self._state = self._state, state
+        if state is None or known is None or self._till is None:
+            self._till = None
+            return
+        self._till.roll_back(state.budget, ctx.wall_ms())
+        if state.clicked is not known.clicked:
+            self._clicked = SettledIds(state.clicked)
+        if self._exhausted(ctx, state) != self._was_exhausted:
+            ctx.after("announce", 0, _Announce(False))
+
     def receive(self, ctx: Context, message: Any) -> None:
         if isinstance(message, m.CreateCampaign):
             self._create(ctx, message)
             return
-        state, account = self._state, self._account
-        if state is None or account is None:
+        state, till = self._state, self._till
+        if state is None or till is None:
             ctx.reject(f"there is no campaign {self._campaign!r}")
             ctx.passivate()
             return
@@ -113,9 +122,9 @@ class Campaign:
             case m.AdvertiserStanding(suspended):
                 self._hear_of_advertiser(ctx, state, suspended)
             case m.Reserve() | m.Confirm() | m.Release():
-                self._money(ctx, state, account, message)
+                self._money(ctx, state, till, message)
             case BudgetWritten(budget):
-                self._durable = budget
+                till.written(budget)
             case m.RecordClick():
                 self._click(ctx, state, message)
             case _Announce(changed):
@@ -185,15 +194,16 @@ class Campaign:
     # ---- money
 
     def _money(
-        self, ctx: Context, state: CampaignState, account: Account, message: m.Reserve | m.Confirm | m.Release
+        self, ctx: Context, state: CampaignState, till: Till, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
         if isinstance(message, m.Reserve) and not state.bids:
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
+        account = till.account
         spent_before = account.budget.spent_micros
-        reply = handle(account, message, ctx.wall_ms())
-        if account.budget is state.budget and may_leave(reply, account, self._durable or state.budget):
-            ctx.reply(reply)
+        reply, at_once = till.handle(message, ctx.wall_ms())
+        if at_once:
+            answer_at_once(ctx, reply)
             return
         self._state = msgspec.structs.replace(state, budget=account.budget)
         facts: tuple[msgspec.Struct, ...] = ()
@@ -269,12 +279,14 @@ class Campaign:
                 for c in state.creatives
             ),
             ctx.wall_ms(),
-            self._account is None or self._account.can_pay(impression_cost_micros(state.max_cpm_micros), ctx.wall_ms()),
+            self._till is None
+            or self._till.account.can_pay(impression_cost_micros(state.max_cpm_micros), ctx.wall_ms()),
         )  # fmt: skip
 
     def _info(self, ctx: Context, state: CampaignState) -> m.CampaignInfo:
-        if self._account is not None:
-            self._account.pass_time(ctx.wall_ms())
+        account = self._till.account if self._till else None
+        if account is not None:
+            account.pass_time(ctx.wall_ms())
         today = roll_over(state.budget, now_ms=ctx.wall_ms())
         return m.CampaignInfo(
             state.campaign,
@@ -284,7 +296,7 @@ class Campaign:
             state.max_cpm_micros,
             today.daily_budget_micros,
             today.spent_micros,
-            self._account.promised_micros if self._account else 0,
+            account.promised_micros if account else 0,
             state.impressions,
             state.clicks,
             state.categories,

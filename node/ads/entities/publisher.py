@@ -32,6 +32,9 @@ class Publisher:
     def start(self, ctx: Context, state: PublisherState | None) -> None:
         self._state = state
 
+    def roll_back(self, ctx: Context, state: PublisherState | None) -> None:
+        self._state = state
+
     def receive(self, ctx: Context, message: Any) -> None:
         match message:
             case m.RegisterSite(site, host):

@@ -174,7 +174,7 @@ def test_a_refused_reservation_gives_the_next_candidate_and_frees_the_other_paye
         seen |= {(c.outcome, c.reason) for c in world.explain(request_id=won.request_id).candidates[:1]}
     assert ("refused", explain.BUDGET) in seen
     assert world.ask("campaign", "rich", m.GetCampaign()).reserved_micros == 0
-    assert world.actor("advertiser", "second")._account.promised_micros == 0
+    assert world.actor("advertiser", "second")._till.account.promised_micros == 0
 
 
 @pytest.mark.parametrize("silent", ["campaign", "advertiser"])
@@ -391,7 +391,7 @@ def test_a_promise_waits_for_the_escrow_that_covers_it(payer: str) -> None:
     if left is None:
         world.ask(payer, name, m.GetAdvertiser())
         left = world.actor(payer, name)
-    assert left._account.promised_micros >= 3_000
+    assert left._till.account.promised_micros >= 3_000
 
 
 def test_the_host_must_be_the_verified_one() -> None:
