@@ -19,7 +19,7 @@ from node.core import limits
 from node.core.clock import MS, Clock
 from node.core.faultpoints import reach
 from node.store.keys import body_of
-from node.store.lanes import Lane, one_lane
+from node.store.lanes import PROBES, Lane, one_lane
 from node.store.port import Answer, Request, StateChange, StateStore, StoreFailed
 
 _log = logging.getLogger(__name__)
@@ -64,6 +64,13 @@ class StoreDriver:
     def failure(self) -> StoreFailed | None:
         """Why the newest batch of some lane was not served: a fault that lasts until one of that lane is."""
         return next((queue.failure for queue in self._lanes.values() if queue.failure), None)
+
+    def look_again(self) -> None:
+        """Ask in lanes that were not served and that nobody uses now: a fault must not outlast its cause."""
+        for lane, probe in PROBES.items():
+            queue = self._lanes.get(lane)
+            if queue is not None and queue.failure and queue.idle.is_set():
+                self.submit(probe, lambda _answer: None)
 
     @property
     def queued(self) -> int:

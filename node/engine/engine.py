@@ -40,6 +40,7 @@ from node.engine.machines import Replication, Sharding
 from node.engine.members import Members
 from node.engine.messages import NodeDraining, TopicEvent
 from node.engine.serveindex import ReplicaServeIndex
+from node.engine.storeless import Storeless
 from node.engine.topics import ClusterBus, topics
 from node.gossip import events as gossip
 from node.gossip.messages import JoinRefused
@@ -121,6 +122,7 @@ class Engine:
         for topic in topics(self.events):
             self.system.bus.declare(topic)
         self.bus = ClusterBus(self)
+        self.storeless = Storeless(self)
         self.drain = NodeDrain(self)
         self.following = Following(self)
         self.freezing = Freezing(self)
@@ -143,6 +145,7 @@ class Engine:
             self._release_balance(now_ns)
             self.freezing.tick(now_ns)
             self.sharding.tick(now_ns)
+            self.storeless.tick(now_ns)
             self.drain.tick(now_ns)
             self.following.tick(now_ns)
             self.conserving.tick(now_ns)
@@ -365,15 +368,17 @@ class Engine:
         self.bus.forget(frozenset(member.id for member in view.members.values()))
         self._draining_heard = {n: at for n, at in self._draining_heard.items() if self._present(n)}
         self._closing &= self._draining_heard.keys()
-        self._topology_changed()
+        self.topology_changed()
 
     def _present(self, node: NodeId) -> bool:
         member = self.view.member(node.name)
         return member is not None and member.id == node
 
-    def _topology_changed(self) -> None:
+    def topology_changed(self) -> None:
+        """Who may own shards, who coordinates, or who hosts singletons is to be found out anew."""
+        draining, storeless, held = self.draining_nodes(), self.storeless.nodes(), self._balance_held_ns > 0
         self.sharding.nodes_changed(
-            topology.entity_nodes(self.view, self.draining_nodes(), self._closing, held=self._balance_held_ns > 0)
+            topology.entity_nodes(self.view, draining, self._closing, storeless=storeless, held=held)
         )
         self._place_singletons()
 
@@ -383,12 +388,12 @@ class Engine:
         """Move nothing for balance's sake until then."""
         before, self._balance_held_ns = self._balance_held_ns, max(self._balance_held_ns, until_ns)
         if not before:
-            self._topology_changed()
+            self.topology_changed()
 
     def _release_balance(self, now_ns: int) -> None:
         if 0 < self._balance_held_ns <= now_ns:
             self._balance_held_ns = 0
-            self._topology_changed()
+            self.topology_changed()
 
     # ---- draining nodes
 
@@ -416,7 +421,7 @@ class Engine:
             if said.closing:
                 self._closing.add(node)
         if before != (node in self._draining_heard, node in self._closing):
-            self._topology_changed()
+            self.topology_changed()
 
     def _forget_drained(self, now_ns: int) -> None:
         silent_ns = limits.draining_heard_ms_max * MS

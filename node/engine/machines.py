@@ -104,7 +104,7 @@ class Sharding:
         self._carry_out(self.coordinator.step(sharding.StepUp(), self._now_ns()))
 
     def coordinator_node(self) -> str | None:
-        home = topology.singleton_home(self._engine.view, ())
+        home = self._nodes.coordinator
         return home.name if home else None
 
     def is_member(self, node: str, incarnation: int) -> bool:

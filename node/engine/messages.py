@@ -20,6 +20,13 @@ class NodeDraining(msgspec.Struct, frozen=True):
     closing: bool = False
 
 
+@wire_type("node.storeless", lane=Lane.CONTROL)
+class NodeStoreless(msgspec.Struct, frozen=True):
+    """The state store does not answer the sender: it coordinates nothing while another can. Repeated while it holds."""
+
+    on: bool
+
+
 @wire_type("node.freeze", lane=Lane.CONTROL)
 class Freeze(msgspec.Struct, frozen=True):
     """The whole cluster stops: nothing is moved because nodes go away."""

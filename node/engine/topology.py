@@ -15,13 +15,30 @@ _OWNERS = COUNTED | {Status.EXITING}
 def singleton_home(view: ClusterView, draining: Collection[NodeId]) -> NodeId | None:
     """The oldest `singleton` member that is not handing over; the oldest of all when every one of them is."""
     members = [m for m in view.members.values() if m.status in COUNTED and "singleton" in m.roles]
-    staying = [m for m in members if m.id not in draining and m.status is Status.UP]
-    oldest = min(staying or members, key=_age, default=None)
+    oldest = min(_staying(members, draining) or members, key=_age, default=None)
     return oldest.id if oldest else None
 
 
+def coordinator_home(
+    view: ClusterView, draining: Collection[NodeId], storeless: Collection[NodeId]
+) -> NodeId | None:
+    """Where the singletons are, unless the store does not answer that node and does answer another that could."""
+    members = [m for m in view.members.values() if m.id not in storeless and "singleton" in m.roles]
+    oldest = min(_staying(members, draining), key=_age, default=None)
+    return oldest.id if oldest else singleton_home(view, draining)
+
+
+def _staying(members: Collection[Member], draining: Collection[NodeId]) -> list[Member]:
+    return [m for m in members if m.id not in draining and m.status is Status.UP]
+
+
 def entity_nodes(
-    view: ClusterView, draining: Collection[NodeId], closing: Collection[NodeId] = (), *, held: bool = False
+    view: ClusterView,
+    draining: Collection[NodeId],
+    closing: Collection[NodeId] = (),
+    *,
+    storeless: Collection[NodeId] = (),
+    held: bool = False,
 ) -> EntityNodes:
     """Who may own shards, and who coordinates. `closing` nodes keep what they have and get no more; while it is `held`
     nothing is moved for balance."""
@@ -39,7 +56,7 @@ def entity_nodes(
     )
     unreachable = tuple(sorted(name for name in view.members if not view.reachable(name)))
     joining = tuple(sorted(m.node for m in view.members.values() if m.status in (Status.JOINING, Status.WEAKLY_UP)))
-    return EntityNodes(nodes, singleton_home(view, draining), unreachable, joining, held)
+    return EntityNodes(nodes, coordinator_home(view, draining, storeless), unreachable, joining, held)
 
 
 def peers(view: ClusterView) -> frozenset[str]:

@@ -139,13 +139,16 @@ def rebalance(
     return moves
 
 
+def passing(nodes: EntityNodes) -> tuple[str, ...]:
+    """Those hindrances that end by themselves within moments."""
+    found = [f"{name} is joining" for name in nodes.joining]
+    return (*found, *(["a rolling restart is under way"] if nodes.held else []))
+
+
 def hindrances(nodes: EntityNodes) -> tuple[str, ...]:
     """Why nothing should be rebalanced now, each in words: what the cluster looks like is about to change."""
     unreachable = {*nodes.unreachable, *(n.node.name for n in nodes.nodes if not n.reachable)}
-    found = [f"{name} is unreachable" for name in sorted(unreachable)]
-    found += [f"{name} is joining" for name in nodes.joining]
-    if nodes.held:
-        found.append("a rolling restart is under way")
+    found = [*(f"{name} is unreachable" for name in sorted(unreachable)), *passing(nodes)]
     versions = {n.version for n in nodes.nodes}
     if len(versions) > 1:
         found.append("mixed versions: " + ", ".join(f"{n.node.name} {n.version}" for n in nodes.nodes))

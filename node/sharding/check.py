@@ -75,7 +75,12 @@ def unchecked(views: Views) -> tuple[str, ...]:
     """What the views say nothing about, in words."""
     answered = {each.node for each in views.nodes}
     found = [f"{node} did not answer" for node in sorted(views.members) if node not in answered]
-    return (*found, *(["nobody coordinates the shards"] if views.placing is None else []))
+    placing = views.placing
+    if placing is None:
+        found.append("nobody coordinates the shards")
+    elif placing.balancing and _uneven(placing):
+        found.append(f"the balance of shards: {placing.uneven} moves would even it out; {placing.balancing}")
+    return tuple(found)
 
 
 def check(views: Views) -> tuple[ShardFault, ...]:
@@ -141,15 +146,18 @@ def _move(row: ShardRow, views: Views) -> Iterator[ShardFault]:
         yield ShardFault(FaultKind.STUCK_HANDOFF, row.shard, f"moving for {since}: {waits}")
 
 
+def _uneven(placing: Placing) -> bool:
+    return placing.uneven > max(1.0, SPREAD_MAX_RATIO * len(placing.owners))
+
+
 def _imbalance(views: Views) -> Iterator[ShardFault]:
+    """Only what lasts: moves are paced, and begin when an imbalance has lasted, so that after a restart there is one."""
     placing = views.placing
-    if placing is None or not placing.uneven:
+    if placing is None or placing.balancing or not _uneven(placing):
         return
     counts: dict[str, int] = {}
     for node in placing.owners:
         counts[node] = counts.get(node, 0) + 1
-    if placing.uneven <= max(1.0, SPREAD_MAX_RATIO * len(placing.owners)):
-        return
     held = ", ".join(f"{node} {count}" for node, count in sorted(counts.items()) if node)
     why = f" (not now: {'; '.join(placing.why_not_rebalancing)})" if placing.why_not_rebalancing else ""
     yield ShardFault(FaultKind.IMBALANCE, -1, f"{held}: {placing.uneven} moves would even it out{why}")

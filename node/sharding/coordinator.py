@@ -1,8 +1,8 @@
-"""The shard coordinator: on the oldest `singleton` member, under the lease `shard-coordinator`.
+"""The shard coordinator: on the oldest `singleton` member that reaches the store, under the lease `shard-coordinator`.
 
 What its driver owes it: one `StoreAnswered` for each `StoreCall`, whenever it comes; a `Tick` at least every 100 ms;
-`NodesChanged` when the entity members or the oldest `singleton` member change. Effects are carried out in order.
-Messages may be lost, repeated or late.
+`NodesChanged` when the entity members or who coordinates change: while `storeless`, another should. Effects are
+carried out in order. Messages may be lost, repeated or late.
 
 What it promises: no region hears of a row that isn't durable; every row was written under a term of the lease, which
 the store checks (I1); when the lease's safe end has passed, it decides nothing, whatever answers are still to come.
@@ -45,6 +45,7 @@ from node.sharding.messages import (
     PlacementVersion,
 )
 from node.sharding.nodes import EntityNodes, ShardingSettings
+from node.sharding.reach import Reach
 from node.sharding.requests import Answer as OperatorAnswer
 from node.sharding.requests import Declined
 from node.sharding.tenure import Tenure
@@ -76,6 +77,8 @@ class Coordinator:
         self._settings = settings
         self._rng = rng
         self._lease = Lease(LEASE, str(me), settings.lease_ms)
+        self._reach = Reach(settings.lease_ms * MS)
+        self._probe_ns = 0
         self._nodes = EntityNodes()
         self._draining: set[NodeId] = set()
         self._stepped_down = False
@@ -93,6 +96,7 @@ class Coordinator:
     def step(self, event: CoordinatorEvent, now_ns: int) -> list[Effect]:
         """Take one event; the effects, in order."""
         out: list[Effect] = []
+        self._reach.pass_time(now_ns)
         if self._lease.expired(now_ns):
             self._lose("expired", out)
         match event:
@@ -117,6 +121,8 @@ class Coordinator:
             case StepUp():
                 self._stepped_down = False
         self._drive(now_ns, out)
+        if any(isinstance(effect, StoreCall) for effect in out):
+            self._reach.asked(now_ns)
         return out
 
     def status(self) -> CoordinatorStatus:
@@ -139,6 +145,11 @@ class Coordinator:
     def leads(self) -> bool:
         """Whether this node decides now: it holds the lease and has read the table."""
         return self._active
+
+    @property
+    def storeless(self) -> bool:
+        """Whether the store has not answered this node for a lease's time: another should coordinate."""
+        return self._reach.lost
 
     @property
     def at_rest(self) -> bool:
@@ -215,6 +226,7 @@ class Coordinator:
 
     def _answered(self, tag: int, answer: Answer, now_ns: int, out: list[Effect]) -> None:
         request = self._calls.pop(tag, None)
+        self._reach.answered(not isinstance(answer, StoreFailed), now_ns)
         if isinstance(request, AcquireLease):
             self._lease_answered(answer, now_ns, out)
         elif tag == self._table_call:
@@ -227,6 +239,7 @@ class Coordinator:
     def _lease_answered(self, answer: Answer, now_ns: int, out: list[Effect]) -> None:
         match answer:
             case LeaseGranted(term=term, ttl_ms=ttl_ms):
+                self._reach.found()
                 if self._lease.granted(term, ttl_ms):
                     self._begin(now_ns, out)
                 if self._lease.expired(now_ns):
@@ -297,6 +310,9 @@ class Coordinator:
     def _drive(self, now_ns: int, out: list[Effect]) -> None:
         if self._nodes.coordinator != self._me or self._stepped_down:
             self._lose("stepped_down", out)
+            if self._reach.lost and now_ns >= self._probe_ns:  # nobody else would find out that it is over
+                self._probe_ns = now_ns + self._settings.lease_ms * MS // 3
+                self._call(ReadPlacement(), out)
             return
         if self._lease.due(now_ns):
             self._call(self._lease.ask(now_ns), out)

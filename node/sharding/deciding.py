@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from node.core.clock import MS
+from node.core.clock import MS, SECOND
 from node.core.ids import NodeId
-from node.sharding.allocation import hindrances, place, rebalance, successor
+from node.sharding.allocation import hindrances, passing, place, rebalance, successor
 from node.sharding.book import Ownership, entry_of
 from node.sharding.desk import rule, steps
 from node.sharding.effects import Effect
@@ -211,10 +211,24 @@ class Decider:
     def why_not_rebalancing(self) -> tuple[str, ...]:
         """What keeps the coordinator from evening the load out by itself."""
         found = [] if self._settings.rebalances else ["the limit of shards moved at once is 0"]
-        found += [f"plan {plan.id} is being carried out" for plan in self._tenure.book.running()]
-        found += [f"{len(self._tenure.moves)} shards are on their way"] if self._tenure.moves else []
-        found += [f"{n} drains" for n in sorted(self._tenure.draining)]
-        return (*found, *hindrances(self._tenure.nodes))
+        return (*found, *self._under_way(), *hindrances(self._tenure.nodes))
+
+    def balancing(self, now_ns: int) -> str:
+        """Why an imbalance is no fault: it is being evened out, or will be by itself, or something is under way that
+        may even it out. Empty when nothing of that is so."""
+        waits = (*self._under_way(), *passing(self._tenure.nodes))
+        if waits or self._hindered():
+            return "; ".join(waits)
+        lasting_ns = self._settings.rebalance_after_ms * MS
+        since_ns = now_ns if self._imbalanced_ns is None else self._imbalanced_ns
+        left_s = max(0, since_ns + lasting_ns - now_ns) / SECOND
+        return f"the coordinator evens it out in {left_s:.0f} s" if now_ns < since_ns + 2 * lasting_ns else ""
+
+    def _under_way(self) -> tuple[str, ...]:
+        tenure = self._tenure
+        found = [f"plan {plan.id} is being carried out" for plan in tenure.book.running()]
+        found += [f"{len(tenure.moves)} shards are on their way"] if tenure.moves else []
+        return (*found, *(f"{n} drains" for n in sorted(tenure.draining)))
 
 
 class Fresh:

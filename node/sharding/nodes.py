@@ -35,7 +35,8 @@ class EntityNode:
 
 @dataclass(frozen=True, slots=True)
 class EntityNodes:
-    """The entity members, and the oldest `singleton` member that isn't handing over (None: nobody is known).
+    """The entity members, and who coordinates: the oldest `singleton` member that isn't handing over and that the store
+    answers (None: nobody is known).
 
     `unreachable` and `joining` name members of any role: while there are such, or it is `held`, nothing is rebalanced.
     """

@@ -118,7 +118,7 @@ class UnderWay(msgspec.Struct, frozen=True):
 class Placing(msgspec.Struct, frozen=True):
     """The coordinator's own view. `epochs` and `owners` by shard; `uneven` moves would even the load out; `pending` are
     pins whose node neither has the shard nor can take it now; `why_not_placing` and `why_not_rebalancing` say in words
-    what stands in the way, empty when nothing does."""
+    what stands in the way, empty when nothing does; `balancing` what evens the load out without anybody's doing."""
 
     node: str
     term: int
@@ -135,6 +135,7 @@ class Placing(msgspec.Struct, frozen=True):
     why_not_rebalancing: tuple[str, ...] = ()
     receipts_late: int = 0
     unreadable: tuple[str, ...] = ()
+    balancing: str = ""
 
 
 @wire_type("sharding.declined")

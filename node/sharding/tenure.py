@@ -192,6 +192,7 @@ class Tenure:
             self.decider.why_not_rebalancing(),
             self.moves.receipts_late,
             tuple(self.book.unreadable),
+            self.decider.balancing(now_ns),
         )
 
     def abandon(self, reason: str) -> list[Effect]:

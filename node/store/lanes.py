@@ -31,6 +31,14 @@ class Lane(enum.Enum):
     WRITES = "writes"
 
 
+# Requests that change nothing, to find out whether a lane is served again. Writes have none: one that changes nothing
+# would pass where a store takes no writes, and whose writes failed write again.
+PROBES: Final[dict[Lane, port.Request]] = {
+    Lane.READS: port.ReadConsumer("probe"),
+    Lane.LEASES: port.ReleaseLease("probe", "probe", 0),
+}
+
+
 def lane_of(request: port.Request) -> Lane:
     """The lane of a request in a store that has them all."""
     if isinstance(request, READS):

@@ -90,6 +90,7 @@ async def watch(driver: StoreDriver, clock: Clock, faults: Faults) -> None:
         waited_ms = (clock.mono_ns() - blocked_ns) // MS if blocked_ns else 0
         text = f"the state store has not answered for {waited_ms // 1000} s: out of reach, or another process blocks it"
         faults.put("E-STORE-BLOCKED", "store", text if blocked_ns else "")
+        driver.look_again()
         failure = driver.failure
         code = failure.code if failure else ""
         if shown and shown != code:

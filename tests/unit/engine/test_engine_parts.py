@@ -61,6 +61,17 @@ def test_singletons_live_on_the_oldest_that_stays() -> None:
     assert topology.singleton_home(gone, ()) == node("n1")
 
 
+def test_the_next_in_age_coordinates_for_one_that_the_store_does_not_answer() -> None:
+    three = view(*(member(f"n{number}", number) for number in (1, 2, 3)))
+    n1, n2, n3 = map(node, ("n1", "n2", "n3"))
+    assert topology.coordinator_home(three, (), {n1}) == n2
+    assert topology.coordinator_home(three, {n2}, {n1}) == n3
+    assert topology.coordinator_home(three, (), {n1, n2, n3}) == n1, "where it would change nothing it stays"
+    assert topology.coordinator_home(three, {n1}, {n2, n3}) == n2, "who drains has handed it over"
+    assert topology.entity_nodes(three, (), storeless={n1}).coordinator == n2
+    assert topology.singleton_home(three, ()) == n1, "singletons need no store"
+
+
 def test_who_may_own_shards() -> None:
     members = (
         member("n1", 1, capacity=2, app_version="0.2"),

@@ -135,6 +135,17 @@ def test_load_that_moves_would_even_out_is_named_with_why_they_wait(uneven: int,
     assert all("n4 is joining" in fault.detail for fault in found)
 
 
+def test_load_that_will_be_evened_out_without_anybodys_doing_is_no_fault_and_is_said() -> None:
+    views = whole()
+    assert views.placing is not None
+    due = "the coordinator evens it out in 6 s"
+    uneven = replace(views, placing=msgspec.structs.replace(views.placing, uneven=2, balancing=due))
+    assert check(uneven) == ()
+    assert unchecked(uneven) == (f"the balance of shards: 2 moves would even it out; {due}",)
+    even = replace(views, placing=msgspec.structs.replace(views.placing, balancing=due))
+    assert unchecked(even) == ()
+
+
 def test_who_did_not_answer_is_not_judged_but_named() -> None:
     views = whole()
     silent = replace(views, nodes=views.nodes[:2], placing=None)
