@@ -151,7 +151,7 @@ def _uneven(placing: Placing) -> bool:
 
 
 def _imbalance(views: Views) -> Iterator[ShardFault]:
-    """Only what lasts: moves are paced, and begin when an imbalance has lasted, so that after a restart there is one."""
+    """Only what nobody mends: moves are paced, and begin when it has lasted, so that after a restart load is uneven."""
     placing = views.placing
     if placing is None or placing.balancing or not _uneven(placing):
         return

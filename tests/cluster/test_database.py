@@ -96,8 +96,8 @@ def test_g1_g2_g3_pages_are_answered_without_the_database(world: World, how: str
 
 
 def test_n6_a_coordinator_without_the_store_has_a_successor_that_reaches_it(world: World) -> None:
-    """N6: its lease can't be renewed, and it says so; another takes the next term and moves shards; it has its role back
-    when it reaches the store again."""
+    """N6: its lease can't be renewed, and it says so; another takes the next term and moves shards; the first has
+    the role back when it reaches the store again."""
     cluster, relay, _ = world
     before = cluster.status()
     first = before["coordinator"]
