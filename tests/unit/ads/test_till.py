@@ -60,14 +60,14 @@ class TillMachine(RuleBasedStateMachine):
         self.writes: deque[list[tuple[BudgetState | None, msgspec.Struct, str, int, int]]] = deque()
         self.words: deque[BudgetState] = deque()
         self.given: dict[str, tuple[int, int]] = {}
-        self.paid: dict[str, int] = {}
+        self.paid: dict[str, tuple[int, int]] = {}  # how much, and when
 
     def _answer(self, reply: msgspec.Struct, name: str, amount: int, at_ms: int) -> None:
         if reply == m.Reserved("reserved"):
             self.given[name] = (amount, at_ms)
         elif reply == m.Confirmed(True):
             assert name not in self.paid, "counted twice"
-            self.paid[name] = amount
+            self.paid[name] = (amount, at_ms)
             self.given.pop(name, None)
         elif reply == m.Confirmed(False):
             assert name in self.paid, "said to be counted already"
@@ -147,10 +147,10 @@ class TillMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_was_acknowledged_is_durable(self) -> None:
-        """I2: each payment once."""
+        """I2: each payment once, and known for longer than its beacon can come again."""
         settled = SettledIds(self.durable.settled)
-        assert all(name in settled for name in self.paid)
-        assert self.durable.spent_micros == sum(self.paid.values())
+        assert all(name in settled for name, (_, at_ms) in self.paid.items() if self.now - at_ms <= reservation_ms_max)
+        assert self.durable.spent_micros == sum(amount for amount, _ in self.paid.values())
 
     @invariant()
     def memory_agrees_with_itself(self) -> None:
