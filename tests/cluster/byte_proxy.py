@@ -36,9 +36,11 @@ Link = tuple[str, str, str]  # from, to, lane
 
 @dataclass
 class Condition:
-    """What a link does to the bytes that pass it. `open` is clear while it is a black hole."""
+    """What a link does to the bytes that pass it. `open` is clear while it is a black hole; `bytes_per_s` 0: as many as
+    come."""
 
     delay_ms: int = 0
+    bytes_per_s: int = 0
     corrupt_next: bool = False
     corrupted: int = 0
     open: asyncio.Event = field(default_factory=asyncio.Event)
@@ -96,6 +98,12 @@ class Relay:
         for lane in LANES:
             self._condition(source, target, lane).delay_ms = ms
 
+    def limit(self, lane: str, bytes_per_s: int) -> None:
+        """So much passes each link between two nodes on this lane."""
+        for source in self._names:
+            for target in self._names - {source}:
+                self._condition(source, target, lane).bytes_per_s = bytes_per_s
+
     def corrupt(self, source: str, target: str) -> None:
         """Flips one bit of the next bytes on each lane."""
         for lane in LANES:
@@ -107,7 +115,7 @@ class Relay:
     def heal(self) -> None:
         """All links are good; connections that were black holes are closed, so that they are dialled anew."""
         for link, condition in self._conditions.items():
-            condition.delay_ms, condition.corrupt_next = 0, False
+            condition.delay_ms, condition.bytes_per_s, condition.corrupt_next = 0, 0, False
             if not condition.open.is_set():
                 self._on_loop(condition.open.set)
                 self.reset(link[0], link[1])
@@ -189,6 +197,8 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, con
     while data := await reader.read(CHUNK_BYTES):
         if condition.delay_ms:
             await asyncio.sleep(condition.delay_ms / 1_000)
+        if condition.bytes_per_s:
+            await asyncio.sleep(len(data) / condition.bytes_per_s)
         await condition.open.wait()
         if condition.corrupt_next and len(data) > 1:
             condition.corrupt_next = False
