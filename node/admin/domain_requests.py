@@ -14,6 +14,8 @@ from node.ads import messages as m
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
+from node.ads.entities.page_shelf import KIND as PAGE_SHELF
+from node.ads.entities.page_shelf import PageShelfState, shelf_id
 from node.ads.entities.site_state import SiteState
 from node.ads.explain import ServeDecision
 from node.ads.hosts import same_host, site_host
@@ -82,7 +84,12 @@ class DomainRequests:
     async def sites(self, _request: p.GetSites, call: p.Meta) -> tuple[p.SiteList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
         states = await self._server.states.all("site", SiteState)
-        return p.SiteList(items=tuple(views.site_of_state(state, now_ms) for state in states)), call
+        shelves = await self._server.states.all(PAGE_SHELF, PageShelfState)
+        pages: dict[str, dict[str, m.PageEntry]] = {state.site: dict(state.pages) for state in states}
+        for shelf in shelves:
+            pages.setdefault(shelf.site, {}).update((page.url, page) for page in shelf.pages)
+        items = tuple(views.site_of_state(state, pages[state.site].values(), now_ms) for state in states)
+        return p.SiteList(items=items), call
 
     async def site(self, request: p.GetSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         info = await ask(self._engine, EntityRef("site", site_id(request.site)), m.GetSite())
@@ -93,8 +100,13 @@ class DomainRequests:
         state = await self._server.states.one("site", site_id(request.site), SiteState)
         if state is None:
             raise not_found("site", request.site, await self._server.states.ids("site"))
+        found = dict(state.pages)
+        names = [shelf_id(state.site, number) for number in range(state.shelves)]
+        for shelf in await self._server.states.some(PAGE_SHELF, names, PageShelfState):
+            found.update((page.url, page) for page in shelf.pages)
+        oldest_first = sorted(found.values(), key=lambda page: page.classified_at_ms)
         now_ms = self._engine.world.clock.wall_ms()
-        return p.PageList(items=tuple(views.page(entry, now_ms) for entry in state.pages.values())), call
+        return p.PageList(items=tuple(views.page(page, now_ms) for page in oldest_first)), call
 
     async def classify(self, request: p.ClassifyText, call: p.Meta) -> tuple[p.ClassificationShow, p.Meta]:
         page = request.text

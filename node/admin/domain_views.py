@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from node.admin import protocol as p
 from node.ads import messages as m
 from node.ads.budget import roll_over
@@ -37,8 +39,8 @@ def site(info: m.SiteInfo) -> p.SiteShow:
     )
 
 
-def site_of_state(state: SiteState, now_ms: int) -> p.SiteShow:
-    fresh = sum(page.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS for page in state.pages.values())
+def site_of_state(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int) -> p.SiteShow:
+    fresh = sum(page.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS for page in pages)
     return site(
         m.SiteInfo(
             state.site,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -41,6 +43,11 @@ class States:
         record = await self.record(kind, name)
         state = None if record is None else CODEC.decode_record(record.body)
         return state if isinstance(state, shape) else None
+
+    async def some(self, kind: str, names: Sequence[str], shape: type[S]) -> list[S]:
+        """The states of these names that there are, in their order."""
+        found = await asyncio.gather(*(self.one(kind, name, shape) for name in names))
+        return [state for state in found if state is not None]
 
     async def record(self, kind: str, name: str) -> Record | None:
         """The record of that name, undecoded; None when there is none."""

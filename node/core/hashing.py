@@ -5,6 +5,7 @@ The counts are fixed for a cluster's life and stored with it; a node that was bu
 
 from __future__ import annotations
 
+import itertools
 from functools import lru_cache
 from typing import Final
 
@@ -32,6 +33,17 @@ def shard_of(entity_id: str) -> int:
     """The shard, 0…255, of an entity id; entities that share an id share a shard, so `site`, `adserver` and
     `auctioneer` of one site are always on one node."""
     return _hash64(entity_id) % SHARD_COUNT
+
+
+def companion_id(entity_id: str, name: str) -> str:
+    """An id for something that belongs to an entity and lives in its shard: `entity_id|name.n` with the smallest n that
+    hashes there. Some 256 are tried, so callers keep what they asked for."""
+    shard = shard_of(entity_id)
+    return next(
+        found
+        for n in itertools.count()
+        if xxhash.xxh64_intdigest((found := f"{entity_id}|{name}.{n}").encode("utf-8"), 0) % SHARD_COUNT == shard
+    )
 
 
 def map_of(key: str) -> int:

@@ -11,6 +11,8 @@ from node.ads.entities.advertiser import Advertiser, AdvertiserState
 from node.ads.entities.auctioneer import Auctioneer
 from node.ads.entities.campaign import Campaign, CampaignState
 from node.ads.entities.category_bidder import CategoryBidder
+from node.ads.entities.page_shelf import KIND as PAGE_SHELF
+from node.ads.entities.page_shelf import PageShelf, PageShelfState
 from node.ads.entities.publisher import Publisher, PublisherState
 from node.ads.entities.site import Site
 from node.ads.entities.site_state import SiteState
@@ -23,6 +25,7 @@ from node.singleton.campaign_directory import CampaignDirectory
 
 SINGLETONS = ("campaign-directory",)
 PASSIVATE_MS = 15 * 60_000
+SHELF_MS = 60_000  # a shelf has nothing that its site has not, but a write under way
 UNVISITED_MS = 60 * 60_000  # an ad server relearns all but its rolling statistics, which say little without visits
 
 # What a composition runs in its cluster, made for each node; `entity_types` is the product's.
@@ -34,6 +37,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
     return (
         EntityType("publisher", Publisher, PublisherState, idle_ms=PASSIVATE_MS),
         EntityType("site", lambda site: Site(site, classifier, index), SiteState, remember=True),
+        EntityType(PAGE_SHELF, PageShelf, PageShelfState, idle_ms=SHELF_MS),
         EntityType("auctioneer", Auctioneer),
         EntityType("adserver", lambda site: AdServer(site, index), idle_ms=UNVISITED_MS, background=TAUGHT),
         EntityType("campaign", lambda campaign: Campaign(campaign, index.exhausted), CampaignState, remember=True),

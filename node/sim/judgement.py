@@ -9,6 +9,7 @@ import msgspec
 
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
+from node.ads.entities.page_shelf import PageShelfState
 from node.ads.entities.site_state import SiteState
 from node.ads.facts import Click, CreativeApproved, Impression, PageClassified
 from node.core import limits
@@ -157,6 +158,8 @@ def _kept(world: World) -> tuple[list[msgspec.Struct], dict[str, frozenset[tuple
                 final["create_site"].add((state.site,))
                 final["approve"].update((state.site, creative) for creative in state.approved)
                 pages.update((state.site, url) for url in state.pages)
+            case PageShelfState():
+                pages.update((state.site, page.url) for page in state.pages)
             case AdvertiserState():
                 final["create_advertiser"].add((state.advertiser,))
                 final["attach"].update((state.advertiser, campaign) for campaign in state.campaigns)

@@ -83,6 +83,8 @@ def _uncovered(running: Sequence[Engine], approved: frozenset[str]) -> Iterator[
                     yield f"{cell.ref} is {cell.phase.value} on {engine.me}"
             elif isinstance(cell.actor, Site):
                 found = cell.actor.coverage(engine.world.clock.wall_ms())
+                if cell.actor.reading:
+                    yield f"{cell.ref} is reading its pages"
                 missing = found.missing if found is not None else ()
                 lacking = [
                     slot

@@ -45,6 +45,7 @@ FILLED: Final = "filled"
 # The slots that fresh classifications ask for, empty ones: these reasons alone are not among them.
 UNEXPECTED: Final = frozenset({EXPIRED, NO_PAGE})
 
+Pages = Mapping[str, m.PageEntry]
 Reports = Mapping[str, m.AuctionReport]
 _HOUR_MS = 3_600_000
 
@@ -59,11 +60,11 @@ class Wanted(msgspec.Struct):
     stale_ms: int = 0
 
 
-def site_coverage(state: SiteState, reports: Reports, index: ServeIndex, now_ms: int) -> SiteCoverage:
+def site_coverage(state: SiteState, pages: Pages, reports: Reports, index: ServeIndex, now_ms: int) -> SiteCoverage:
     """Counts the slots that the publisher declared: others are whatever somebody reported."""
     expected: list[str] = []
     missing: list[tuple[str, str]] = []
-    for slot, wanted in sorted(wanted_slots(state, now_ms).items()):
+    for slot, wanted in sorted(wanted_slots(state, pages, now_ms).items()):
         filled = _filled(wanted, index, serve_key(state.site, slot))
         if wanted.urls:
             expected.append(slot)
@@ -73,9 +74,11 @@ def site_coverage(state: SiteState, reports: Reports, index: ServeIndex, now_ms:
     return SiteCoverage(state.site, len(expected), len(expected) - lacking, tuple(missing), tuple(expected))
 
 
-def explain_site(state: SiteState, reports: Reports, index: ServeIndex, now_ms: int) -> m.CoverageExplained:
+def explain_site(
+    state: SiteState, pages: Pages, reports: Reports, index: ServeIndex, now_ms: int
+) -> m.CoverageExplained:
     """Every declared slot: whether it has a pool, else why not and what would fill it."""
-    wanted = wanted_slots(state, now_ms)
+    wanted = wanted_slots(state, pages, now_ms)
     return m.CoverageExplained(
         state.site,
         tuple(
@@ -85,10 +88,10 @@ def explain_site(state: SiteState, reports: Reports, index: ServeIndex, now_ms: 
     )
 
 
-def wanted_slots(state: SiteState, now_ms: int) -> dict[str, Wanted]:
+def wanted_slots(state: SiteState, pages: Pages, now_ms: int) -> dict[str, Wanted]:
     """By declared slot."""
     found = {spec.slot: Wanted([], set()) for spec in state.slots}
-    for page in state.pages.values():
+    for page in pages.values():
         is_fresh = fresh(page, now_ms)
         reach = _reach(tuple(category for category, _ in page.categories)) if is_fresh else frozenset[str]()
         for slot in page.slots:

@@ -1,5 +1,7 @@
 """A site: its pages and their classifications, its slots, what its publisher approved and what waits for approval.
 
+Its own record is small; each page is on a shelf (`site_pages`), so that a classification writes what it is about.
+
 It teaches the auctioneer and the ad server of the same id, which keep nothing of their own: both ask it when they
 start, and it sends its classifications again every five minutes in case a message was lost (the boot-time replay).
 """
@@ -14,20 +16,21 @@ from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.classifier import Classification, Classifier
 from node.ads.entities.coverage import explain_site, site_coverage
+from node.ads.entities.site_pages import SitePages
 from node.ads.entities.site_state import (
     BID_WEIGHT,
     FRESHNESS_WINDOW_MS,
     SiteState,
     approve,
     fresh,
-    keep_newest,
     observe,
     queue,
     revoke,
     update,
 )
-from node.ads.facts import CreativeApproved, CreativeRevoked, PageClassified
+from node.ads.facts import CreativeApproved, CreativeRevoked
 from node.ads.hosts import host_of_url, same_host
+from node.ads.pagebook import newer
 from node.ads.serveindex import ServeIndex
 from node.core import limits
 from node.core.errors import BadInput
@@ -71,9 +74,19 @@ class _Resend(msgspec.Struct, frozen=True):
     reevaluate: bool = False
 
 
+class _Widened(msgspec.Struct, frozen=True):
+    """So many shelves are on record."""
+
+    shelves: int
+
+
 class _Replayed(msgspec.Struct, frozen=True):
     reply_to: ReplyTo
     outcome: Any
+
+
+# What can't be answered, or would teach that there are no pages, before they are known: whoever asks asks again.
+NEEDS_PAGES = (m.AuctioneerStarted, m.AdServerStarted, ReplaySite, GetCoverage, m.ExplainCoverage)
 
 
 class Site:
@@ -84,7 +97,9 @@ class Site:
         self._classifier = classifier
         self._index = index
         self._state: SiteState | None = None
+        self._pages = SitePages(site, self._live, self._learned, self._widen)
         self._in_flight: set[str] = set()
+        self._early: list[_Classified] = []
         self._reports: dict[str, m.AuctionReport] = {}
         self._auctioneer = EntityRef("auctioneer", site)
         self._adserver = EntityRef("adserver", site)
@@ -92,9 +107,18 @@ class Site:
     def start(self, ctx: Context, state: SiteState | None) -> None:
         self._state = state
         if state is not None:
-            self._live(ctx)
+            self._pages.start(ctx, state.shelves)
 
     def _live(self, ctx: Context) -> None:
+        """The site knows its pages: it teaches, and takes up what came before."""
+        if self._state is not None:
+            known = self._pages.all
+            self._pages.put(
+                ctx, [p for p in self._state.pages.values() if p.url not in known or newer(p, known[p.url])]
+            )
+        for early in self._early:
+            ctx.after(f"early-{early.url}", 0, early)
+        self._early.clear()
         ctx.every("resend", RESEND_PERIOD_MS, _Resend("resend"), first_ms=spread_ms(self._site, RESEND_PERIOD_MS))
         ctx.after("teach", 0, _Resend("restart"))
 
@@ -113,6 +137,12 @@ class Site:
             ctx.reject(f"there is no site {self._site!r}")
             ctx.passivate()  # anybody can ask for any name: what does not exist must not stay in memory
             return
+        if self._pages.receive(ctx, message):
+            self._forget_old_record(ctx, state)
+            return
+        if not self._pages.known and isinstance(message, NEEDS_PAGES):
+            ctx.reject("starting: the site is reading its pages")
+            return
         parts = (self._about_pages, self._about_teaching, self._about_approval)
         if not any(part(ctx, state, message) for part in parts):
             ctx.reject(f"a site does not understand {type(message).__name__}")
@@ -128,11 +158,11 @@ class Site:
             case m.ActivateSlots():
                 self._activate(ctx, state, message)
             case m.ExplainCoverage():
-                ctx.reply(explain_site(state, self._reports, self._index, ctx.wall_ms()))
+                ctx.reply(explain_site(state, self._pages.all, self._reports, self._index, ctx.wall_ms()))
             case GetCoverage():
                 ctx.reply(self._coverage(state, ctx.wall_ms()))
             case m.AuctionReport(url):
-                if url in state.pages:
+                if url in self._pages.all:
                     self._reports[url] = message
             case _:
                 return False
@@ -148,6 +178,8 @@ class Site:
                 self._replay(ctx, state)
             case _Replayed():
                 self._replayed(ctx, state, message)
+            case _Widened(shelves):
+                self._pages.save(ctx, shelves)
             case _Resend(trigger, reevaluate):
                 ctx.tell(self._adserver, self._settings(state))
                 ctx.tell(self._auctioneer, self._restore(ctx, state, trigger))
@@ -168,7 +200,8 @@ class Site:
             case _Teach(reevaluate, created, made):
                 if created is not None:
                     ctx.answer(created, msgspec.structs.replace(self._info(ctx, state), changed=made))
-                ctx.tell(self._adserver, self._settings(state))
+                if self._pages.known:
+                    ctx.tell(self._adserver, self._settings(state))
                 if reevaluate:
                     ctx.tell(self._auctioneer, m.Reevaluate((), "approval"))
             case _:
@@ -214,7 +247,7 @@ class Site:
         self._state = SiteState(
             self._site, message.host, message.publisher, message.slots, message.floor_micros, outcome.secret
         )
-        self._live(ctx)
+        self._pages.start(ctx, 0)
         ctx.persist(self._state, then=_Teach(created=registered.reply_to))
 
     # ---- classification
@@ -237,6 +270,9 @@ class Site:
         ctx.reply(m.ClassifyAck(True, "accepted"))
 
     def _classified(self, ctx: Context, state: SiteState, classified: _Classified) -> None:
+        if not self._pages.known:
+            self._early.append(classified)
+            return
         self._in_flight.discard(classified.url)
         outcome = classified.outcome
         if not isinstance(outcome, Classification):
@@ -253,11 +289,10 @@ class Site:
             outcome.provider,
             outcome.fallback,
         )
-        fact = PageClassified(self._site, entry.url, entry.categories, entry.provider)
-        self._marked(ctx, state, entry, observed, "classification", (fact,))
+        self._marked(ctx, state, entry, observed, "classification")
 
     def _activate(self, ctx: Context, state: SiteState, message: m.ActivateSlots) -> None:
-        page = state.pages.get(message.url)
+        page = self._pages.all.get(message.url)
         if page is None:
             return
         observed = observe(state, message.slots)
@@ -265,25 +300,42 @@ class Site:
         added = tuple(s.slot for s in message.slots if s.slot in known and s.slot not in page.slots)
         if added:
             entry = msgspec.structs.replace(page, slots=(*page.slots, *added)[: limits.slots_per_request_max])
-            self._marked(ctx, state, entry, observed, "slots", ())
+            self._marked(ctx, state, entry, observed, "slots")
 
     def _marked(
-        self,
-        ctx: Context,
-        state: SiteState,
-        entry: m.PageEntry,
-        observed: tuple[m.SlotSpec, ...],
-        trigger: str,
-        facts: tuple[PageClassified, ...],
+        self, ctx: Context, state: SiteState, entry: m.PageEntry, observed: tuple[m.SlotSpec, ...], trigger: str
     ) -> None:
-        pages = keep_newest({**{url: page for url, page in state.pages.items() if url != entry.url}, entry.url: entry})
-        self._reports = {url: report for url, report in self._reports.items() if url in pages}
-        self._state = msgspec.structs.replace(state, pages=pages, observed=observed)
-        ctx.persist(self._state, facts=facts)
+        self._pages.put(ctx, (entry,))
         if observed != state.observed:
-            ctx.tell(self._adserver, self._settings(self._state))
+            # From the newest: keeping the page may have been the first to need another shelf.
+            self._state = state = msgspec.structs.replace(self._state or state, observed=observed)
+            ctx.persist(state)
+            ctx.tell(self._adserver, self._settings(state))
+        self._spread(ctx, state, entry, trigger)
+
+    def _spread(self, ctx: Context, state: SiteState, entry: m.PageEntry, trigger: str) -> None:
+        pages = self._pages.all
+        if len(self._reports) > len(pages):
+            self._reports = {url: report for url, report in self._reports.items() if url in pages}
         ctx.tell(self._adserver, m.PageMarked(entry))
-        ctx.tell(self._auctioneer, self._lesson(self._state, (entry,), trigger, force=True))
+        ctx.tell(self._auctioneer, self._lesson(state, (entry,), trigger, force=True))
+
+    # ---- what the pages ask of their site
+
+    def _learned(self, ctx: Context, page: m.PageEntry) -> None:
+        if self._state is not None:
+            self._spread(ctx, self._state, page, "classification")
+
+    def _widen(self, ctx: Context, shelves: int) -> None:
+        if self._state is not None:
+            self._state = msgspec.structs.replace(self._state, shelves=shelves)
+            ctx.persist(self._state, then=_Widened(shelves))
+
+    def _forget_old_record(self, ctx: Context, state: SiteState) -> None:
+        """The pages of a record from before there were shelves go once they are on them."""
+        if state.pages and self._pages.known and self._pages.saved:
+            self._state = msgspec.structs.replace(self._state or state, pages={})
+            ctx.persist(self._state)
 
     # ---- replay
 
@@ -291,7 +343,7 @@ class Site:
         self, ctx: Context, state: SiteState, trigger: str, *, force: bool = False
     ) -> m.RestoreClassifications:
         now_ms = ctx.wall_ms()
-        pages = tuple(page for page in state.pages.values() if fresh(page, now_ms))
+        pages = tuple(page for page in self._pages.all.values() if fresh(page, now_ms))
         return self._lesson(state, pages, trigger, force=force, all_pages=True)
 
     def _lesson(
@@ -322,9 +374,9 @@ class Site:
     def _replayed(self, ctx: Context, state: SiteState, replayed: _Replayed) -> None:
         outcome = replayed.outcome
         if isinstance(outcome, m.Restored):
-            report = ReplayReport(len(state.pages), outcome.replayed, len(state.pages) - outcome.replayed, 0)
+            report = ReplayReport(len(self._pages.all), outcome.replayed, len(self._pages.all) - outcome.replayed, 0)
         else:
-            report = ReplayReport(len(state.pages), 0, 0, len(state.pages))
+            report = ReplayReport(len(self._pages.all), 0, 0, len(self._pages.all))
         ctx.answer(replayed.reply_to, report)
 
     # ---- approval
@@ -371,11 +423,16 @@ class Site:
     # ---- read models
 
     def coverage(self, now_ms: int) -> SiteCoverage | None:
-        """The site's share of slots that have a pool; None before its state was loaded. Reads the local replica."""
-        return None if self._state is None else self._coverage(self._state, now_ms)
+        """The site's share of slots that have a pool; None before its pages are known. Reads the local replica."""
+        return self._coverage(self._state, now_ms) if self._state is not None and self._pages.known else None
+
+    @property
+    def reading(self) -> bool:
+        """It is there, and does not know its pages yet."""
+        return self._state is not None and not self._pages.known
 
     def _coverage(self, state: SiteState, now_ms: int) -> SiteCoverage:
-        return site_coverage(state, self._reports, self._index, now_ms)
+        return site_coverage(state, self._pages.all, self._reports, self._index, now_ms)
 
     def _settings(self, state: SiteState) -> m.SiteSettings:
         return m.SiteSettings(
@@ -389,7 +446,7 @@ class Site:
             tuple(state.approved),
             state.secret,
             FRESHNESS_WINDOW_MS,
-            tuple(state.pages.values()),
+            tuple(self._pages.all.values()),
             state.blocked_domains,
             state.blocked_products,
         )
@@ -403,7 +460,7 @@ class Site:
             state.slots,
             state.floor_micros,
             state.suspended,
-            sum(fresh(page, now_ms) for page in state.pages.values()),
+            sum(fresh(page, now_ms) for page in self._pages.all.values()),
             tuple(sorted(state.approved)),
             tuple(sorted(state.pending)),
             True,

@@ -24,7 +24,8 @@ T = TypeVar("T")
 class SiteState(msgspec.Struct, frozen=True):
     """`slots` are those that the publisher declared; `observed` are further ones that page tags reported: they are
     auctioned and served, but anybody can report them, so they count for nothing. `approved` and `rejected` map a
-    creative to when; `pages` is in order of classification, the oldest first."""
+    creative to when. The pages are on as many `shelves` (`page_shelf`); those in `pages` are from before there were
+    any, and go there when the site starts."""
 
     site: str
     host: str
@@ -40,6 +41,7 @@ class SiteState(msgspec.Struct, frozen=True):
     rejected: dict[str, int] = msgspec.field(default_factory=dict)
     blocked_domains: tuple[str, ...] = ()
     blocked_products: tuple[str, ...] = ()
+    shelves: int = 0
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:
@@ -128,7 +130,7 @@ def _without(items: dict[str, T], name: str) -> dict[str, T]:
     return {key: item for key, item in items.items() if key != name}
 
 
-# ---- slots and pages
+# ---- slots
 
 
 def observe(state: SiteState, reported: tuple[m.SlotSpec, ...]) -> tuple[m.SlotSpec, ...]:
@@ -136,19 +138,3 @@ def observe(state: SiteState, reported: tuple[m.SlotSpec, ...]) -> tuple[m.SlotS
     names = {slot.slot for slot in state.all_slots}
     room = max(len(state.observed), limits.site_slots_max - len(state.slots))
     return (*state.observed, *(slot for slot in reported if slot.slot not in names))[:room]
-
-
-def keep_newest(pages: dict[str, m.PageEntry]) -> dict[str, m.PageEntry]:
-    """The pages, the oldest dropped first, that fit into one record."""
-    size = sum(map(_bytes, pages.values()))
-    kept = dict(pages)
-    for url, page in pages.items():
-        if len(kept) <= limits.site_pages_max and size <= limits.site_page_bytes_max:
-            break
-        del kept[url]
-        size -= _bytes(page)
-    return kept
-
-
-def _bytes(page: m.PageEntry) -> int:
-    return 2 * len(page.url.encode()) + sum(map(len, page.slots)) + 24 * len(page.categories) + 160

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from node.ads.messages.shared import SlotSpec
+from node.ads.messages.shared import PageEntry, SlotSpec
 from node.wire.registry import wire_type
 
 # ---- publisher
@@ -175,6 +175,37 @@ class AuctionReport(msgspec.Struct, frozen=True):
     url: str
     at_ms: int
     slots: tuple[SlotReport, ...]
+
+
+# ---- page shelves
+
+
+@wire_type("ads.get_shelf")
+class GetShelf(msgspec.Struct, frozen=True):
+    """Answered by ShelfPages."""
+
+
+@wire_type("ads.shelf_pages")
+class ShelfPages(msgspec.Struct, frozen=True):
+    pages: tuple[PageEntry, ...]
+
+
+@wire_type("ads.put_on_shelf")
+class PutOnShelf(msgspec.Struct, frozen=True):
+    """Keep these, and forget those. The shelf tells the site `Shelved` when it is durable."""
+
+    site: str
+    number: int
+    pages: tuple[PageEntry, ...]
+    drops: tuple[str, ...] = ()
+
+
+@wire_type("ads.shelved")
+class Shelved(msgspec.Struct, frozen=True):
+    """The shelf has these, or a newer record of them."""
+
+    number: int
+    pages: tuple[PageEntry, ...]
 
 
 # ---- coverage

@@ -12,8 +12,9 @@ from node.actors.actor import Failed
 from node.ads import messages as m
 from node.ads.entities.auctioneer import DEBOUNCE_MS, PERIOD_MS
 from node.ads.entities.category_bidder import QUOTE_AGE_MS_MAX
+from node.ads.entities.page_shelf import PageShelfState
 from node.ads.entities.site import RESEND_PERIOD_MS
-from node.ads.entities.site_state import SiteState, keep_newest
+from node.ads.entities.site_state import SiteState
 from node.core import limits
 from node.core.hashing import stripe_of
 from node.core.ids import EntityRef
@@ -134,7 +135,7 @@ def test_a_resend_causes_no_auction() -> None:
     count = rounds(world)
     site = world.actor("site", SITE)
     restore = m.RestoreClassifications(
-        tuple(site._state.pages.values()), site._state.slots, site._state.floor_micros, "resend", False, True
+        tuple(site._pages.all.values()), site._state.slots, site._state.floor_micros, "resend", False, True
     )
     assert world.ask("auctioneer", SITE, restore) == m.Restored(0, 1)
     world.advance(SETTLE_MS + 2_000)
@@ -234,29 +235,27 @@ def test_a_site_takes_only_so_many_slots_from_strangers() -> None:
     assert world.winner() is not None
 
 
-def test_the_pages_of_a_site_fit_its_record() -> None:
-    """The worst that can be stored: the longest urls, or the most categories and slots on each."""
-    slots = tuple(f"slot-{n}" for n in range(64))
-    for suffix, entry_slots in (("x" * 1_900, ("top",)), ("", slots)):
-        pages: dict[str, m.PageEntry] = {}
-        for n in range(8_000):
-            url = f"{PAGE}/{n}{suffix}"
-            pages[url] = m.PageEntry(url, tuple((str(c), 0.123456789) for c in range(100, 105)), entry_slots, n)
-        kept = keep_newest(pages)
-        assert list(kept) == list(pages)[-len(kept) :], "the oldest go first"
-        assert 700 < len(kept) < 8_000
-        approved = {f"creative-{n:050}": 1_700_000_000_000 for n in range(limits.approved_creatives_max)}
-        pending = {
-            f"pending-{n:050}": m.PendingCreative(
-                f"pending-{n:050}", "c" * 64, "a" * 64, slots[: limits.pending_slots_max], 1
-            )
-            for n in range(limits.pending_creatives_max)
-        }
-        specs = tuple(m.SlotSpec(f"slot-{n}", 300, 250) for n in range(limits.site_slots_max))
-        state = SiteState(SITE, SITE, "acme", specs, 0, bytes(32), kept, approved, pending)
-        record = CODEC.encode_record(state)
-        assert len(record) < limits.record_bytes_max
-        assert CODEC.decode_record(record) == state
+def test_the_record_of_a_site_and_its_shelves_fit() -> None:
+    """The worst that can be stored: the longest urls with the most categories and slots on each."""
+    slots = tuple("s" * 120 + f"{n:08}" for n in range(limits.site_slots_max))
+    pages = tuple(
+        m.PageEntry(f"{PAGE}/{n}{'x' * 1_900}", tuple((str(c), 0.123456789) for c in range(100, 105)), slots, n)
+        for n in range(limits.shelf_pages_max)
+    )
+    approved = {f"creative-{n:050}": 1_700_000_000_000 for n in range(limits.approved_creatives_max)}
+    pending = {
+        f"pending-{n:050}": m.PendingCreative(
+            f"pending-{n:050}", "c" * 64, "a" * 64, slots[: limits.pending_slots_max], 1
+        )
+        for n in range(limits.pending_creatives_max)
+    }
+    specs = tuple(m.SlotSpec(slot, 300, 250) for slot in slots)
+    blocked = tuple(f"{n:0250}.ex" for n in range(limits.site_blocks_max))
+    state = SiteState(SITE, SITE, "acme", specs, 0, bytes(32), {}, approved, pending, False, specs, approved, blocked)
+    for record in (state, PageShelfState(SITE, 1, pages)):
+        body = CODEC.encode_record(record)
+        assert len(body) < limits.record_bytes_max
+        assert CODEC.decode_record(body) == record
 
 
 def test_a_failed_classification_leaves_the_page_as_it_was() -> None:
