@@ -30,7 +30,7 @@ from node.sim.world import World
 from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage
 from node.wire.codec import CODEC
 
-_KINDS = ("advertiser", "campaign", "probe", "publisher", "site")
+_KINDS = ("advertiser", "campaign", "page-shelf", "probe", "publisher", "site")
 
 
 def verdicts(world: World) -> list[Verdict]:
