@@ -49,7 +49,7 @@ class ForgetfulStore:
         self._store.close()
 
     def _answer(self, request: port.Request) -> port.Answer:
-        if isinstance(request, port.WriteState) and request.kind == "site":
+        if isinstance(request, port.WriteState) and request.kind in ("site", "page-shelf"):
             self._writes += 1
             if self._writes % 20 == 0:
                 return port.Written(request.revision + 1)

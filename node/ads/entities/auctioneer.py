@@ -18,6 +18,7 @@ from node.actors.bus import Gap
 from node.ads import edits
 from node.ads import messages as m
 from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_offers, rank_categories
+from node.ads.entities.site_state import fresh
 from node.ads.hosts import under_domain
 from node.ads.taxonomy import load_taxonomy
 from node.ads.view import AuctionInfo, CandidateView
@@ -181,7 +182,10 @@ class Auctioneer:
             ctx.after("run", delay_ms, _Run())
 
     def _run(self, ctx: Context) -> None:
-        if self._round is not None or not self._dirty:
+        if self._round is not None:
+            return
+        self._forget_stale(ctx)
+        if not self._dirty:
             return
         urls = {url: self._dirty[url] for url in list(self._dirty)[: limits.auction_round_pages_max]}
         for url in urls:
@@ -195,6 +199,13 @@ class Auctioneer:
             self._ask_bidder(ctx, category, request)
         if not categories:
             self._finish(ctx, self._round)
+
+    def _forget_stale(self, ctx: Context) -> None:
+        """A page judged too long ago is auctioned no more: it would bring back a pool that nobody vouches for."""
+        now_ms = ctx.wall_ms()
+        for url in [url for url in self._dirty if url not in self._pages or not fresh(self._pages[url], now_ms)]:
+            del self._dirty[url]
+            self._pages.pop(url, None)
 
     def _ask_bidder(self, ctx: Context, category: str, request: m.CategoryBidRequest) -> None:
         number = self._rounds
@@ -282,7 +293,8 @@ class Auctioneer:
             blocked=len({o.creative_id for o in offers}) - len(ordered),
             late=late,
         )
-        report = tuple(_report(pool, seen, len(ordered)) for pool in pools)
+        unfit = max((answer.other_sizes for answer in known), default=0)
+        report = tuple(_report(pool, seen, len(ordered) + unfit) for pool in pools)
         ctx.tell(self._ref_site, m.AuctionReport(page.url, ctx.wall_ms(), report))
         return late == 0
 
@@ -291,7 +303,7 @@ class Auctioneer:
 
 
 def _report(pool: m.SlotPool, seen: m.SlotReport, offers: int) -> m.SlotReport:
-    """What the auction found for one slot; `offers` of all sizes."""
+    """What the auction found for one slot; `offers` there were of all sizes."""
     return msgspec.structs.replace(
         seen,
         slot=pool.slot,

@@ -129,7 +129,10 @@ class CategoryBidder:
             for creative in quote.creatives
             if (creative.width, creative.height) in sizes
         )
+        unfit = sum((c.width, c.height) not in sizes for quote in kept for c in quote.creatives)
         complete = self._registered is not None and self._settled and not missing
         truncated = len(bids) > len(kept) or len(offers) > limits.view_candidates_max
         offers = offers[: limits.view_candidates_max]
-        return m.CategoryBidResponse(self._category, offers, rejected, complete, missing, truncated, best_rejected)
+        return m.CategoryBidResponse(
+            self._category, offers, rejected, complete, missing, truncated, best_rejected, unfit
+        )

@@ -154,9 +154,7 @@ def _explained(
     if wanted.urls and _filled(wanted, index, key):
         view = index.read(key)
         count = len(view.candidates) if view else 0
-        return m.SlotExplained(
-            spec.slot, FILLED, f"{_many(count, 'candidate')} stand in its pool", "", len(wanted.urls)
-        )
+        return m.SlotExplained(spec.slot, FILLED, f"{_many(count, 'candidate')} in its pool", "", len(wanted.urls))
     reason = slot_reason(state, spec.slot, wanted, reports)
     why, fix = _words(reason, state, spec, wanted, slot_reports(spec.slot, wanted.urls, reports))
     return m.SlotExplained(spec.slot, reason, why, fix, len(wanted.urls))
@@ -187,7 +185,7 @@ def _words(
         case "auction_pending":
             waiting = len(wanted.urls) - len(found)
             if waiting > 0:
-                return f"{waiting} of {pages} are not auctioned yet", f"promovolvectl replay start --site {state.site}"
+                return f"not auctioned yet: {waiting} of {pages}", f"promovolvectl replay start --site {state.site}"
             return "the auction's winners are on their way into the index", ""
         case "below_floor":
             best = max(report.best_rejected_micros for report in found)
@@ -202,13 +200,13 @@ def _words(
         case "blocked":
             blocked = max(report.blocked for report in found)
             return (
-                f"{_many(blocked, 'creative')} of blocked domains or products are all that is offered",
+                f"all that is offered is of blocked domains or products: {_many(blocked, 'creative')}",
                 f"other demand, or promovolvectl site update {state.site} --unblock-domain DOMAIN",
             )
         case _:
             others = max((report.other_sizes for report in found), default=0)
             if others:
-                return f"{_many(others, 'creative')} are offered, none of {size}", f"a creative of {size}"
+                return f"no creative of {size} is offered, {others} of other sizes are", f"a creative of {size}"
             return f"no campaign bids on the categories of its {pages}", "a campaign that targets one of them"
 
 
@@ -216,9 +214,9 @@ def _not_approved(state: SiteState, found: Sequence[m.SlotReport]) -> tuple[str,
     offered = list(dict.fromkeys(creative for report in found for creative in report.creatives))
     waiting = [creative for creative in offered if creative not in state.rejected]
     if not waiting:
-        return f"all {_many(len(offered), 'creative')} offered were rejected: {_names(offered)}", "another creative"
+        return f"what is offered was rejected: {_names(offered)}", "another creative"
     return (
-        f"{_many(len(waiting), 'creative')} won and wait for the publisher: {_names(waiting)}",
+        f"{_many(len(waiting), 'winner')} not yet approved by the publisher: {_names(waiting)}",
         f"promovolvectl creative approve {waiting[0]} --site {state.site}",
     )
 

@@ -89,7 +89,7 @@ class CategoryBidRequest(msgspec.Struct, frozen=True):
 class CategoryBidResponse(msgspec.Struct, frozen=True):
     """`complete` false: quotes of registered campaigns are still missing, so absence says nothing yet. `truncated`:
     there are more offers than one answer carries, so absence says nothing either. `best_rejected_micros`: the highest
-    of the bids below the floor."""
+    of the bids below the floor; `other_sizes`: creatives of bidders that fit none of the sizes asked for."""
 
     category: str
     offers: tuple[Offer, ...]
@@ -98,6 +98,7 @@ class CategoryBidResponse(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
     truncated: bool = False
     best_rejected_micros: int = 0
+    other_sizes: int = 0
 
 
 @wire_type("ads.campaign_ready")
