@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from node.actors.actor import Failure
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
 from node.ads.entities.page_shelf import PageShelfState
@@ -71,6 +72,8 @@ def rough(world: World) -> str:
     happened |= {"drains cut short": sum(host.cut_short for host in hosts)}
     happened |= {"store failures": world.store.failures}
     happened |= {"removals": sum(host.removals for host in hosts)}
+    # All nodes drained at once: nobody had the shards for longer than a message waits for a home (seed 27).
+    happened |= {"asks without a home": sum(op.detail.startswith(Failure.NO_HOME) for op in world.history.ops)}
     return ", ".join(f"{count} {word}" for word, count in happened.items() if count)
 
 
