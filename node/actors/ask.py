@@ -82,6 +82,15 @@ class Asks:
     def full(self) -> bool:
         return len(self._open) >= limits.asks_open_max
 
+    def counts(self) -> dict[str, int]:
+        """For `stats`. `asks_stale`: open although their outcome was given; always 0."""
+        return {
+            "asks_open": len(self._open),
+            "asks_late": self.late,
+            "asks_timed_out": self.timeouts,
+            "asks_stale": sum(not ask.live for ask in self._open.values()),
+        }
+
     def askers(self) -> dict[EntityRef | None, int]:
         """How many asks are open, by who asked; None stands for code outside actors."""
         found: dict[EntityRef | None, int] = {}

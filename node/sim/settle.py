@@ -100,7 +100,8 @@ def _uncovered(running: Sequence[Engine], approved: frozenset[str]) -> Iterator[
 
 def validate(world: World) -> Violation | None:
     """Looked at every two seconds: the machines' own invariants; that no handler has raised that was not poisoned (an
-    entity would be started again, and nobody but an operator would know); that each message is handled or counted (I9),
+    entity would be started again, and nobody but an operator would know); that no ask outlives its outcome (X4), which
+    would hold up a drain and in the end every other ask; that each message is handled or counted (I9),
     and none vanishes on the way without a reason; and what the replicas hold."""
     now_ns = world.scheduler.now_ns
     poisonings = Counter(event.node for event in world.history.handled if event.verb == "poison")
@@ -111,7 +112,10 @@ def validate(world: World) -> Violation | None:
         except InvariantError as error:
             return Violation(str(error).partition(" ")[0], now_ns, f"{engine.me}: {error}")
         poisoned = poisonings[engine.me]
-        raised = engine.system.stats().get("failures", 0)
+        stats = engine.system.stats()
+        raised, stale = stats.get("failures", 0), stats["asks_stale"]
+        if stale:
+            return Violation("X4", now_ns, f"{engine.me}: {stale} asks stay open although they have their outcome")
         if raised > poisoned:
             return Violation("R1", now_ns, f"{engine.me}: handlers raised {raised} times, {poisoned} by poison")
         silent = engine.world.transport.ledger.unhandled()

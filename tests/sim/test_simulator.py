@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from node.actors.ask import Asks
 from node.sim import __main__ as command
 from node.sim import report
 from node.sim.run import Result, run_seed
@@ -58,6 +59,19 @@ def test_a_planted_fault_is_found(plant: str, invariant: str, seed: int) -> None
             assert run_seed(candidate, plant=plant).violation == result.violation, "a replay found something else"
             return
     pytest.fail(f"{plant} was not found in 200 seeds")
+
+
+def test_an_ask_that_outlives_its_outcome_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(asks: Asks, correlation: int, outcome: object) -> None:
+        ask = asks._open.get(correlation)
+        if ask is not None and ask.live:
+            asks._timers.cancel(ask)
+            asks._on_outcome(ask, outcome)
+
+    monkeypatch.setattr(Asks, "resolve", resolve)
+    found = run_seed(1).violation
+    assert found is not None
+    assert (found.invariant, "stay open" in found.text) == ("X4", True)
 
 
 def test_a_failure_says_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) -> None:
