@@ -22,6 +22,7 @@ from node.actors.runtime import Runtime
 from node.core.clock import SystemClock
 from node.engine.faults import Faults
 from node.gossip import replica_io as io
+from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.store.replica_open import open_replica
 from node.wiring.replica_care import ReplicaCare
@@ -87,6 +88,7 @@ class Driver:
         self.care = ReplicaCare(self.replica, Runtime(self._clock, {"disk": 1}).execute, self._clock, self.lost.append)
         settings = io.ReplicationSettings(commit_ns=20_000_000, commit_retry_ns_max=100_000_000)
         self.machine = Replicator("n1", self.replica, settings, random.Random(1))
+        self._step(io.RosterKnown(ReplicaRoster()))
         self._step(io.PeersChanged(frozenset()))
         self._known: frozenset[str] = frozenset()
 

@@ -39,6 +39,7 @@ from node.engine.freezing import Freezing
 from node.engine.machines import Replication, Sharding
 from node.engine.members import Members
 from node.engine.messages import NodeDraining, TopicEvent
+from node.engine.replicaroster import RosterKeeping
 from node.engine.serveindex import ReplicaServeIndex
 from node.engine.storeless import Storeless
 from node.engine.topics import ClusterBus, topics
@@ -98,6 +99,7 @@ class Engine:
         self.membership = self.members.machine
         self.sharding = Sharding(self)
         self.replication = Replication(self)
+        self.roster = RosterKeeping(self)
         self.index = ReplicaServeIndex(
             self.replication.machine,
             CODEC,
@@ -146,6 +148,7 @@ class Engine:
             self.freezing.tick(now_ns)
             self.sharding.tick(now_ns)
             self.storeless.tick(now_ns)
+            self.roster.tick(now_ns)
             self.drain.tick(now_ns)
             self.following.tick(now_ns)
             self.conserving.tick(now_ns)

@@ -17,8 +17,11 @@ from node.engine.events import of_sharding
 from node.engine.standing import why_not_placed
 from node.gossip import replica_io
 from node.gossip.lag import PeerLag
+from node.gossip.replica_io import RemovalOutcome
 from node.gossip.replica_messages import ReplicaMessage
+from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
+from node.gossip.version import Version
 from node.sharding import effects as sharding
 from node.sharding.coordinator import Coordinator
 from node.sharding.messages import COORDINATOR_MESSAGES, REGION_MESSAGES, Relayed
@@ -209,6 +212,7 @@ class Replication:
         self.committing = 0
         self._wake_ns: int | None = None  # wanted twice a turn; only what ends in `carry_out` changes it
         self._damaged: frozenset[str] = frozenset()
+        self._removing: dict[tuple[str, Version], Callable[[RemovalOutcome], None]] = {}
         # The machine takes "no peers" for "nobody to wait for": it must not hear that before this node has joined.
         self._begun = False
 
@@ -235,6 +239,10 @@ class Replication:
         if self._wake_ns is None:
             self._wake_ns = self.machine.next_wake_ns()
         return self._wake_ns
+
+    def roster_known(self, roster: ReplicaRoster) -> None:
+        """The roster as the state store has it now."""
+        self._step(replica_io.RosterKnown(roster))
 
     def peers_changed(self, peers: frozenset[str]) -> None:
         """Who else is in reach; first called when this node has joined."""
@@ -269,9 +277,27 @@ class Replication:
                     engine.faults.put(code, subject, text)
                 case replica_io.FaultCleared(code, subject):
                     engine.faults.clear(code, subject)
+                case replica_io.JoinRoster(tenure):
+                    engine.roster.join(tenure)
+                case replica_io.RemovalOutcome():
+                    self._removal_news(effect)
                 case _:
                     assert_never(effect)
         engine.wake_before(self._machine_wake_ns())
+
+    def on_removal(self, key: str, version: Version, done: Callable[[RemovalOutcome], None]) -> None:
+        """Have `done` called once with what becomes of a removal of this node."""
+        self._removing[key, version] = done
+
+    def _removal_news(self, news: RemovalOutcome) -> None:
+        done = self._removing.pop((news.key, news.version), None)
+        if done is not None:
+            done(news)
+        pending = self.machine.pending_removal_count()
+        text = f"{pending} removals are on no majority of the replicas yet" if pending else ""
+        self._engine.faults.put("E-REMOVAL-PENDING", "replica", text)
+        if news.outcome != "removed":
+            self._engine.emit(f"removal.{news.outcome}", f"key/{news.key}", f"version {news.version}")
 
     def _committed(self, token: int, ok: bool, error: str) -> None:
         self.committing -= 1

@@ -17,6 +17,7 @@ from node.core.limits import view_bytes_max, views_decoded_max
 from node.engine.registries import EXHAUSTED_CAMPAIGNS, ReplicaRegistry
 from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
+from node.gossip.version import Version
 from node.gossip.watch import Watch
 from node.store.replica_port import ReplicaEntry
 from node.wire.codec import Codec
@@ -44,6 +45,7 @@ class ReplicaServeIndex:
         self._decoded: dict[str, tuple[ServeView, PoolVersion]] = {}
         self.exhausted = ReplicaRegistry(EXHAUSTED_CAMPAIGNS, replicator, clock, epoch_of, carry_out, ahead_ms)
         self._watches: WeakSet[Watch] = WeakSet()
+        self._served: dict[str, int] = {}  # when what is decoded was read last
         self.puts_refused = 0
         self.views_cut = 0
         self.undecodable = 0
@@ -68,9 +70,14 @@ class ReplicaServeIndex:
             if entry is None or view is None:
                 return None
             if len(self._decoded) >= views_decoded_max:
-                self._decoded.pop(next(iter(self._decoded)))
+                oldest = next(iter(self._decoded))
+                del self._decoded[oldest]
+                self._served.pop(oldest, None)
             found = self._decoded[key] = (view, PoolVersion(entry.epoch, entry.hlc, entry.origin))
-        return None if found[0].expired(now_ms) else found
+        if found[0].expired(now_ms):
+            return None
+        self._served[key] = now_ms
+        return found
 
     def put(self, site: str, key: str, view: ServeView) -> None:
         epoch = self._epoch_of(shard_of(site))
@@ -88,22 +95,31 @@ class ReplicaServeIndex:
         self._write(lambda: self._replicator.put(key, value, epoch, view.expires_at_ms, now_ns, wall_ms))
 
     def remove(self, site: str, key: str) -> None:
+        self.remove_for(site, key, "")
+
+    def remove_for(self, site: str, key: str, by: str) -> Version | None:
+        """Remove a key of a site of this node on behalf of `by` ("": the site's own ad server). The version of the
+        removal, of which `Replication.on_removal` tells more; None when this node may not."""
         epoch = self._epoch_of(shard_of(site))
         if epoch == 0:
             self.puts_refused += 1
-            return
+            return None
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
         wall_ms -= self._ahead_ms(now_ns, wall_ms)  # a removal waits for no clock: it takes the others'
-        self._write(lambda: self._replicator.remove(key, epoch, now_ns, wall_ms))
+        served_ms = self._served.pop(key, 0)
+        return self._write(
+            lambda: self._replicator.remove(key, epoch, now_ns, wall_ms, by=by, last_serve_ms=served_ms)
+        )
 
-    def _write(self, write: Callable[[], tuple[object, list[Effect]]]) -> None:
+    def _write(self, write: Callable[[], tuple[Version, list[Effect]]]) -> Version | None:
         try:
-            _, effects = write()
+            version, effects = write()
         except OperatingError:
             # Another owner wrote under a later epoch, or the view is outside its bounds: nothing has changed.
             self.puts_refused += 1
-            return
+            return None
         self._carry_out(effects)
+        return version
 
     def watch(self, site: str) -> Watch:
         """News of a site's keys from now on, for as long as somebody holds on to it."""

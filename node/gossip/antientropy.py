@@ -12,7 +12,10 @@ lapsed by its own clock: two replicas that differ by lapsed entries alone agree 
 moved.
 
 A replica is *ready* when a round with a ready peer has ended and all that was wanted has arrived, or a round with every
-peer there is, if none of them is ready (a cluster that starts as a whole); or when there is no peer.
+peer there is, if none of them is ready (a cluster that starts as a whole); or when there is no peer. One that has to
+take over from the replicas of the roster (`node.gossip.stay`) asks only those, and is ready after a round with a ready
+one of them. While what it found in its file is suspect it names none of its own versions, so that it is offered all
+that the other holds of a leaf and asked for nothing, and forgets what the other does not have.
 """
 
 from __future__ import annotations
@@ -27,8 +30,10 @@ from node.core.hashing import LEAF_COUNT, MAP_COUNT
 from node.core.rng import Rng
 from node.gossip.contents import Contents
 from node.gossip.digest import pack, unpack
-from node.gossip.lww import size_of
+from node.gossip.fill import Fill
+from node.gossip.lww import ENTRY_OVERHEAD_BYTES, size_of
 from node.gossip.overlay import Place
+from node.gossip.pace import Pace
 from node.gossip.replica_io import ReplicationSettings, Send
 from node.gossip.replica_messages import (
     Digests,
@@ -44,6 +49,7 @@ from node.gossip.replica_messages import (
     key_version,
     to_wire,
 )
+from node.gossip.stay import Stay
 from node.gossip.version import Version, version_of
 from node.gossip.wants import Wants
 from node.store.replica_port import ReplicaEntry
@@ -66,10 +72,11 @@ class Round:
     peer: str
     began_ns: int
     deadline_ns: int
+    takes_over: bool = False
     phase: Phase = Phase.LEAVES
     peer_ready: bool = False
+    peer_tenure: int = 0
     whole: bool = True
-    total: int = 0
     todo: deque[Place] = field(default_factory=deque)
     window: tuple[Place, ...] = ()
 
@@ -78,23 +85,28 @@ class AntiEntropy:
     """Rounds with random peers, and the answers to theirs. Every method returns what is to be sent.
 
     `acceptable(version, wall_ms)` says whether a version may be fetched at all (a clock too far ahead may not);
-    `caught_up(peer, began_ns)` is called when a round that began then has ended.
+    `compared(peer, began_ns, tenure)` is called when a round that began then has ended whole. `discarded` are keys that
+    a take-over forgot, for the caller to empty.
     """
 
     def __init__(
         self,
+        me: str,
         contents: Contents,
+        stay: Stay,
         settings: ReplicationSettings,
         rng: Rng,
         *,
         acceptable: Callable[[KeyVersion, int], bool],
-        caught_up: Callable[[str, int], None],
+        compared: Callable[[str, int, int], None],
     ) -> None:
+        self._me = me
+        self._stay = stay
         self._contents = contents
         self._settings = settings
         self._rng = rng
         self._acceptable = acceptable
-        self._caught_up = caught_up
+        self._report = compared
         self._peers: frozenset[str] | None = None
         self._round: Round | None = None
         self._number = rng.getrandbits(32)
@@ -103,7 +115,11 @@ class AntiEntropy:
         self._was_hurried = False
         self._compared: set[str] = set()
         self._wants = Wants(settings.dialogue_timeout_ns)
+        self._pace = Pace(settings.stream_bytes_per_s)
         self.ready = False
+        self.whole_ns: int | None = None  # when the last round began that ended whole, with a ready replica that counts
+        self.fill = Fill()
+        self.discarded: list[str] = []
         self.counters: Counter[str] = Counter()
 
     # ---- time and peers
@@ -115,6 +131,13 @@ class AntiEntropy:
         self._wants.keep(peers)
         if self._round is not None and self._round.peer not in peers:
             self._end_round(now_ns, completed=False)
+        self._judge_ready()
+
+    def stay_changed(self, now_ns: int) -> None:
+        """This replica has to take over now, or not any more: a round of the other kind is worth nothing."""
+        if self._round is not None and self._round.takes_over != self._stay.suspect:
+            self._end_round(now_ns, completed=False)
+        self.soon(now_ns)
         self._judge_ready()
 
     def hurry(self, peers: Iterable[str], now_ns: int) -> None:
@@ -139,23 +162,26 @@ class AntiEntropy:
             self._end_round(now_ns, completed=False)
         sends = [Send(peer, want) for peer, want in again]
         sends.extend(self._go_on(now_ns, wall_ms))
-        if self._round is None and self._peers and now_ns >= self._next_ns:
+        if self._round is None and now_ns >= self._next_ns and self._candidates():
             sends.append(self._begin(now_ns))
         return sends
 
     def due_ns(self) -> int | None:
         """When `tick` has something to do, if nothing arrives."""
-        round_ns = self._round.deadline_ns if self._round is not None else self._next_ns if self._peers else None
-        return min((ns for ns in (round_ns, self._wants.due_ns()) if ns is not None), default=None)
+        round_ = self._round
+        round_ns = round_.deadline_ns if round_ is not None else self._next_ns if self._candidates() else None
+        paced_ns = self._pace.free_ns if round_ is not None and self._wants.waiting(round_.peer) else None
+        return min((ns for ns in (round_ns, paced_ns, self._wants.due_ns()) if ns is not None), default=None)
 
     def progress(self) -> float:
-        """The part, 0 to 1, of the leaves found different that this replica has worked through; 1 when ready."""
-        if self.ready:
-            return 1.0
-        round_ = self._round
-        if round_ is None or not round_.total:
-            return 0.0
-        return 1 - (len(round_.todo) + len(round_.window)) / round_.total
+        """The part, 0 to 1, of the leaves found different that this replica has worked through; 1 when ready. It does
+        not fall when a round is cut short: the next one finds fewer leaves different."""
+        return 1.0 if self.ready else self.fill.ratio
+
+    @property
+    def peer(self) -> str:
+        """Whom this replica compares itself with now."""
+        return self._round.peer if self._round is not None else ""
 
     # ---- the asking side
 
@@ -172,7 +198,8 @@ class AntiEntropy:
             mine = self._contents.digests.leaves(item.map)
             places.extend((item.map, leaf) for leaf in range(LEAF_COUNT) if mine[leaf] != theirs[leaf])
         round_.peer_ready = message.ready
-        round_.total = len(places)
+        round_.peer_tenure = message.tenure
+        self.fill.found(len(places))
         round_.todo.extend(places)
         round_.phase = Phase.FETCH
         if places:
@@ -189,6 +216,8 @@ class AntiEntropy:
             self.counters["invalid"] += 1
             return []
         round_.todo.extendleft(reversed(round_.window[message.done :]))
+        if round_.takes_over:
+            self._discard(round_.window[: message.done], message.items, wall_ms)
         round_.window = ()
         round_.phase = Phase.FETCH
         self._touch(round_, now_ns)
@@ -199,6 +228,9 @@ class AntiEntropy:
     # ---- the answering side
 
     def on_digests(self, sender: str, message: Digests) -> list[Send]:
+        about = (self._stay.vote, self._contents.settled.marks(), self._stay.roster.version)
+        if self._stay.suspect:
+            return [Send(sender, Leaves(message.round, False, (), *about))]
         theirs = unpack(message.maps, MAP_COUNT)
         if theirs is None:
             self.counters["invalid"] += 1
@@ -209,11 +241,13 @@ class AntiEntropy:
             for map_ in range(MAP_COUNT)
             if mine[map_] != theirs[map_]
         )
-        return [Send(sender, Leaves(message.round, self.ready, maps))]
+        return [Send(sender, Leaves(message.round, self.ready, maps, *about))]
 
     def on_versions(self, sender: str, message: Versions, now_ns: int, wall_ms: int) -> list[Send]:
         if any(not (0 <= leaf.map < MAP_COUNT and 0 <= leaf.leaf < LEAF_COUNT) for leaf in message.leaves):
             self.counters["invalid"] += 1
+            return []
+        if self._stay.suspect:
             return []
         offered: list[KeyVersion] = []
         done = size = 0
@@ -237,7 +271,7 @@ class AntiEntropy:
         gone: list[str] = []
         for key in message.keys[: limits.replica_records_max]:
             entry = self._contents.entry(key)
-            if entry is None or self._contents.lapsed(entry, wall_ms):
+            if entry is None or self._stay.suspect or self._contents.lapsed(entry, wall_ms):
                 gone.append(key)
             else:
                 held.append(entry)
@@ -248,6 +282,10 @@ class AntiEntropy:
 
     def on_entries(self, sender: str, message: Entries, now_ns: int, wall_ms: int) -> list[Send]:
         """To be called after the entries were merged."""
+        if not self.ready:
+            size = sum(len(entry.key) + len(entry.value) + ENTRY_OVERHEAD_BYTES for entry in message.entries)
+            self.fill.took(len(message.entries), size)
+            self._pace.took(size, now_ns)
         arrived = {entry.key for entry in message.entries}
         self._wants.answered(sender, message.number, arrived.union(message.gone))
         if self._round is not None and self._round.peer == sender:
@@ -259,12 +297,19 @@ class AntiEntropy:
     def _begin(self, now_ns: int) -> Send:
         self._number += 1
         peer = self._choose()
-        self._round = Round(self._number, peer, now_ns, now_ns + self._settings.dialogue_timeout_ns)
+        deadline_ns = now_ns + self._settings.dialogue_timeout_ns
+        self._round = Round(self._number, peer, now_ns, deadline_ns, self._stay.suspect)
         self.counters["rounds"] += 1
-        return Send(peer, Digests(self._number, pack(self._contents.digests.maps())))
+        maps = pack(self._contents.digests.maps())
+        return Send(peer, Digests(self._number, maps, self._contents.settled.marks(), self._stay.roster.version))
+
+    def _candidates(self) -> frozenset[str]:
+        """Whom a round may be held with."""
+        peers = self._peers or frozenset()
+        return peers & self._stay.sources if self._stay.taking_over else peers
 
     def _choose(self) -> str:
-        peers = self._peers or frozenset()
+        peers = self._candidates()
         # Every other round goes to a random peer, so that one which doesn't answer can't keep us from the others.
         while self._hurried and not self._was_hurried:
             peer = self._hurried.pop(0)
@@ -294,9 +339,11 @@ class AntiEntropy:
             records += 1 + len(mine)
             if leaves and (size > limits.reconcile_batch_bytes or records > limits.replica_records_max):
                 break
-            leaves.append(LeafVersions(*place, tuple(map(key_version, mine.values()))))
+            named = () if round_.takes_over else tuple(map(key_version, mine.values()))
+            leaves.append(LeafVersions(*place, named))
             round_.todo.popleft()
         round_.window = tuple((leaf.map, leaf.leaf) for leaf in leaves)
+        self.fill.left(len(round_.todo) + len(round_.window))
         round_.phase = Phase.OFFER
         self._touch(round_, now_ns)
         return [Send(round_.peer, Versions(round_.number, tuple(leaves)))]
@@ -306,17 +353,35 @@ class AntiEntropy:
         if round_ is not None and completed and round_.whole:
             self.counters["rounds_completed"] += 1
             self._compared.add(round_.peer)
-            self._caught_up(round_.peer, round_.began_ns)
-            if round_.peer_ready:
-                self.ready = True
+            self._report(round_.peer, round_.began_ns, round_.peer_tenure)
+            if round_.peer_ready and self._stay.vouches(round_.peer, round_.peer_tenure):
+                self.whole_ns = round_.began_ns
+                self._complete()
             self._judge_ready()
         pause_ns = self._settings.antientropy_ns if self.ready and not self._hurried else self._settings.catchup_ns
         # Spread by a tenth, so that nodes that were started together don't compare in step.
         self._next_ns = now_ns + pause_ns + int(pause_ns * 0.1 * self._rng.random())
 
     def _judge_ready(self) -> None:
-        if self._peers is not None and self._peers <= self._compared:
-            self.ready = True
+        if self._peers is not None and self._peers <= self._compared and not self._stay.taking_over:
+            self._complete()
+
+    def _complete(self) -> None:
+        self.ready = True
+        self._stay.taken_over()
+
+    def _discard(self, places: Iterable[Place], theirs: Iterable[KeyVersion], wall_ms: int) -> None:
+        """Forgets what these leaves hold and the other does not, or holds older. Not what was written since, and not
+        this node's own removals: what one of them removed is older than it, and somebody may still wait for it."""
+        held = {item.key: Version(item.epoch, item.hlc, item.origin) for item in theirs}
+        for place in places:
+            for key, entry in self._leaf(place, wall_ms).items():
+                own_removal = entry.tombstone and entry.origin == self._me
+                if key in self._stay.proven or own_removal or held.get(key, Version(-1, 0, "")) >= version_of(entry):
+                    continue
+                self._contents.replace(key, entry, None)
+                self.discarded.append(key)
+                self.fill.discarded += 1
 
     def _leaf(self, place: Place, wall_ms: int) -> dict[str, ReplicaEntry]:
         entries = self._contents.leaf_entries(place)
@@ -334,6 +399,8 @@ class AntiEntropy:
         return room
 
     def _fetch(self, peer: str, now_ns: int) -> list[Send]:
+        if not self.ready and not self._pace.free(now_ns):
+            return []
         want = self._wants.next(peer, now_ns, self._still_missing)
         return [Send(peer, want)] if want is not None else []
 

@@ -13,6 +13,9 @@ from node.gossip.digest import DigestTable
 from node.gossip.keyindex import KeyIndex
 from node.gossip.lww import lapsed_at, supersedes
 from node.gossip.overlay import LeafChanges, Overlay, Place
+from node.gossip.replica_messages import KeyVersion, WireEntry
+from node.gossip.settling import Settled
+from node.gossip.tombstones import Tombstones
 from node.store.replica_digest import digest_of, fingerprint_of
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaStore
 
@@ -22,11 +25,15 @@ class Contents:
 
     def __init__(self, store: ReplicaStore, expired_keep_ms: int) -> None:
         self._store = store
+        self.settled = Settled()
         self._keep_ms = expired_keep_ms
         self._overlay = Overlay()
         self._counts = [LeafChanges(keys=c.keys, bytes=c.bytes, tombstones=c.tombstones) for c in store.counts()]
         self.digests = DigestTable(store.digests())
         self.index = KeyIndex(store, self._overlay)
+        self.tombstones = Tombstones()  # all of them, once they are `learned`
+        self.tombstones_learned = False
+        self._learned_to = 0
         self.digests_repaired = 0
         self._miscounted: set[int] = set()
 
@@ -47,6 +54,7 @@ class Contents:
         """Puts `new` (None: nothing) in the place of `old`, which must be what `entry` says."""
         place = (map_of(key), leaf_of(key))
         self._overlay.set(place, key, new)
+        self.tombstones.replace(old, new)
         changes, totals = self._overlay.changes(place), self._counts[place[0]]
         if old is not None:
             self.digests.remove(*place, fingerprint_of(old))
@@ -65,13 +73,23 @@ class Contents:
         self.replace(key, entry, None)
         return True
 
-    def lapsed(self, entry: ReplicaEntry, wall_ms: int) -> bool:
+    def lapsed(self, entry: ReplicaEntry | WireEntry | KeyVersion, wall_ms: int) -> bool:
+        """Whether every replica is to forget such an entry: its time is long over, or it is a settled tombstone."""
+        if entry.tombstone:
+            return self.settled.covers(entry.origin, entry.hlc)
         return lapsed_at(entry.expires_at_ms, entry.tombstone, self._keep_ms, wall_ms)
 
     def collect(self, wall_ms: int, limit: int) -> list[str]:
         """Forgets at most `limit` lapsed entries; their keys."""
         keys = self.index.due(wall_ms - self._keep_ms, limit)
+        tombstones = self.tombstones
+        for origin in tombstones.origins() if len(keys) < limit else ():
+            keys += tombstones.below(origin, self.settled.mark(origin), limit - len(keys))
         return [key for key in keys if self.drop_lapsed(key, wall_ms)]
+
+    def durable(self, key: str) -> bool:
+        """Whether all that this replica holds of a key is on disk."""
+        return not self._overlay.find(key)[0]
 
     def held(self, place: Place) -> dict[str, ReplicaEntry]:
         """A leaf's entries by key, and nothing changed by looking."""
@@ -114,6 +132,17 @@ class Contents:
         """The map's entries have been meddled with: its counts are not to be trusted."""
         self._miscounted.add(map_)
 
+    def learn_tombstones(self, limit: int) -> None:
+        """Reads the next page of the tombstones that were in the file."""
+        page = self._store.tombstones(limit, self._learned_to)
+        for entry in page:
+            if not self._overlay.find(entry.key)[0]:
+                self.tombstones.replace(None, entry)
+        if len(page) < limit:
+            self.tombstones_learned = True
+        else:
+            self._learned_to = page[-1].hlc
+
     def counts(self) -> list[MapCount]:
         return [MapCount(c.keys, c.bytes, c.tombstones) for c in self._counts]
 
@@ -123,7 +152,7 @@ class Contents:
         """Changes that no commit has been asked for yet."""
         return len(self._overlay) or len(self._overlay.dirty)
 
-    def take_batch(self, hlc_mark: int) -> ReplicaBatch:
+    def take_batch(self, hlc_mark: int, tenure: int = 0) -> ReplicaBatch:
         """The next commit: whole leaves, so that what it leaves on disk agrees with its digests and counts."""
         flying = self._overlay.take(limits.replica_commit_entries_max)
         entries = {key: entry for changes in flying.values() for key, entry in changes.entries.items()}
@@ -138,6 +167,7 @@ class Contents:
             digests={place: self.digests.leaf(*place) for place in flying},
             hlc_mark=hlc_mark,
             counts={map_: MapCount(c.keys, c.bytes, c.tombstones) for map_, c in counts.items()},
+            tenure=tenure,
         )
 
     def commit_ended(self, ok: bool) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import Final
 
 from node.gossip.overlay import Overlay
-from node.gossip.tombstones import TombstoneAge, age_of
+from node.gossip.replica_views import TombstoneAge
+from node.gossip.tombstones import age_of
 from node.store.replica_port import ReplicaEntry, ReplicaStore
 
 _OVERRULED_MAX: Final = 1_000  # tombstones on disk that the overlay may have replaced, read beyond those asked for

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from node.core import limits
 from node.core.clock import MS, SECOND
 from node.gossip.replica_messages import ReplicaMessage
+from node.gossip.replica_roster import ReplicaRoster
+from node.gossip.replica_views import Certificate
+from node.gossip.version import Version
 from node.store.replica_port import ReplicaBatch
 
 
@@ -16,7 +19,8 @@ class ReplicationSettings:
 
     `antientropy_ns` trades idle traffic (half a kilobyte a round) against how long a lost delta stays lost.
     `expired_keep_ms` must exceed the clock difference that is tolerated, or a replica with a fast clock forgets what a
-    slow one still serves; every node of a cluster needs the same.
+    slow one still serves; every node of a cluster needs the same. `tombstone_min_age_ms` must exceed any delay of a
+    message. `stream_bytes_per_s` is what a replica that is not complete fetches at most.
     """
 
     delta_batch_ns: int = limits.delta_batch_ms * MS
@@ -31,6 +35,27 @@ class ReplicationSettings:
     collect_pause_ns: int = 10 * MS
     housekeeping_ns: int = SECOND
     clock_fault_ns: int = 30 * SECOND
+    removal_retry_ns: int = limits.removal_retry_ms * MS
+    removal_retry_ns_max: int = limits.removal_retry_ms_max * MS
+    tombstone_min_age_ms: int = limits.tombstone_min_age_ms
+    settle_ns: int = 10 * SECOND
+    join_retry_ns: int = SECOND
+    stream_bytes_per_s: int = limits.stream_bytes_per_s
+
+    @property
+    def fresh_ns(self) -> int:
+        """For how long a roster, or a comparison, counts as one of the present (see `node.gossip.settling`)."""
+        return self.tombstone_min_age_ms * MS // 4
+
+    @property
+    def settle_pause_ns(self) -> int:
+        """How often tombstones are looked through."""
+        return min(self.settle_ns, self.fresh_ns)
+
+    @property
+    def roster_say_ns(self) -> int:
+        """How often the roster is told although it has not changed, so that it counts as the present one."""
+        return min(30 * SECOND, self.fresh_ns // 4)
 
 
 # ---- events
@@ -75,7 +100,14 @@ class Damaged:
     leaves: frozenset[tuple[int, int]] = frozenset()
 
 
-Event = Tick | Received | PeersChanged | Committed | Damaged
+@dataclass(frozen=True, slots=True)
+class RosterKnown:
+    """The replica roster as the state store has it now; nothing else is done before the first of these."""
+
+    roster: ReplicaRoster
+
+
+Event = Tick | Received | PeersChanged | Committed | Damaged | RosterKnown
 
 
 # ---- effects
@@ -122,4 +154,24 @@ class FaultCleared:
     subject: str
 
 
-Effect = Send | Commit | Applied | Fault | FaultCleared
+@dataclass(frozen=True, slots=True)
+class RemovalOutcome:
+    """What became of a removal of this node: "removed" (a majority has it on disk), "pending" (not after five attempts;
+    it is asked for until it has), "cancelled" (by a later put of this node), "superseded" (by another owner's write).
+    A pending one is heard of once more."""
+
+    key: str
+    version: Version
+    outcome: str
+    certificate: Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRoster:
+    """The replica is complete, and under `tenure` on its own disk: have the coordinator put it on the roster. Repeated
+    until a roster says so."""
+
+    tenure: int
+
+
+Effect = Send | Commit | Applied | Fault | FaultCleared | RemovalOutcome | JoinRoster

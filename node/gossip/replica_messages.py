@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from node.gossip.lww import size_of
+from node.gossip.replica_roster import ReplicaRoster
 from node.store.replica_port import ReplicaEntry
 from node.wire.registry import Lane, wire_type
 
@@ -77,19 +78,26 @@ class DeltaAck(msgspec.Struct, frozen=True):
 
 @wire_type("replica.digests", lane=Lane.DATA)
 class Digests(msgspec.Struct, frozen=True):
-    """Opens a comparison: the digests of 32 maps. → Leaves."""
+    """Opens a comparison: the digests of 32 maps. → Leaves. `settled`: see `node.gossip.settling`; `roster`: the
+    version of the replica roster that the sender knows."""
 
     round: int
     maps: bytes
+    settled: tuple[tuple[str, int], ...] = ()
+    roster: int = 0
 
 
 @wire_type("replica.leaves", lane=Lane.DATA)
 class Leaves(msgspec.Struct, frozen=True):
-    """The leaf digests of the maps that differ, none when all agree. `ready`: the sender's own replica is complete."""
+    """The leaf digests of the maps that differ, none when all agree. `ready`: the sender's own replica is complete.
+    `tenure`: under which it counts; 0 when it doesn't. `settled` and `roster` as in Digests."""
 
     round: int
     ready: bool
     maps: tuple[MapLeaves, ...] = ()
+    tenure: int = 0
+    settled: tuple[tuple[str, int], ...] = ()
+    roster: int = 0
 
 
 @wire_type("replica.versions", lane=Lane.DATA)
@@ -126,7 +134,38 @@ class Entries(msgspec.Struct, frozen=True):
     gone: tuple[str, ...] = ()
 
 
-ReplicaMessage = Delta | DeltaAck | Digests | Leaves | Versions | Offer | Want | Entries
+@wire_type("replica.confirm", lane=Lane.DATA)
+class Confirm(msgspec.Struct, frozen=True):
+    """Asks for these removals to be on the receiver's disk; what it lacks of them it takes in. → Confirmed, one or
+    more, as they become durable. `roster`: the version of the roster that the sender knows."""
+
+    number: int
+    roster: int
+    items: tuple[KeyVersion, ...]
+
+
+@wire_type("replica.confirmed", lane=Lane.DATA)
+class Confirmed(msgspec.Struct, frozen=True):
+    """These removals, or something newer, are on the sender's disk. `tenure`: under which its replica counts, 0 when it
+    doesn't. `refused`: what it does not take, with the reason."""
+
+    number: int
+    tenure: int
+    items: tuple[KeyVersion, ...]
+    refused: tuple[tuple[KeyVersion, str], ...] = ()
+
+
+@wire_type("replica.roster_news", lane=Lane.DATA)
+class RosterNews(msgspec.Struct, frozen=True):
+    """The roster as the sender knows it; it was the present one `age_ms` ago."""
+
+    roster: ReplicaRoster
+    age_ms: int
+
+
+ReplicaMessage = (
+    Delta | DeltaAck | Digests | Leaves | Versions | Offer | Want | Entries | Confirm | Confirmed | RosterNews
+)
 
 
 def to_wire(entry: ReplicaEntry) -> WireEntry:

@@ -2,7 +2,9 @@
 
 What the driver owes:
 
-- step `PeersChanged` once before anything else, with the empty set if there is nobody, and at each change after;
+- step `RosterKnown` and `PeersChanged` once before anything else, the latter with the empty set if there is nobody, and
+  at each change after; at the coordinator's node `RosterKnown` again every `roster_say_ns`: others learn it from there;
+- carry `JoinRoster` to the coordinator, which puts this replica on the roster under that tenure;
 - step `Tick` when `next_wake_ns()` has passed, at the latest; step everything, and call `put` and `remove`, on one
   turn, never at the same time;
 - carry out the effects in their order. `Send` may be lost, doubled or overtaken. For `Commit` call `store.commit` in a
@@ -10,7 +12,8 @@ What the driver owes:
   object, and there is one at a time;
 - step `Damaged` with the keys and leaves that the store reports as such, when they become more;
 - nothing has to be durable before anything is sent: puts are accepted, not durable (I2), and what a crash loses of
-  them comes back from peers by comparison. A removal is committed at once; who needs it durable waits for the commit.
+  them comes back from peers by comparison. A removal is committed at once; `RemovalOutcome` says when a majority has
+  it.
 
 `now_ns` is monotonic, `wall_ms` the wall clock: it decides about expiry and the hybrid clock, nothing else.
 """
@@ -19,62 +22,49 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from node.core import limits
 from node.core.errors import BadInput, OperatingError
 from node.core.hashing import MAP_COUNT, leaf_of, map_of
-from node.core.hlc import COUNTER_BITS, Hlc
+from node.core.hlc import Hlc
 from node.core.rng import Rng
-from node.gossip.antientropy import AntiEntropy
-from node.gossip.contents import Contents
-from node.gossip.deltalog import DeltaSender
-from node.gossip.deltareceiver import DeltaReceiver
 from node.gossip.inspector import Inspector
 from node.gossip.lag import PeerLag
-from node.gossip.lww import defect_of, expired, lapsed_at
+from node.gossip.lww import defect_of, expired
+from node.gossip.receiving import Receiving
 from node.gossip.replica_io import (
     Applied,
-    Commit,
     Committed,
     Damaged,
     Effect,
     Event,
-    Fault,
-    FaultCleared,
     PeersChanged,
     Received,
     ReplicationSettings,
+    RosterKnown,
     Send,
     Tick,
 )
 from node.gossip.replica_messages import (
-    Delta,
-    DeltaAck,
-    Digests,
-    Entries,
-    KeyVersion,
-    Leaves,
-    Offer,
     ReplicaMessage,
-    Versions,
-    Want,
-    WireEntry,
-    from_wire,
+    RosterNews,
 )
-from node.gossip.tombstones import TombstoneAge
+from node.gossip.replica_parts import build
+from node.gossip.replica_roster import ReplicaRoster
+from node.gossip.replica_views import (
+    Certificate,
+    MapStatus,
+    PendingRemoval,
+    Streaming,
+    TombstoneAge,
+    VersionSeen,
+    Watermark,
+    WriteToken,
+)
 from node.gossip.version import Version, version_of
+from node.gossip.watermark import watermark_of
 from node.store.replica_port import ReplicaEntry, ReplicaStore
-
-
-class MapStatus(NamedTuple):
-    """One map for an operator: `bytes` of keys and values, `digest` as 32 hex digits."""
-
-    map: int
-    keys: int
-    bytes: int
-    tombstones: int
-    digest: str
 
 
 class Replicator:
@@ -92,35 +82,38 @@ class Replicator:
         self._me = me
         self._settings = settings
         self._hlc = Hlc(store.hlc_mark())
-        self._contents = Contents(store, settings.expired_keep_ms)
+        self._parts = parts = build(me, store, settings, rng, self._hlc, log_bytes_max, self._compared)
+        self._contents = parts.contents
         self.inspector = Inspector(self._contents, lambda: store.damaged)
-        self._sender = DeltaSender(rng.getrandbits(62), settings, log_bytes_max)
-        self._receiver = DeltaReceiver()
-        self._antientropy = AntiEntropy(
-            self._contents, settings, rng, acceptable=self._acceptable, caught_up=self._sender.caught_up
-        )
+        self._stay = parts.stay
+        self._sender = parts.sender
+        self._antientropy = parts.antientropy
+        self._committer = parts.committer
+        self._removals = parts.removals
+        self._joining = parts.joining
+        self._receiving = Receiving(parts)
         self._counters: Counter[str] = Counter()
-        self._token = 0
-        self._flying: int | None = None
-        self._dirty_since_ns: int | None = None
-        self._commit_at_once = False
-        self._failures = 0
-        self._retry_ns = 0
+        self._peers: frozenset[str] | None = None
+        self._begun = False
+        self._caught_up: set[str] = set()
+        self._token: WriteToken | None = None
         self._keep_house_ns = 0
-        # When a peer's timestamps were last refused, by peer: the fault lasts until none was for a while.
-        self._clock_faults: dict[str, int] = {}
+        self._look_ns = 0
 
     # ---- reads: local, cheap, at any time
 
     def get(self, key: str, wall_ms: int) -> ReplicaEntry | None:
         """What may be served for a key: None when there is nothing, it was removed, or its time is over."""
-        entry = self._contents.entry(key)
+        entry = self.entry(key)
         if entry is None or entry.tombstone or expired(entry, wall_ms):
             return None
         return entry
 
     def entry(self, key: str) -> ReplicaEntry | None:
-        """What is held for a key, tombstones and expired entries too."""
+        """What is held for a key, tombstones and expired entries too; None also for what was found in the file of a
+        replica that must take over first, since it may have been removed meanwhile."""
+        if self._stay.suspect and key not in self._stay.proven:
+            return None
         return self._contents.entry(key)
 
     def keys_of_site(self, site: str) -> tuple[str, ...]:
@@ -133,8 +126,9 @@ class Replicator:
 
     @property
     def ready(self) -> bool:
-        """Whether this replica has, or had once since its start, all that its peers had."""
-        return self._antientropy.ready
+        """Whether this replica has, or had once since its start, all that its peers had, and nothing that they may have
+        removed."""
+        return self._stay.known and self._antientropy.ready and not self._stay.suspect
 
     @property
     def synchronising(self) -> float:
@@ -160,9 +154,95 @@ class Replicator:
             for number, count in zip(range(MAP_COUNT), self._contents.counts(), strict=True)
         ]
 
+    # ---- what operators ask
+
     def tombstones(self, limit: int, wall_ms: int) -> list[TombstoneAge]:
-        """The oldest tombstones."""
-        return self._contents.index.oldest_tombstones(limit, wall_ms)
+        """The oldest tombstones, with whom they wait for where this node collects that."""
+        roster = self._stay.roster
+        return [
+            age._replace(
+                caretaker=roster.caretaker_of(age.version.origin),
+                awaited=self._removals.awaited(age.key, age.version) or (),
+            )
+            for age in self._contents.index.oldest_tombstones(limit, wall_ms)
+        ]
+
+    def why_not_settling(self, now_ns: int) -> str:
+        """What keeps this node from settling tombstones, in words; empty when only their age and those awaited do."""
+        return self._parts.caretaker.why_not(now_ns)
+
+    def pending_removals(self, limit: int, now_ns: int) -> list[PendingRemoval]:
+        """Removals of this node that no majority has on disk yet, the oldest first."""
+        return self._removals.pending(limit, now_ns)
+
+    def pending_removal_count(self) -> int:
+        """How many those are."""
+        return self._removals.pending_count()
+
+    def certificate(self, key: str) -> Certificate | None:
+        """What is known of the newest removal of a key in this node's care; None when there is none."""
+        return self._removals.certificate(key)
+
+    def certificates(self, limit: int) -> list[Certificate]:
+        """The newest removals in this node's care."""
+        return self._removals.certificates(limit)
+
+    def history(self, key: str) -> tuple[VersionSeen, ...]:
+        """The last versions of a key that this replica held since its start, oldest first."""
+        return self._parts.history.of(key)
+
+    def replica_roster(self) -> ReplicaRoster:
+        """The roster that this replica goes by; version 0 when it knows none, or there is none."""
+        return self._stay.roster
+
+    @property
+    def roster_known(self) -> bool:
+        """Whether this replica has a roster to go by; without one it does nothing."""
+        return self._stay.known
+
+    @property
+    def tenure(self) -> int:
+        """Under which this replica counts; 0 when it doesn't."""
+        return self._stay.vote
+
+    def watermark(self, now_ns: int, wall_ms: int) -> Watermark:
+        """Up to when all that this node accepted is on every replica of the roster, and who holds it back."""
+        lags = self._sender.lag(now_ns)
+        return watermark_of(self._me, self._stay.roster, lags, frozenset(self._caught_up), wall_ms)
+
+    @property
+    def token(self) -> WriteToken | None:
+        """Of this node's last write; None before the first."""
+        return self._token
+
+    def seen(self, token: WriteToken) -> bool:
+        """Whether this replica has the write, or something newer of its key. A settled removal has been seen by all."""
+        entry = self.entry(token.key)
+        if entry is None:
+            return self._contents.settled.covers(token.version.origin, token.version.hlc)
+        return version_of(entry) >= token.version
+
+    def streaming(self) -> Streaming:
+        """How this replica comes to be complete, and one of the roster."""
+        fill, peers = self._antientropy.fill, self._peers or frozenset()
+        awaited: tuple[str, ...] = ()
+        if self.ready:
+            phase = "complete" if self._stay.counts else "joining"
+        elif self._stay.taking_over and peers.isdisjoint(self._stay.sources):
+            phase, awaited = "awaiting", tuple(sorted(self._stay.sources))
+        else:
+            phase = "streaming"
+        return Streaming(
+            phase,
+            self._antientropy.peer,
+            awaited,
+            fill.total - fill.remaining,
+            fill.total,
+            fill.entries,
+            fill.bytes,
+            fill.discarded,
+            self._antientropy.progress(),
+        )
 
     def uncommitted(self) -> int:
         """Changes not on disk and not on their way there."""
@@ -170,7 +250,11 @@ class Replicator:
 
     def counters(self) -> dict[str, int]:
         """What happened since the start, by name: merged, refused and why, gaps, rounds, …"""
-        found = self._counters + self._sender.counters + self._receiver.counters + self._antientropy.counters
+        found = self._counters + self._sender.counters + self._parts.receiver.counters + self._antientropy.counters
+        found += self._parts.merger.counters + self._removals.counters + self._receiving.counters
+        found["commits"] = self._committer.commits
+        found["commits_failed"] = self._committer.failed
+        found["commits_unknown"] = self._committer.unknown
         found["digests_repaired"] = self._contents.digests_repaired
         return dict(found)
 
@@ -194,7 +278,8 @@ class Replicator:
             if self.inspector.mend(entry, instead_of):
                 changed.append(entry.key)
         self._counters["mended"] += len(changed)
-        self._commit_at_once |= bool(changed)
+        if changed:
+            self._committer.urge()
         return len(changed), [*([Applied(tuple(changed))] if changed else []), *self._commit(now_ns)]
 
     def rebuilt(self, places: Sequence[int], drop: Sequence[str], now_ns: int) -> tuple[int, list[Effect]]:
@@ -214,11 +299,17 @@ class Replicator:
         """Writes a key's value under its shard's epoch: accepted here at once, sent to the peers, committed within
         `commit_ns`. Raises BadInput for what can't be an entry, OperatingError `E-FENCED` when the key carries a later
         epoch (another owner has written it); nothing has changed then."""
-        return self._write(key, value, epoch, expires_at_ms, now_ns, wall_ms, tombstone=False)
+        version, effects = self._write(key, value, epoch, expires_at_ms, now_ns, wall_ms, tombstone=False)
+        return version, [*self._removals.put(key), *effects]
 
-    def remove(self, key: str, epoch: int, now_ns: int, wall_ms: int) -> tuple[Version, list[Effect]]:
-        """Writes a tombstone, committed at once. Raises like `put`."""
-        return self._write(key, b"", epoch, 0, now_ns, wall_ms, tombstone=True)
+    def remove(
+        self, key: str, epoch: int, now_ns: int, wall_ms: int, *, by: str = "", last_serve_ms: int = 0
+    ) -> tuple[Version, list[Effect]]:
+        """Writes a tombstone, committed at once; `RemovalOutcome` follows when a majority has it, or has not for long.
+        `by` and `last_serve_ms` stand in its certificate. Raises like `put`."""
+        version, effects = self._write(key, b"", epoch, 0, now_ns, wall_ms, tombstone=True)
+        self._removals.begin(key, version, wall_ms, by, last_serve_ms)
+        return version, effects
 
     def _write(
         self, key: str, value: bytes, epoch: int, expires_at_ms: int, now_ns: int, wall_ms: int, *, tombstone: bool
@@ -226,6 +317,8 @@ class Replicator:
         old = self._contents.entry(key)
         if old is not None and old.epoch > epoch:
             raise OperatingError("E-FENCED", f"{key!r} was written under epoch {old.epoch}, this is epoch {epoch}")
+        # A file that was lost took its clock mark with it: nothing may be stamped below what was settled of ours.
+        self._hlc.mark = max(self._hlc.mark, self._contents.settled.mark(self._me))
         entry = ReplicaEntry(key, epoch, self._hlc.tick(wall_ms), self._me, expires_at_ms, tombstone, value)
         defect = defect_of(entry)
         if defect:
@@ -233,8 +326,12 @@ class Replicator:
         if expired(entry, wall_ms):
             raise BadInput("expires_at_ms", f"{expires_at_ms} has passed for {key!r}")
         self._contents.replace(key, old, entry)
+        self._stay.prove(key)
+        self._parts.history.note(entry, wall_ms, self._me)
+        self._token = WriteToken(key, version_of(entry))
         self._counters["removals" if tombstone else "puts"] += 1
-        self._commit_at_once |= tombstone
+        if tombstone:
+            self._committer.urge()
         full = self._sender.append(entry, now_ns)
         effects: list[Effect] = [Applied((key,))]
         if full:
@@ -250,29 +347,45 @@ class Replicator:
         match event:
             case Tick():
                 effects.extend(self._tick(now_ns, wall_ms))
+            case Received(sender, RosterNews() as news):
+                changed, said = self._joining.heard(news, now_ns, (self._peers or frozenset()) - {sender})
+                effects.extend(said)
+                effects.extend(self._roster_changed(now_ns, wall_ms) if changed else [])
             case Received(sender, message):
                 effects.extend(self._received(sender, message, now_ns, wall_ms))
             case PeersChanged(peers):
-                self._sender.set_peers(peers - {self._me}, now_ns)
-                self._antientropy.set_peers(peers - {self._me}, now_ns)
-                effects.extend(self._antientropy.tick(now_ns, wall_ms))
+                self._peers = peers - {self._me}
+                effects.extend(self._began(now_ns, wall_ms))
             case Committed():
-                effects.extend(self._committed(event, now_ns))
+                effects.extend(self._committed(event, now_ns, wall_ms))
             case Damaged(keys, leaves):
                 for place in leaves.union((map_of(key), leaf_of(key)) for key in keys):
                     self._contents.leaf_entries(place)
                 self._antientropy.soon(now_ns)
+            case RosterKnown(roster):
+                changed, said = self._joining.known(roster, now_ns, self._peers or frozenset())
+                effects.extend(said)
+                effects.extend(self._roster_changed(now_ns, wall_ms) if changed else [])
             case _:
                 assert_never(event)
-        self._antientropy.hurry(self._sender.missing_peers(), now_ns)
+        if self._begun and self._peers is not None:
+            self._antientropy.hurry(self._sender.missing_peers(), now_ns)
+            effects.extend(self._joining.tick(now_ns, self._peers))
+            effects.extend(self._removals.due(now_ns))
+        if self._antientropy.discarded:
+            effects.append(Applied(tuple(self._antientropy.discarded)))
+            self._antientropy.discarded.clear()
         effects.extend(Send(peer, delta) for peer, delta in self._sender.flush(now_ns))
         effects.extend(self._commit(now_ns))
         return effects
 
     def next_wake_ns(self) -> int:
         """When a `Tick` is due; in the past when it is due at once."""
-        machines_ns = (self._sender.due_ns(), self._antientropy.due_ns(), self._commit_due_ns())
+        machines_ns = (self._sender.due_ns(), self._antientropy.due_ns(), self._committer.due_ns())
         due = [self._keep_house_ns, *(ns for ns in machines_ns if ns is not None)]
+        removal_ns = self._removals.due_ns() if self._begun else None
+        if removal_ns is not None:
+            due.append(removal_ns)
         return min(due)
 
     def _tick(self, now_ns: int, wall_ms: int) -> list[Effect]:
@@ -283,128 +396,69 @@ class Replicator:
         return effects
 
     def _keep_house(self, now_ns: int, wall_ms: int) -> list[Effect]:
-        """Forgets lapsed entries, a budget at a time, and clears faults that are over."""
+        """Looks after tombstones, forgets lapsed entries, a budget at a time, and clears faults that are over."""
+        if not self._contents.tombstones_learned:
+            self._contents.learn_tombstones(limits.replica_index_page_rows)
+        if now_ns >= self._look_ns:
+            self._look_ns = now_ns + self._settings.settle_pause_ns
+            if self._parts.caretaker.look(now_ns, wall_ms):
+                self._antientropy.soon(now_ns)
         effects: list[Effect] = []
         self._contents.recount(1)
         dropped = self._contents.collect(wall_ms, limits.replica_collect_entries)
-        full = len(dropped) == limits.replica_collect_entries
-        self._keep_house_ns = now_ns + (self._settings.collect_pause_ns if full else self._settings.housekeeping_ns)
+        full = len(dropped) == limits.replica_collect_entries or not self._contents.tombstones_learned
+        pause_ns = min(self._settings.housekeeping_ns, self._settings.settle_pause_ns)
+        self._keep_house_ns = now_ns + (self._settings.collect_pause_ns if full else pause_ns)
         if dropped:
             self._counters["lapsed_collected"] += len(dropped)
             effects.append(Applied(tuple(dropped)))
-        for peer, refused_ns in list(self._clock_faults.items()):
-            if now_ns >= refused_ns + self._settings.clock_fault_ns:
-                del self._clock_faults[peer]
-                effects.append(FaultCleared("E-CLOCK-AHEAD", peer))
+        return effects + self._parts.merger.over(now_ns)
+
+    def _began(self, now_ns: int, wall_ms: int) -> list[Effect]:
+        """Both peers and a roster are known, or others can be reached than before."""
+        if self._peers is None or not self._stay.known:
+            return []
+        self._begun = True
+        self._sender.set_peers(self._peers, now_ns)
+        self._antientropy.set_peers(self._peers, now_ns)
+        self._removals.set_peers(self._peers, now_ns)
+        return list(self._antientropy.tick(now_ns, wall_ms))
+
+    def _roster_changed(self, now_ns: int, wall_ms: int) -> list[Effect]:
+        effects = [] if self._begun else self._began(now_ns, wall_ms)
+        self._joining.roster_changed()
+        self._antientropy.stay_changed(now_ns)
+        effects.extend(self._removals.changed(self._stay.roster, self._stay.vote, now_ns, wall_ms))
         return effects
+
+    def _compared(self, peer: str, began_ns: int, tenure: int) -> None:
+        self._sender.caught_up(peer, began_ns)
+        self._parts.caretaker.compared(peer, tenure)
+        self._caught_up.add(peer)
 
     def _received(self, sender: str, message: ReplicaMessage, now_ns: int, wall_ms: int) -> list[Effect]:
-        compare = self._antientropy
-        match message:
-            case Delta():
-                return self._delta(sender, message, now_ns, wall_ms)
-            case DeltaAck():
-                return [Send(peer, delta) for peer, delta in self._sender.acknowledged(sender, message, now_ns)]
-            case Digests():
-                return list(compare.on_digests(sender, message))
-            case Leaves():
-                return list(compare.on_leaves(sender, message, now_ns, wall_ms))
-            case Versions():
-                return list(compare.on_versions(sender, message, now_ns, wall_ms))
-            case Offer():
-                return list(compare.on_offer(sender, message, now_ns, wall_ms))
-            case Want():
-                return list(compare.on_want(sender, message, wall_ms))
-            case Entries():
-                effects = self._merge(sender, message.entries, now_ns, wall_ms)
-                return effects + list(compare.on_entries(sender, message, now_ns, wall_ms))
-            case _:
-                assert_never(message)
-
-    def _delta(self, sender: str, delta: Delta, now_ns: int, wall_ms: int) -> list[Effect]:
-        if not delta.entries or not 0 <= delta.since < delta.first:
-            self._counters["refused_delta"] += 1
+        if not self._stay.known:
+            self._counters["dropped_roster_unknown"] += 1
             return []
-        fresh, ack = self._receiver.receive(sender, delta)
-        return [*self._merge(sender, fresh, now_ns, wall_ms), Send(sender, ack)]
-
-    def _merge(self, sender: str, entries: Iterable[WireEntry], now_ns: int, wall_ms: int) -> list[Effect]:
-        changed: list[str] = []
-        effects: list[Effect] = []
-        for wired in entries:
-            entry = from_wire(wired)
-            defect = defect_of(entry)
-            if defect:
-                self._counters[f"refused_{defect}"] += 1
-                continue
-            if self._contents.lapsed(entry, wall_ms):
-                self._counters["ignored_lapsed"] += 1
-                continue
-            try:
-                self._hlc.observe(entry.hlc, wall_ms)
-            except OperatingError as error:
-                self._counters["refused_clock"] += 1
-                effects.extend(self._clock_fault(sender, entry.origin, error, now_ns))
-                continue
-            if self._contents.apply(entry):
-                changed.append(entry.key)
-                self._commit_at_once |= entry.tombstone
-        self._counters["merged"] += len(changed)
-        if changed:
-            effects.append(Applied(tuple(changed)))
+        marks = self._contents.settled.revision
+        effects = self._receiving.received(sender, message, now_ns, wall_ms)
+        if self._contents.settled.revision != marks:
+            self._keep_house_ns = now_ns
         return effects
-
-    def _clock_fault(self, sender: str, origin: str, error: OperatingError, now_ns: int) -> list[Effect]:
-        known = sender in self._clock_faults
-        self._clock_faults[sender] = now_ns
-        text = f"{sender} sent a write of {origin} that is refused: {error.message}"
-        return [] if known else [Fault(error.code, sender, text)]
-
-    def _acceptable(self, item: KeyVersion, wall_ms: int) -> bool:
-        if lapsed_at(item.expires_at_ms, item.tombstone, self._settings.expired_keep_ms, wall_ms):
-            return False
-        return (item.hlc >> COUNTER_BITS) - wall_ms <= limits.hlc_ahead_ms_max
 
     # ---- to disk
 
     def _commit(self, now_ns: int) -> list[Effect]:
-        waiting = self._contents.uncommitted()
-        if not waiting:
-            self._dirty_since_ns = None
-            return []
-        if self._dirty_since_ns is None:
-            self._dirty_since_ns = now_ns
-        due_ns = self._commit_due_ns()
-        if due_ns is None or now_ns < due_ns:
-            return []
-        self._token += 1
-        self._flying = self._token
-        self._dirty_since_ns = None
-        self._commit_at_once = False
-        # Above what was stamped, not what the clock says: one that is far ahead must leave no mark (T1).
-        mark = self._hlc.mark + (limits.replica_hlc_reserve_ms << COUNTER_BITS)
-        return [Commit(self._token, self._contents.take_batch(mark))]
+        due = self._committer.next(now_ns)
+        return [due] if due is not None else []
 
-    def _commit_due_ns(self) -> int | None:
-        if self._flying is not None or self._dirty_since_ns is None:
-            return None
-        urgent = self._commit_at_once or self._contents.uncommitted() >= self._settings.commit_entries
-        due_ns = self._dirty_since_ns + (0 if urgent else self._settings.commit_ns)
-        return max(due_ns, self._retry_ns)
-
-    def _committed(self, event: Committed, now_ns: int) -> list[Effect]:
-        if event.token != self._flying:
-            self._counters["commits_unknown"] += 1
-            return []
-        self._flying = None
-        self._contents.commit_ended(event.ok)
-        if event.ok:
-            self._counters["commits"] += 1
-            failed, self._failures, self._retry_ns = self._failures, 0, 0
-            return [FaultCleared("E-REPLICA-DEGRADED", "replica")] if failed else []
-        self._counters["commits_failed"] += 1
-        self._failures += 1
-        backoff_ns = self._settings.commit_ns << min(self._failures, 10)
-        self._retry_ns = now_ns + min(backoff_ns, self._settings.commit_retry_ns_max)
-        text = f"replica degraded: kept in memory only, {self._contents.uncommitted()} changes wait: {event.error}"
-        return [Fault("E-REPLICA-DEGRADED", "replica", text)] if self._failures == 1 else []
+    def _committed(self, event: Committed, now_ns: int, wall_ms: int) -> list[Effect]:
+        tenure, effects = self._committer.ended(event, now_ns)
+        if tenure:
+            self._joining.written(tenure)
+        if not event.ok:
+            return [*effects, *self._parts.witness.refuse(f"it is not on its disk: {event.error}")]
+        for key in self._removals.undurable():
+            if self._contents.durable(key):
+                effects.extend(self._removals.durable(key, self._stay.vote, now_ns, wall_ms))
+        return [*effects, *self._receiving.attest()]

@@ -53,6 +53,11 @@ class Wants:
         queue = self._queues.get(peer)
         return queue is not None and bool(queue.waiting or queue.asked)
 
+    def waiting(self, peer: str) -> bool:
+        """Whether something of a peer is to be asked for and no request is open."""
+        queue = self._queues.get(peer)
+        return queue is not None and bool(queue.waiting) and not queue.asked
+
     def next(self, peer: str, now_ns: int, still_missing: StillMissing) -> Want | None:
         """The next request, unless one is open. What has come meanwhile on another way is left out."""
         queue = self._queues.get(peer)

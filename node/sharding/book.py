@@ -1,4 +1,5 @@
-"""What the coordinator keeps durably beside the placement table: pins, cordons, plans, and who owned each shard when.
+"""What the coordinator keeps durably beside the placement table: pins, cordons, plans, who owned each shard when, and
+the roster of replicas (`node.gossip.replica_roster`).
 
 The book is read with the table when a tenure begins and written with the rows it belongs to, under the same term. In
 memory it holds what is durable, nothing else. A record that this release can't read is left alone and counted.
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from node.core import limits
 from node.core.errors import RemoteProtocolError
+from node.gossip.replica_roster import ReplicaRoster
 from node.sharding.messages import Receipt
 from node.store.port import BookEntry
 from node.wire.codec import CODEC
@@ -21,6 +23,7 @@ from node.wire.registry import wire_type
 
 STAGED, RUNNING, CANCELLING = "staged", "running", "cancelling"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
+REPLICAS_KEY: Final = "replicas"
 DISCARDED = "discarded"  # how the answer to a discard shows it; nothing of it is kept
 ENDED: Final = (DONE, FAILED, CANCELLED)
 
@@ -118,7 +121,7 @@ class Plan(msgspec.Struct, frozen=True):
 # Carried out by the nodes that it is about, watched over by its operation: not by the coordinator.
 SELF_DRIVEN = ("drain", "restart")
 
-Kept = Pin | Cordon | History | Plan
+Kept = Pin | Cordon | History | Plan | ReplicaRoster
 
 
 class Book:
@@ -129,6 +132,7 @@ class Book:
         self.cordons: dict[str, Cordon] = {}
         self.plans: dict[str, Plan] = {}
         self.histories: dict[int, History] = {}
+        self.replicas = ReplicaRoster()
         self.unreadable: list[str] = []
         self.apply(entries)
 
@@ -152,6 +156,8 @@ class Book:
                     self.plans[id_] = record
                 case History(shard=shard):
                     self.histories[shard] = record
+                case ReplicaRoster():
+                    self.replicas = record
                 case _:
                     self.unreadable.append(entry.key)
 
@@ -193,6 +199,18 @@ class Book:
         return [BookEntry(f"plan/{plan.id}", b"") for plan in idle[: max(0, over)]]
 
 
+def replicas_in(entries: Iterable[BookEntry]) -> ReplicaRoster:
+    """The roster of replicas as the store has it, for nodes that don't coordinate. Raises RemoteProtocolError when this
+    release can't read it: that must not be taken for an empty one."""
+    for entry in entries:
+        if entry.key == REPLICAS_KEY:
+            record = CODEC.decode_record(entry.body)
+            if isinstance(record, ReplicaRoster):
+                return record
+            raise RemoteProtocolError("roster", f"{REPLICAS_KEY} is a {type(record).__name__}")
+    return ReplicaRoster()
+
+
 def entry_of(record: Kept) -> BookEntry:
     """A record under its key."""
     return BookEntry(_key_of(record), CODEC.encode_record(record))
@@ -208,6 +226,8 @@ def _key_of(record: Kept) -> str:
             return f"plan/{id_}"
         case History(shard=shard):
             return f"history/{shard}"
+        case ReplicaRoster():
+            return REPLICAS_KEY
 
 
 def pin_key(shard: int) -> str:

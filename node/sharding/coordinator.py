@@ -15,6 +15,8 @@ from node.core.check import invariant
 from node.core.clock import MS
 from node.core.ids import NodeId
 from node.core.rng import Rng
+from node.gossip.replica_roster import ReplicaRoster
+from node.sharding.book import REPLICAS_KEY
 from node.sharding.effects import (
     Answered,
     Broadcast,
@@ -150,6 +152,13 @@ class Coordinator:
     def storeless(self) -> bool:
         """Whether the store has not answered this node for a lease's time: another should coordinate."""
         return self._reach.lost
+
+    @property
+    def replicas(self) -> ReplicaRoster | None:
+        """The roster of replicas, which holds while this node decides; None when it doesn't, or can't read it."""
+        if not self._active or self._tenure is None or REPLICAS_KEY in self._tenure.book.unreadable:
+            return None
+        return self._tenure.book.replicas
 
     @property
     def at_rest(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from node.gossip.replica_roster import ReplicaRoster, joined, left
 from node.sharding.book import (
     CANCELLED,
     CANCELLING,
@@ -17,6 +18,7 @@ from node.sharding.book import (
     DONE,
     ENDED,
     FAILED,
+    REPLICAS_KEY,
     RUNNING,
     SELF_DRIVEN,
     STAGED,
@@ -36,6 +38,9 @@ from node.sharding.requests import (
     GetHistory,
     GetPlacing,
     GetPlans,
+    GetReplicas,
+    JoinReplicas,
+    LeaveReplicas,
     PlanView,
     PlanViews,
     Request,
@@ -66,6 +71,12 @@ def rule(request: Request, at: Situation, moves: Mapping[int, Move]) -> Ruling:
             if plan is None:
                 return Ruling(Declined("no_such_plan", id_))
             return _about(request, plan, at, moves)
+        case JoinReplicas(node=node, tenure=tenure):
+            return _roster(at, joined(at.book.replicas, node, tenure, at.wall_ms))
+        case LeaveReplicas(node=node, cause=cause):
+            return _roster(at, left(at.book.replicas, node, at.wall_ms, cause))
+        case GetReplicas():
+            return Ruling(at.book.replicas)
         case GetHistory() | GetPlacing():
             return Ruling(Declined("not_here", type(request).__name__))
 
@@ -81,6 +92,13 @@ def _stage(request: Stage, at: Situation, moves: Mapping[int, Move]) -> Ruling:
     if not plan.changes and plan.verb not in SELF_DRIVEN:
         return Ruling(replace(view, changed=False))
     return Ruling(view, (*at.book.surplus(), entry_of(plan)))
+
+
+def _roster(at: Situation, changed: ReplicaRoster | None) -> Ruling:
+    """A change of the roster; one that had been made already, or comes too late, is answered with what holds."""
+    if REPLICAS_KEY in at.book.unreadable:
+        return Ruling(Declined("unreadable", f"{REPLICAS_KEY} was written by another release"))
+    return Ruling(changed, (entry_of(changed),)) if changed is not None else Ruling(at.book.replicas)
 
 
 def _about(request: Request, plan: Plan, at: Situation, moves: Mapping[int, Move]) -> Ruling:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from node.gossip.replica_roster import ReplicaRoster
 from node.sharding.book import Cordon, History, Pin, Plan
 from node.wire.registry import wire_type
 
@@ -75,7 +76,31 @@ class GetHistory(msgspec.Struct, frozen=True):
     shard: int
 
 
-Request = Stage | Commit | Cancel | Discard | GetPlans | GetPlacing | GetHistory
+@wire_type("sharding.roster_join")
+class JoinReplicas(msgspec.Struct, frozen=True):
+    """Put the node's replica on the roster under that tenure: it is complete. → ReplicaRoster."""
+
+    node: str
+    tenure: int
+
+
+@wire_type("sharding.roster_leave")
+class LeaveReplicas(msgspec.Struct, frozen=True):
+    """Take the node's replica off the roster, of whatever tenure it is. What returns takes over from the others.
+    → ReplicaRoster."""
+
+    node: str
+    cause: str
+
+
+@wire_type("sharding.roster_get")
+class GetReplicas(msgspec.Struct, frozen=True):
+    """→ ReplicaRoster."""
+
+
+Request = (
+    Stage | Commit | Cancel | Discard | GetPlans | GetPlacing | GetHistory | JoinReplicas | LeaveReplicas | GetReplicas
+)
 
 
 @wire_type("sharding.plan_view")
@@ -146,7 +171,18 @@ class Declined(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-Answer = PlanView | PlanViews | Placing | History | Declined
+Answer = PlanView | PlanViews | Placing | History | ReplicaRoster | Declined
 
 # Which of a node's components a request is for.
-REQUESTS: Final = (Stage, Commit, Cancel, Discard, GetPlans, GetPlacing, GetHistory)
+REQUESTS: Final = (
+    Stage,
+    Commit,
+    Cancel,
+    Discard,
+    GetPlans,
+    GetPlacing,
+    GetHistory,
+    JoinReplicas,
+    LeaveReplicas,
+    GetReplicas,
+)

@@ -114,7 +114,7 @@ class SimDisk:
 
     def open(self, cluster_id: str) -> MemoryReplica:
         if self._replica is None:
-            self._replica = SimReplica(ReplicaIdentity(cluster_id, self._host, 1))
+            self._replica = SimReplica(ReplicaIdentity(cluster_id, self._host, 0))
             if self._knobs.unsynced_ms:
                 self._platter = SimReplica(self._replica.identity)
         return self._replica

@@ -12,6 +12,7 @@ to grow it would pull it away under the thread that is reading. The file itself 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -186,8 +187,10 @@ class LmdbReplica:
 
         return names(self._rows(EXPIRY_DB, find))
 
-    def tombstones(self, limit: int) -> Sequence[ReplicaEntry]:
-        places = self._rows(TOMBSTONES_DB, lambda txn, cursor: islice(replica_rows.tombstones(cursor), limit))
+    def tombstones(self, limit: int, since_hlc: int = 0) -> Sequence[ReplicaEntry]:
+        places = self._rows(
+            TOMBSTONES_DB, lambda txn, cursor: islice(replica_rows.tombstones(cursor, since_hlc), limit)
+        )
         found = (self.get(place[0], place[1], name) for place in list(places) for name in names([place]))
         return [entry for entry in found if entry is not None and entry.tombstone]
 
@@ -216,21 +219,21 @@ class LmdbReplica:
         # Of a damaged record only the leaf's own commit takes the place, so that its digest goes with it.
         bad = [place for place in list(self._bad) if tuple(place[:2]) in batch.digests]
         prepared = replica_commit.prepare(batch, then, bad, list(self._stale))
+        identity = msgspec.structs.replace(self._identity, tenure=batch.tenure or self._identity.tenure)
+        if identity != self._identity:
+            prepared = prepared._replace(meta=[*prepared.meta, (IDENTITY_KEY, identity_record(identity))])
         self._write(prepared)
         self._now = then
+        if identity != self._identity:
+            self._identity = identity
+            with contextlib.suppress(OSError):  # the note beside the data is only a hint, written anew at each open
+                write_owner(self.path, identity)
         for place in bad:
             self._bad.remove(place)
         for _ in prepared.stale:
             self._stale.popleft()
         if self._quarantine.waiting:
             self._quarantine.written(frozenset((*(entry.key for entry in batch.puts), *batch.drops)))
-
-    def adopt_tenure(self, tenure: int) -> None:
-        """Makes the replica one of another stay on the roster, after it took over what its peers have."""
-        identity = msgspec.structs.replace(self._identity, tenure=tenure)
-        self._write(replica_commit.Prepared([], [], [(IDENTITY_KEY, identity_record(identity))]))
-        self._identity = identity
-        write_owner(self.path, identity)
 
     def regain_reads(self) -> None:
         """Opens the file anew if it can't even be read as it is; raises like `reopen`. It stays poisoned."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+import msgspec
+
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of
 from node.store.replica_codec import entry_bytes, key_bytes
 from node.store.replica_keys import KeyIndex
@@ -62,9 +64,9 @@ class MemoryReplica:
     def due(self, before_ms: int, limit: int) -> Sequence[str]:
         return self._index.due(before_ms, limit)
 
-    def tombstones(self, limit: int) -> Sequence[ReplicaEntry]:
+    def tombstones(self, limit: int, since_hlc: int = 0) -> Sequence[ReplicaEntry]:
         found = (self.get(map_of(key), leaf_of(key), key) for key in self._index.tombstones())
-        return list(islice((entry for entry in found if entry is not None), limit))
+        return list(islice((entry for entry in found if entry is not None and entry.hlc >= since_hlc), limit))
 
     def digests(self) -> list[list[int]]:
         return [list(row) for row in self._digests]
@@ -88,6 +90,8 @@ class MemoryReplica:
         for map_, count in batch.counts.items():
             self._counts[map_] = count
         self._hlc_mark = max(self._hlc_mark, batch.hlc_mark)
+        if batch.tenure:
+            self._identity = msgspec.structs.replace(self._identity, tenure=batch.tenure)
 
     def condemn(self, reason: str) -> None:
         """Memory has no next open."""

@@ -31,7 +31,8 @@ class ReplicaEntry(msgspec.Struct, frozen=True):
 
 
 class ReplicaIdentity(msgspec.Struct, frozen=True):
-    """Whose replica a file is; compared at every open. `tenure` counts the node's stays on the roster."""
+    """Whose replica a file is; compared at every open. `tenure` counts the node's stays on the roster, 0
+    before the first."""
 
     cluster_id: str
     node: str
@@ -51,7 +52,8 @@ class ReplicaBatch(msgspec.Struct, frozen=True):
     """What one commit makes durable, all of it or nothing.
 
     `puts` replace, `drops` forget keys without a trace; `digests` are the new leaf digests by `(map, leaf)`, `counts`
-    the new counts by map; both absolute, so that repeating a batch changes nothing. `hlc_mark` only grows.
+    the new counts by map; both absolute, so that repeating a batch changes nothing. `hlc_mark` only grows. `tenure`:
+    the replica becomes one of that stay on the roster; 0 leaves it what it is.
     """
 
     puts: tuple[ReplicaEntry, ...]
@@ -59,6 +61,7 @@ class ReplicaBatch(msgspec.Struct, frozen=True):
     digests: Mapping[tuple[int, int], int]
     hlc_mark: int
     counts: Mapping[int, MapCount]
+    tenure: int = 0
 
 
 class ReplicaStore(Protocol):
@@ -108,8 +111,8 @@ class ReplicaStore(Protocol):
         """At most `limit` committed keys that expire before `before_ms`, the earliest first."""
         ...
 
-    def tombstones(self, limit: int) -> Sequence[ReplicaEntry]:
-        """At most `limit` committed tombstones, those with the lowest clock first."""
+    def tombstones(self, limit: int, since_hlc: int = 0) -> Sequence[ReplicaEntry]:
+        """At most `limit` committed tombstones of that clock and later, those with the lowest clock first."""
         ...
 
     def digests(self) -> list[list[int]]:

@@ -49,9 +49,10 @@ def due(cursor: lmdb.Cursor[bytes], record: Record, before_ms: int, stale: Calla
             stale(row)
 
 
-def tombstones(cursor: lmdb.Cursor[bytes]) -> Iterator[bytes]:
-    """The places of the tombstones, the oldest first."""
-    return (place for _, place in _rows(cursor))
+def tombstones(cursor: lmdb.Cursor[bytes], since_hlc: int) -> Iterator[bytes]:
+    """The places of the tombstones of that clock and later, the oldest first."""
+    if cursor.set_range(since_hlc.to_bytes(8, "big")):
+        yield from cursor.iternext(keys=False)
 
 
 def _rows(cursor: lmdb.Cursor[bytes]) -> Iterator[tuple[bytes, bytes]]:

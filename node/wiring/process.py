@@ -45,7 +45,7 @@ from node.wiring.joining import SeedWatch, membership_of
 from node.wiring.refusals import Refusals
 from node.wiring.replica_care import ReplicaCare
 
-FIRST_TENURE = 1
+NEVER_ON_ROSTER = 0
 
 _log = logging.getLogger("node")
 
@@ -155,7 +155,7 @@ class Process:
 
     def _replica(self, me: NodeId, cluster_id: str) -> LmdbReplica:
         replica, opening = open_replica(
-            self._replica_path, self._clock, cluster_id=cluster_id, node=me.name, tenure=FIRST_TENURE
+            self._replica_path, self._clock, cluster_id=cluster_id, node=me.name, tenure=NEVER_ON_ROSTER
         )
         self._open.callback(replica.close)
         _log.info("replica %s", opening)

@@ -24,6 +24,7 @@ from node.core.hashing import leaf_of, map_of
 from node.engine import engine, nodeservice  # noqa: F401 - an empty node has all of its code loaded
 from node.gossip import replica_io as io
 from node.gossip.contents import Contents
+from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
@@ -129,6 +130,7 @@ def once(folder: Path) -> dict[str, float]:
         raise RuntimeError("an entry that was written is not there")
     open_ms = (time.perf_counter() - begun) * 1e3
     machine = Replicator("one", replica, io.ReplicationSettings(), random.Random(1))
+    machine.step(io.RosterKnown(ReplicaRoster()), 0, SystemClock().wall_ms())
     machine.step(io.PeersChanged(frozenset()), 0, SystemClock().wall_ms())
     if not machine.ready:
         raise RuntimeError("a replica without peers is not ready")

@@ -16,6 +16,7 @@ from typing import Any
 from node.core.clock import SystemClock
 from node.core.ids import NodeId, ServiceRef
 from node.gossip import replica_io as io
+from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
@@ -63,6 +64,7 @@ class Node:
         for name, (control, data) in addresses.items():
             if name != self._name:
                 self.transport.connect(PeerAddress(name, control, data))
+        self.step(io.RosterKnown(ReplicaRoster()))
         self.step(io.PeersChanged(frozenset(addresses) - {self._name}))
 
     def put(self, key: str, value: bytes) -> None:

@@ -30,6 +30,7 @@ from node.engine.serveindex import ReplicaServeIndex
 from node.gossip import replica_io
 from node.gossip.inspector import content_of
 from node.gossip.member import Member, Status
+from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.gossip.version import version_of
 from node.gossip.view import ClusterView
@@ -109,6 +110,7 @@ class Node:
         self.service = IndexService(cast(Any, self))
         self.checked = IndexVerified(name, "none")
         self.services[VerifyIndex] = lambda envelope: self.reply(envelope, self.checked)
+        self.step(replica_io.RosterKnown(ReplicaRoster()))
         self.step(replica_io.PeersChanged(frozenset()))
 
     def step(self, event: Any) -> None:

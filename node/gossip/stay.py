@@ -1,0 +1,106 @@
+"""What the roster makes of this replica: whether it counts, what it must do before it does, whom it may believe.
+
+A replica *counts* while the roster has its node under the tenure in its own file. Any other is an *outsider*: a new
+one, one whose node was taken off the roster meanwhile, a copy, an old backup. It takes over what the replicas of the
+roster have (its *sources*), and then joins under a new tenure. What an outsider found in its file is *suspect* until
+the take-over is whole: it is not served, offered or merged into others, and what no source has is discarded. What was
+written since is not suspect: `proven`.
+
+When no source exists there is nothing to take over and nothing to protect: the roster is empty (a new cluster), or all
+others on it have said that they don't count either. Then outsiders merge by version, as the replicas of the roster do
+after a whole-cluster restart.
+
+The tenure that an outsider will join under is on its own disk before the coordinator hears of it. So a crash in between
+leaves a file of a tenure that the roster doesn't have, and the take-over is done again; and a file can't be of the
+roster's tenure without being the replica that joined.
+"""
+
+from __future__ import annotations
+
+from node.gossip.replica_roster import ReplicaRoster
+
+
+class Stay:
+    """Of the node `me`, whose file is of `tenure` (0: a new one) and held `entries` when it was opened."""
+
+    def __init__(self, me: str, tenure: int, *, entries: bool) -> None:
+        self.me = me
+        self._found = entries
+        self._cleared = False
+        self._vacant: set[str] = set()
+        self._roster: ReplicaRoster | None = None
+        self.tenure = tenure
+        self.proven: set[str] = set()
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a roster to go by."""
+        return self._roster is not None
+
+    @property
+    def roster(self) -> ReplicaRoster:
+        return self._roster or ReplicaRoster()
+
+    @property
+    def counts(self) -> bool:
+        """Whether this replica is on the roster."""
+        return self.tenure > 0 and self.roster.tenure_of(self.me) == self.tenure
+
+    @property
+    def vote(self) -> int:
+        """The tenure under which this replica counts, 0 when it doesn't."""
+        return self.tenure if self.counts else 0
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Whom an outsider has to take over from."""
+        return self.roster.names() - {self.me} - self._vacant
+
+    @property
+    def taking_over(self) -> bool:
+        """Whether this replica is an outsider that has not taken over yet, and there is something to."""
+        return self.known and not self.counts and not self._cleared and bool(self.sources)
+
+    @property
+    def suspect(self) -> bool:
+        """Whether what is held here must be kept from everybody."""
+        return not self.known or (self.taking_over and self._found)
+
+    def adopt(self, roster: ReplicaRoster) -> bool:
+        """Another roster holds, if it is newer; says whether it is."""
+        if self._roster is not None and roster.version <= self._roster.version:
+            return False
+        counted, self._roster = self.counts, roster
+        self._vacant &= roster.names()
+        if counted and not self.counts:
+            # Taken off while it ran: what it holds may be what was removed meanwhile.
+            self._found, self._cleared = True, False
+            self.proven.clear()
+        return True
+
+    def heard(self, peer: str, tenure: int, version: int) -> None:
+        """A peer, which knows the roster of that version, said under which tenure its replica counts."""
+        if tenure and tenure == self.roster.tenure_of(peer):
+            self._vacant.discard(peer)
+        elif version >= self.roster.version and peer in self.roster.names():
+            self._vacant.add(peer)
+
+    def prove(self, key: str) -> None:
+        """The key was written since, here or at a peer."""
+        if self.suspect:
+            self.proven.add(key)
+
+    def vouches(self, peer: str, tenure: int) -> bool:
+        """Whether a comparison with the peer makes this replica complete."""
+        if self.counts or self._cleared or not self.sources:
+            return True
+        return peer in self.sources and tenure == self.roster.tenure_of(peer)
+
+    def taken_over(self) -> None:
+        """All that the sources have is here, and nothing else."""
+        self._cleared = True
+        self.proven.clear()
+
+    def wish(self) -> int:
+        """The tenure to join under: one that was never used."""
+        return max(self.tenure, self.roster.last_tenure_of(self.me)) + 1
