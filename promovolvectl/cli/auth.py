@@ -10,6 +10,7 @@ import typer
 from node.admin.protocol import KeyRotation, RotateKey
 from promovolvectl.cli.confirm import confirm, spelled
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
@@ -55,7 +56,7 @@ _DOES = {
 )
 async def rotate(
     run: Run,
-    name: Annotated[str, typer.Argument(metavar="NODE", show_default=False, help="The node's name.")],
+    name: Annotated[str, named("node", "NODE", "The node's name.")],
     step: Annotated[Step, typer.Option("--step", show_default=False, help="install, then use, then retire.")],
     force: Annotated[bool, typer.Option("--force", help="Retire although a node has not confirmed.")] = False,
     **_given: Any,

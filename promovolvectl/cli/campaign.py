@@ -17,6 +17,7 @@ from node.admin.protocol import (
 from promovolvectl.cli.confirm import confirm_loss, spelled
 from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, Budget, CampaignId, Title
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import naming
 from promovolvectl.cli.options import LOSES
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
@@ -41,9 +42,7 @@ app = group("Campaigns, their bids and categories.")
 async def create(
     run: Run,
     campaign: CampaignId,
-    advertiser: Annotated[
-        str, typer.Option("--advertiser", metavar="ID", show_default=False, help="Whose campaign it is.")
-    ],
+    advertiser: Annotated[str, naming("--advertiser", "advertiser", "ID", "Whose campaign it is.")],
     max_cpm: Annotated[
         str,
         typer.Option("--max-cpm", metavar="AMOUNT", show_default=False, help="The most for a thousand impressions."),
@@ -51,7 +50,7 @@ async def create(
     daily_budget: Budget,
     category: Annotated[
         list[str],
-        typer.Option("--category", metavar="ID", show_default=False, help="A content category to bid on; repeatable."),
+        naming("--category", "category", "ID", "A content category to bid on; repeatable."),
     ],
     name: Title = "",
 ) -> Answer:
@@ -75,9 +74,7 @@ async def create(
 )
 async def list_(
     run: Run,
-    advertiser: Annotated[
-        str, typer.Option("--advertiser", metavar="ID", show_default=False, help="Only this advertiser's.")
-    ] = "",
+    advertiser: Annotated[str, naming("--advertiser", "advertiser", "ID", "Only this advertiser's.")] = "",
 ) -> Answer:
     return answer_of("CampaignList", *await run.ask(GetCampaigns(advertiser=advertiser or None), CampaignList))
 

@@ -19,6 +19,7 @@ from node.admin.protocol import (
 )
 from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, CreativeId
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import naming
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import size, web_url
@@ -43,9 +44,7 @@ app = group("Creatives and their approval.")
 async def create(
     run: Run,
     creative: CreativeId,
-    campaign: Annotated[
-        str, typer.Option("--campaign", metavar="ID", show_default=False, help="Whose creative it is.")
-    ],
+    campaign: Annotated[str, naming("--campaign", "campaign", "ID", "Whose creative it is.")],
     asset_url: Annotated[str, typer.Option("--asset-url", metavar="URL", show_default=False, help="The picture.")],
     landing_url: Annotated[
         str, typer.Option("--landing-url", metavar="URL", show_default=False, help="Where a click leads.")
@@ -79,9 +78,7 @@ async def create(
 )
 async def list_(
     run: Run,
-    campaign: Annotated[
-        str, typer.Option("--campaign", metavar="ID", show_default=False, help="Only this campaign's.")
-    ] = "",
+    campaign: Annotated[str, naming("--campaign", "campaign", "ID", "Only this campaign's.")] = "",
 ) -> Answer:
     return answer_of("CreativeList", *await run.ask(GetCreatives(campaign=campaign or None), CreativeList))
 
@@ -110,7 +107,7 @@ async def show(run: Run, creative: CreativeId) -> Answer:
 async def approve(
     run: Run,
     creative: CreativeId,
-    site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="Only this site.")] = "",
+    site: Annotated[str, naming("--site", "site", "SITE", "Only this site.")] = "",
 ) -> Answer:
     return answer_of("Approved", *await run.ask(ApproveCreative(creative=creative, site=site), Approved))
 
@@ -127,7 +124,7 @@ async def approve(
 async def revoke(
     run: Run,
     creative: CreativeId,
-    site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="Only this site.")] = "",
+    site: Annotated[str, naming("--site", "site", "SITE", "Only this site.")] = "",
 ) -> Answer:
     return answer_of("Revoked", *await run.ask(RevokeCreative(creative=creative, site=site), Revoked))
 
@@ -144,6 +141,6 @@ async def revoke(
 async def reject(
     run: Run,
     creative: CreativeId,
-    site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="Only this site.")] = "",
+    site: Annotated[str, naming("--site", "site", "SITE", "Only this site.")] = "",
 ) -> Answer:
     return answer_of("Revoked", *await run.ask(RevokeCreative(creative=creative, site=site, reject=True), Revoked))

@@ -16,13 +16,14 @@ from node.admin.protocol import (
 )
 from promovolvectl.cli.confirm import commit, confirm_loss, plan_then_commit, refuse_violations, spelled
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named, naming
 from promovolvectl.cli.options import CHANGE, LOSES
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Messages that nobody handled: list, replay, discard.")
-Ids = Annotated[list[str], typer.Argument(metavar="ID…", show_default=False, help="Ids from 'deadletter list'.")]
+Ids = Annotated[list[str], named("deadletter", "ID…", "Ids from 'deadletter list'.")]
 PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, max=500, help="At most N of each node.")]
 CHANGES: Final = (
     ExitStatus.NOT_FOUND,
@@ -45,7 +46,7 @@ CHANGES: Final = (
 )
 async def list_(
     run: Run,
-    node: Annotated[str, typer.Option("--node", metavar="NODE", show_default=False, help="Only this node's.")] = "",
+    node: Annotated[str, naming("--node", "node", "NODE", "Only this node's.")] = "",
     why: Annotated[
         str, typer.Option("--reason", metavar="WHY", show_default=False, help="Only for this reason, such as failed.")
     ] = "",
@@ -69,7 +70,7 @@ async def list_(
 )
 async def show(
     run: Run,
-    identity: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="As in 'deadletter list'.")],
+    identity: Annotated[str, named("deadletter", "ID", "As in 'deadletter list'.")],
     payload: Annotated[bool, typer.Option("--payload", help="Show the message's content too.")] = False,
 ) -> Answer:
     return answer_of("DeadLetterShow", *await run.ask(GetDeadLetter(id=identity, payload=payload), DeadLetterShow))

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from promovolvectl.cli.names import named
 from promovolvectl.client.exit_codes import ExitStatus
 
 CREATES: Final = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
@@ -14,11 +15,11 @@ ADDS: Final = (
     "Adds one {what}; nothing else changes. The same again succeeds with changed: false; other values under a name "
     "that is taken are a conflict (4)."
 )
-SiteId = Annotated[str, typer.Argument(metavar="SITE", show_default=False, help="The site's id.")]
-AdvertiserId = Annotated[str, typer.Argument(metavar="ADVERTISER", show_default=False, help="The advertiser's id.")]
-CampaignId = Annotated[str, typer.Argument(metavar="CAMPAIGN", show_default=False, help="The campaign's id.")]
-CreativeId = Annotated[str, typer.Argument(metavar="CREATIVE", show_default=False, help="The creative's id.")]
 DECIDES: Final = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
+SiteId = Annotated[str, named("site", "SITE", "The site's id.")]
+AdvertiserId = Annotated[str, named("advertiser", "ADVERTISER", "The advertiser's id.")]
+CampaignId = Annotated[str, named("campaign", "CAMPAIGN", "The campaign's id.")]
+CreativeId = Annotated[str, named("creative", "CREATIVE", "The creative's id.")]
 Budget = Annotated[
     str, typer.Option("--daily-budget", metavar="AMOUNT", show_default=False, help="At most this a day, such as 50.00.")
 ]

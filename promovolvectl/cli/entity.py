@@ -17,6 +17,7 @@ from node.admin.protocol import (
 )
 from promovolvectl.cli.confirm import plan_then_commit, spelled
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import EntityId, EntityType, entity_of, naming
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
@@ -26,9 +27,7 @@ app = group("Entities in memory: list, restart, passivate, quarantine.")
 quarantine = group("Entities that failed too often and wait for an operator.")
 app.add_typer(quarantine, name="quarantine")
 
-Type = Annotated[str, typer.Argument(metavar="TYPE", show_default=False, help="Such as site or campaign.")]
-Id = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The entity's id.")]
-Node = Annotated[str, typer.Option("--node", metavar="NODE", show_default=False, help="Only this node's.")]
+Node = Annotated[str, naming("--node", "node", "NODE", "Only this node's.")]
 OfType = Annotated[str, typer.Option("--type", metavar="TYPE", show_default=False, help="Only of this type.")]
 PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, max=500, help="At most N of each node.")]
 CHANGES: Final = (
@@ -80,7 +79,8 @@ async def list_(
     exits=(ExitStatus.NOT_FOUND,),
     shows="EntityShow",
 )
-async def show(run: Run, kind: Type, identity: Id) -> Answer:
+async def show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
+    kind, identity = entity_of(kind, identity)
     return answer_of("EntityShow", *await run.ask(GetEntity(kind=kind, id=identity), EntityShow))
 
 
@@ -97,7 +97,7 @@ async def show(run: Run, kind: Type, identity: Id) -> Answer:
     flags=CHANGE,
     shows="Operation",
 )
-async def restart(run: Run, kind: Type, identity: Id, **given: Any) -> Answer:
+async def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Answer:
     return await _change(run, ("entity", "restart"), "restart", kind, identity, given)
 
 
@@ -114,7 +114,7 @@ async def restart(run: Run, kind: Type, identity: Id, **given: Any) -> Answer:
     flags=CHANGE,
     shows="Operation",
 )
-async def passivate(run: Run, kind: Type, identity: Id, **given: Any) -> Answer:
+async def passivate(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Answer:
     return await _change(run, ("entity", "passivate"), "passivate", kind, identity, given)
 
 
@@ -143,7 +143,8 @@ async def quarantine_list(run: Run, node: Node = "", kind: OfType = "") -> Answe
     exits=(ExitStatus.NOT_FOUND,),
     shows="QuarantineList",
 )
-async def quarantine_show(run: Run, kind: Type, identity: Id) -> Answer:
+async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
+    kind, identity = entity_of(kind, identity)
     return answer_of("QuarantineList", *await run.ask(GetQuarantine(kind=kind, id=identity), QuarantineList))
 
 
@@ -160,12 +161,13 @@ async def quarantine_show(run: Run, kind: Type, identity: Id) -> Answer:
     flags=CHANGE,
     shows="Operation",
 )
-async def release(run: Run, kind: Type, identity: Id, **given: Any) -> Answer:
+async def release(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Answer:
     return await _change(run, ("entity", "quarantine", "release"), "release", kind, identity, given)
 
 
 async def _change(
     run: Run, command: tuple[str, ...], verb: str, kind: str, identity: str, given: dict[str, Any]
 ) -> Answer:
+    kind, identity = entity_of(kind, identity)
     again = spelled(*command, kind, identity)
     return await plan_then_commit(run, StageEntity(verb=verb, kind=kind, id=identity), again=again, given=given)

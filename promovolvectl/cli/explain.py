@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from promovolvectl.cli.codes import CODES
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named
 from promovolvectl.cli.render import Answer, plain
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import did_you_mean
@@ -27,9 +26,7 @@ app = group("What an error code means and what helps.")
     exits=(ExitStatus.NOT_FOUND,),
     asks=False,
 )
-def explain(
-    run: Run, code: Annotated[str, typer.Argument(metavar="[CODE]", show_default=False, help="Such as E-USAGE.")] = ""
-) -> Answer:
+def explain(run: Run, code: Annotated[str, named("error", "[CODE]", "Such as E-USAGE.")] = "") -> Answer:
     if not code:
         listed = ErrorCodeList(items=tuple(sorted(CODES.values(), key=lambda item: item.code)))
         return Answer("ErrorCodeList", plain(listed), run.local_meta())

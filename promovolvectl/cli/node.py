@@ -29,6 +29,7 @@ from node.admin.protocol import (
 from promovolvectl.cli.conditions import NODE_STATES, judge_node, node_state
 from promovolvectl.cli.confirm import confirm, plan_then_commit, refuse_violations, spelled
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plan_text
 from promovolvectl.cli.rules import overridden
@@ -43,7 +44,7 @@ from promovolvectl.client.kinds import Condition, NodeUndrain
 app = group("Nodes: list, show, cordon, drain, stop, start.")
 LAST_ENTITY_NODE = "last-entity-node"
 REMOVAL_RULES = ("live-node", "majority", LAST_ENTITY_NODE)
-Name = Annotated[str, typer.Argument(metavar="NODE", show_default=False, help="The node's name.")]
+Name = Annotated[str, named("node", "NODE", "The node's name.")]
 
 
 @leaf(

@@ -10,13 +10,14 @@ from node.admin.protocol import CancelOperation, GetOperation, ListOperations, O
 from promovolvectl.cli.confirm import ended
 from promovolvectl.cli.follow import await_operation, follow_operation
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Operations: long work that goes on at the cluster.")
-Id = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The operation's id.")]
+Id = Annotated[str, named("op", "ID", "The operation's id.")]
 # To end an operation where it stands needs no plan: nothing more is done, and nothing is undone.
 _REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")
 

@@ -8,6 +8,7 @@ import typer
 
 from node.admin.protocol import ExplainPlacement, PlacementExplanation
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import shard_number
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
@@ -24,6 +25,9 @@ app = group("Why shards are where they are.")
     exits=(ExitStatus.UNREACHABLE,),
 )
 async def explain(
-    run: Run, shard: Annotated[int, typer.Argument(metavar="SHARD", show_default=False, help="Its number, 0 to 255.")]
+    run: Run,
+    shard: Annotated[
+        int, typer.Argument(metavar="SHARD", parser=shard_number, show_default=False, help="Its number, 0 to 255.")
+    ],
 ) -> Answer:
     return answer_of("PlacementExplanation", *await run.ask(ExplainPlacement(shard=shard), PlacementExplanation))

@@ -10,13 +10,14 @@ from node.admin.protocol import CancelPlan, DiscardPlan, GetPlan, GetPlans, Plan
 from promovolvectl.cli.confirm import commit as commit_plan
 from promovolvectl.cli.confirm import confirm, refuse_violations, spelled
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Plans: changes that were staged, and how far they are.")
-Id = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The plan's id.")]
+Id = Annotated[str, named("plan", "ID", "The plan's id.")]
 _ENDINGS = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
 # Nothing more is done, and nothing is undone: neither needs a plan of its own.
 _REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")

@@ -9,6 +9,7 @@ import typer
 from node.admin.protocol import Coverage, GetCoverage, GetReplay, Meta, Replay, StartReplay
 from promovolvectl.cli.follow import await_replay, follow_replay
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named, naming
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
@@ -16,10 +17,8 @@ from promovolvectl.cli.select import usage
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Rebuild the ServeIndex from durable state; coverage.")
-Sites = Annotated[
-    list[str] | None, typer.Option("--site", metavar="SITE", show_default=False, help="This site; repeatable.")
-]
-Id = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The replay's id.")]
+Sites = Annotated[list[str] | None, naming("--site", "site", "SITE", "This site; repeatable.")]
+Id = Annotated[str, named("replay", "ID", "The replay's id.")]
 # A replay rebuilds derived data from what is stored: it has no plan, and asking for it twice does no harm.
 _FLAGS = tuple(flag for flag in CHANGE if flag[0] != "dry_run")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
-
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named
 from promovolvectl.cli.render import Answer, plain
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.schemas import names, schema_of
@@ -30,7 +29,7 @@ app = group("The JSON Schema of a kind of answer.")
 )
 def schema(
     run: Run,
-    kind: Annotated[str, typer.Argument(metavar="[KIND]", show_default=False, help="Such as ClusterStatus.")] = "",
+    kind: Annotated[str, named("schema", "[KIND]", "Such as ClusterStatus.")] = "",
 ) -> Answer:
     known = names()
     if not kind:

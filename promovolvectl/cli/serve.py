@@ -8,6 +8,7 @@ import typer
 
 from node.admin.protocol import GetExplanation, ServeExplanation
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named, naming
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
@@ -32,11 +33,11 @@ async def explain(
     run: Run,
     target: Annotated[
         str,
-        typer.Argument(metavar="[REQUEST_ID|SITE|'SITE|SLOT']", show_default=False, help="Whose newest decision."),
+        named("site", "[REQUEST_ID|SITE|'SITE|SLOT']", "Whose newest decision."),
     ] = "",
-    site: Annotated[str, typer.Option("--site", metavar="SITE", show_default=False, help="The site.")] = "",
+    site: Annotated[str, naming("--site", "site", "SITE", "The site.")] = "",
     slot: Annotated[str, typer.Option("--slot", metavar="SLOT", show_default=False, help="Only this slot.")] = "",
-    page: Annotated[str, typer.Option("--page", metavar="URL", show_default=False, help="Only this page.")] = "",
+    page: Annotated[str, naming("--page", "page", "URL", "Only this page.")] = "",
 ) -> Answer:
     if bool(target) == bool(site):
         raise usage("TARGET, --site", "name a request id or a site", "promovolvectl serve explain 'example.com|top'")

@@ -27,6 +27,7 @@ from node.admin.protocol import (
 )
 from promovolvectl.cli.confirm import plan_then_commit, spelled
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import EntityId, EntityType, entity_of, naming, shard_number
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.rules import overridden
@@ -46,8 +47,12 @@ CHANGES = (
     ExitStatus.NOT_ALLOWED,
     ExitStatus.FAILED,
 )
-Number = Annotated[int, typer.Argument(metavar="SHARD", min=0, show_default=False, help="The shard's number.")]
-Numbers = Annotated[list[int], typer.Argument(metavar="SHARD…", min=0, show_default=False, help="Shards' numbers.")]
+Number = Annotated[
+    int, typer.Argument(metavar="SHARD", parser=shard_number, show_default=False, help="The shard's number.")
+]
+Numbers = Annotated[
+    list[int], typer.Argument(metavar="SHARD…", parser=shard_number, show_default=False, help="Shards' numbers.")
+]
 
 
 @leaf(
@@ -59,7 +64,7 @@ Numbers = Annotated[list[int], typer.Argument(metavar="SHARD…", min=0, show_de
 )
 async def list_(
     run: Run,
-    node: Annotated[str, typer.Option("--node", metavar="NODE", show_default=False, help="Only this node's.")] = "",
+    node: Annotated[str, naming("--node", "node", "NODE", "Only this node's.")] = "",
 ) -> Answer:
     return answer_of("ShardList", *await run.ask(GetShards(node=node or None), ShardList))
 
@@ -84,9 +89,10 @@ async def show(run: Run, shard: Number) -> Answer:
 )
 async def where(
     run: Run,
-    kind: Annotated[str, typer.Argument(metavar="TYPE", show_default=False, help="Such as site or campaign.")],
-    identity: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The entity's id.")],
+    kind: EntityType,
+    identity: EntityId = "",
 ) -> Answer:
+    kind, identity = entity_of(kind, identity)
     return answer_of("ShardPlace", *await run.ask(GetShardOf(kind=kind, id=identity), ShardPlace))
 
 
@@ -128,7 +134,7 @@ async def history(run: Run, shard: Number) -> Answer:
 async def move(
     run: Run,
     shard: Number,
-    to: Annotated[str, typer.Option("--to", metavar="NODE", show_default=False, help="Where it goes.")],
+    to: Annotated[str, naming("--to", "node", "NODE", "Where it goes.")],
     force: Annotated[
         list[str] | None,
         typer.Option("--force", metavar="RULE", show_default=False, help="Override a rule: capacity."),
@@ -154,7 +160,7 @@ async def move(
 async def pin(
     run: Run,
     shards: Numbers,
-    to: Annotated[str, typer.Option("--to", metavar="NODE", show_default=False, help="Where they belong.")],
+    to: Annotated[str, naming("--to", "node", "NODE", "Where they belong.")],
     **given: Any,
 ) -> Answer:
     if not to:
@@ -256,7 +262,7 @@ async def repair(
 async def wait(
     run: Run,
     shard: Number,
-    on: Annotated[str, typer.Option("--on", metavar="NODE", show_default=False, help="The node it must be on.")] = "",
+    on: Annotated[str, naming("--on", "node", "NODE", "The node it must be on.")] = "",
 ) -> Answer:
     text = f"shard {shard} runs" + (f" on {on}" if on else "")
 

@@ -10,6 +10,7 @@ import typer
 
 from node.admin.protocol import ClusterStatus, GetClusterStatus
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
@@ -78,7 +79,7 @@ async def run_(
 )
 async def replay(
     run: Run,
-    what: Annotated[str, typer.Argument(metavar="SEED|TOKEN", show_default=False, help="A seed, or a replay token.")],
+    what: Annotated[str, named("seed", "SEED|TOKEN", "A seed, or a replay token.")],
     from_: From = "",
     live: Live = False,
 ) -> Answer:

@@ -23,6 +23,7 @@ from node.admin.protocol import (
 from promovolvectl.cli.confirm import plan_then_commit, spelled
 from promovolvectl.cli.follow import ASK_MS, HEARTBEAT_S, POLL_S
 from promovolvectl.cli.leaf import leaf
+from promovolvectl.cli.names import naming
 from promovolvectl.cli.options import CHANGE, WAIT_DEFAULT_MS
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
@@ -34,7 +35,7 @@ from promovolvectl.client.exit_codes import ExitStatus
 _RUNNING: Final = "running"
 Nodes = Annotated[
     list[str] | None,
-    typer.Option("--node", metavar="NODE", show_default=False, help="Only this node's replica; repeatable."),
+    naming("--node", "node", "NODE", "Only this node's replica; repeatable."),
 ]
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import typer
-
 from promovolvectl.cli.leaf import group
+from promovolvectl.cli.names import named, naming
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("The replicated index that serving reads.")
 
-Key = Annotated[str, typer.Argument(metavar="KEY", show_default=False, help="SITE|SLOT, quoted for the shell.")]
-Node = Annotated[
-    str, typer.Option("--node", metavar="NODE", show_default=False, help="As this node has it; the one asked if not.")
-]
+Key = Annotated[str, named("key", "KEY", "SITE|SLOT, quoted for the shell.")]
+Node = Annotated[str, naming("--node", "node", "NODE", "As this node has it; the one asked if not.")]
 Maps = Annotated[
     list[str] | None,
-    typer.Option("--map", metavar="MAP", show_default=False, help="Only this map, such as serve-17; repeatable."),
+    naming("--map", "map", "MAP", "Only this map, such as serve-17; repeatable."),
 ]
 CHANGES: Final = (
     ExitStatus.NOT_FOUND,

@@ -29,6 +29,7 @@ from node.admin.protocol import (
     ServeIndexStatus,
 )
 from promovolvectl.cli.leaf import leaf
+from promovolvectl.cli.names import named, naming
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.serveindex.noun import WHOLE_MS, Key, Node, app
@@ -74,11 +75,9 @@ async def maps(run: Run) -> Answer:
 )
 async def keys(
     run: Run,
-    site: Annotated[str, typer.Argument(metavar="SITE", show_default=False, help="The site's id.")],
+    site: Annotated[str, named("site", "SITE", "The site's id.")],
     node: Node = "",
-    after: Annotated[
-        str, typer.Option("--after", metavar="KEY", show_default=False, help="Begin behind this key.")
-    ] = "",
+    after: Annotated[str, naming("--after", "key", "KEY", "Begin behind this key.")] = "",
 ) -> Answer:
     # A filter or an order may need what the first rows do not have.
     limit = 0 if run.flags.filter_ or run.flags.sort else run.flags.limit
@@ -199,8 +198,6 @@ async def lag(run: Run) -> Answer:
 )
 async def coverage(
     run: Run,
-    site: Annotated[
-        list[str] | None, typer.Option("--site", metavar="SITE", show_default=False, help="This site; repeatable.")
-    ] = None,
+    site: Annotated[list[str] | None, naming("--site", "site", "SITE", "This site; repeatable.")] = None,
 ) -> Answer:
     return answer_of("Coverage", *await run.ask(GetCoverage(sites=tuple(site or ())), Coverage))

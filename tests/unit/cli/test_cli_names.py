@@ -1,0 +1,82 @@
+"""What `-o name` prints is accepted wherever a name of that kind is taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+from conftest import Invoke
+from fake_server import FakeNode
+from samples import SAMPLES
+
+from node.admin import protocol as p
+from promovolvectl.cli.names import shard_number
+from promovolvectl.cli.tree import root
+
+# By what help calls them: the kind that `-o name` puts before such a name.
+KINDS = {
+    "NODE": "node", "SITE": "site", "ADVERTISER": "advertiser", "CAMPAIGN": "campaign", "CREATIVE": "creative",
+    "SHARD": "shard", "SHARD…": "shard", "KEY": "key", "MAP": "map",
+}  # fmt: skip
+
+
+def taken(command: click.Command, words: tuple[str, ...] = ()) -> list[tuple[str, click.Parameter]]:
+    """All arguments and flags of all commands that take names of these kinds."""
+    if hasattr(command, "list_commands"):
+        below = [(name, command.get_command(None, name)) for name in command.list_commands(None)]
+        return [found for name, each in below for found in taken(each, (*words, name))]
+    return [(" ".join(words), param) for param in command.params if param.metavar in KINDS]
+
+
+def test_every_argument_and_flag_of_a_kind_takes_its_names() -> None:
+    found = taken(root())
+    assert {param.metavar for _, param in found} >= set(KINDS)
+    for words, param in found:
+        kind = KINDS[param.metavar or ""]
+        name = "17" if kind == "shard" else "a|b"
+        many = param.nargs != 1 or param.multiple
+        context = click.Context(click.Command(words))
+        spelled = [param.process_value(context, (text,) if many else text) for text in (f"{kind}/{name}", name)]
+        value = shard_number(name) if kind == "shard" else name
+        assert [list(each) if many else each for each in spelled] == [[value] if many else value] * 2, (words, param)
+
+
+@pytest.mark.parametrize(
+    ("line", "sent", "kind"),
+    [
+        ("op show op/op-1", p.GetOperation(id="op-1"), "Operation"),
+        ("op wait op/op-1", p.GetOperation(id="op-1"), "Operation"),
+        ("op cancel op/op-1 --reason why", p.CancelOperation(id="op-1", reason="why"), "Operation"),
+        ("plan show plan/p-1", p.GetPlan(id="p-1"), "Plan"),
+        ("replay show replay/r-1", p.GetReplay(id="r-1"), "Replay"),
+        ("deadletter show deadletter/node-1.7.17", p.GetDeadLetter(id="node-1.7.17"), "DeadLetterShow"),
+        ("entity show site/blog/a", p.GetEntity(kind="site", id="blog/a"), "EntityShow"),
+        ("entity show site blog", p.GetEntity(kind="site", id="blog"), "EntityShow"),
+        ("shard where site/blog", p.GetShardOf(kind="site", id="blog"), "ShardPlace"),
+        ("serve explain site/a|top", p.GetExplanation(site="a", slot="top"), "ServeExplanation"),
+        ("campaign list --advertiser advertiser/ad", p.GetCampaigns(advertiser="ad"), "CampaignList"),
+    ],
+)
+def test_names_are_sent_bare(line: str, sent: msgspec.Struct, kind: str, tmp_path: Path, invoke: Invoke) -> None:
+    sample = SAMPLES[kind]
+    if kind == "Operation":
+        sample = msgspec.structs.replace(sample, state="done")
+    with FakeNode({type(sent): lambda _: sample}) as node:
+        node.write(tmp_path)
+        assert invoke(*line.split())[0] == 0
+    assert node.seen[0] == sent
+
+
+@pytest.mark.parametrize("line", ["explain error/E-USAGE", "schema schema/ClusterStatus"])
+def test_what_is_read_without_a_cluster_too(line: str, invoke: Invoke) -> None:
+    assert invoke(*line.split())[0] == 0
+
+
+@pytest.mark.parametrize("line", ["shard show node/17", "shard show -- -1", "shard show 1.5", "entity show site"])
+def test_anything_else_is_a_usage_error(line: str, tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({}) as node:
+        node.write(tmp_path)
+        status, out, err = invoke(*line.split())
+    assert (status, out, bool(err), node.seen) == (2, "", True, [])
