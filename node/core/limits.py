@@ -192,6 +192,7 @@ replica_wants_max = 20_000  # keys known to be missing that wait to be fetched f
 watch_changes_max = 1_000  # news of replicated keys that wait for a slow reader; older ones become a gap
 replica_away_feeds_max = 64  # peers that can't be reached whose place in the log is remembered
 replica_index_page_rows = 2_000  # read at once from an index: about a millisecond
+replica_recount_leaves = 16  # of a map that damage was found in, counted anew per tick: a map in a quarter of a minute
 replica_collect_entries = 500  # lapsed entries forgotten per tick
 history_versions_max = 8  # of one key: what `serveindex history` shows
 history_keys_max = 10_000  # keys whose versions are remembered: some 10 MiB when each of them changed eight times

@@ -8,11 +8,12 @@ from __future__ import annotations
 import copy
 
 from node.core import limits
-from node.core.hashing import LEAF_COUNT, leaf_of, map_of
+from node.core.hashing import leaf_of, map_of
 from node.gossip.digest import DigestTable
 from node.gossip.keyindex import KeyIndex
 from node.gossip.lww import lapsed_at, supersedes
 from node.gossip.overlay import LeafChanges, Overlay, Place
+from node.gossip.recount import Recount
 from node.gossip.replica_messages import KeyVersion, WireEntry
 from node.gossip.settling import Settled
 from node.gossip.tombstones import Tombstones
@@ -34,8 +35,8 @@ class Contents:
         self.tombstones = Tombstones()  # all of them, once they are `learned`
         self.tombstones_learned = False
         self._learned_to = 0
+        self._recount = Recount()
         self.digests_repaired = 0
-        self._miscounted: set[int] = set()
 
     def entry(self, key: str) -> ReplicaEntry | None:
         """What the replica holds of a key: tombstones and expired entries too."""
@@ -55,15 +56,13 @@ class Contents:
         place = (map_of(key), leaf_of(key))
         self._overlay.set(place, key, new)
         self.tombstones.replace(old, new)
-        changes, totals = self._overlay.changes(place), self._counts[place[0]]
+        self._overlay.changes(place).replace(old, new)
+        self._counts[place[0]].replace(old, new)
+        self._recount.changed(place, old, new)
         if old is not None:
             self.digests.remove(*place, fingerprint_of(old))
-            for count in (changes, totals):
-                _count(count, old, -1)
         if new is not None:
             self.digests.add(*place, fingerprint_of(new))
-            for count in (changes, totals):
-                _count(count, new, 1)
 
     def drop_lapsed(self, key: str, wall_ms: int) -> bool:
         """Forgets a key whose time is over for good; says whether it was one."""
@@ -109,28 +108,28 @@ class Contents:
         if true_digest != self.digests.leaf(*place):
             self.digests.put(*place, true_digest)
             self._overlay.changes(place)
+            self._recount.want(place[0])
             self.digests_repaired += 1
-            self._miscounted.add(place[0])
         return found
 
     def rewrite(self, entry: ReplicaEntry) -> None:
         """Commits what is held once more, so that whatever leads to it in the file is right again."""
         self._overlay.set((map_of(entry.key), leaf_of(entry.key)), entry.key, entry)
 
-    def recount(self, maps_max: int) -> None:
-        """Counts maps again where entries came or went behind their back: at most so many, since each is read whole."""
-        for map_ in sorted(self._miscounted)[:maps_max]:
-            self._miscounted.discard(map_)
-            counted = LeafChanges()
-            for leaf in range(LEAF_COUNT):
-                for entry in self.held((map_, leaf)).values():
-                    _count(counted, entry, 1)
-            self._counts[map_] = counted
-            self._overlay.changes((map_, 0))
+    def recount(self, leaves: int) -> None:
+        """Counts so many leaves of the maps in which a digest had to be put right."""
+        for _ in range(leaves):
+            place = self._recount.place
+            if place is None:
+                return
+            found = self._recount.counted(self.held(place).values())
+            if found is not None:
+                self._counts[place[0]] = found
+                self._overlay.changes(place)  # so that the next commit writes them
 
     def miscounted(self, map_: int) -> None:
         """The map's entries have been meddled with: its counts are not to be trusted."""
-        self._miscounted.add(map_)
+        self._recount.want(map_)
 
     def learn_tombstones(self, limit: int) -> None:
         """Reads the next page of the tombstones that were in the file."""
@@ -159,7 +158,7 @@ class Contents:
         counts = {map_: copy.copy(self._counts[map_]) for map_, _ in flying}
         for (map_, _), waiting in self._overlay.dirty.items():
             if map_ in counts:
-                _add(counts[map_], -waiting.keys, -waiting.bytes, -waiting.tombstones)
+                counts[map_].add(-waiting.keys, -waiting.bytes, -waiting.tombstones)
         return ReplicaBatch(
             puts=tuple(entry for entry in entries.values() if entry is not None),
             drops=tuple(key for key, entry in entries.items() if entry is None),
@@ -176,16 +175,3 @@ class Contents:
             self._overlay.landed()
         else:
             self._overlay.returned()
-
-
-def _count(counts: LeafChanges, entry: ReplicaEntry, sign: int) -> None:
-    if entry.tombstone:
-        _add(counts, 0, 0, sign)
-    else:
-        _add(counts, sign, sign * (len(entry.key) + len(entry.value)), 0)
-
-
-def _add(counts: LeafChanges, keys: int, bytes_: int, tombstones: int) -> None:
-    counts.keys += keys
-    counts.bytes += bytes_
-    counts.tombstones += tombstones

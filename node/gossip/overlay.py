@@ -25,6 +25,21 @@ class LeafChanges:
     bytes: int = 0
     tombstones: int = 0
 
+    def replace(self, old: ReplicaEntry | None, new: ReplicaEntry | None) -> None:
+        """Counts that `new` takes the place of `old`."""
+        for entry, sign in ((old, -1), (new, 1)):
+            if entry is None:
+                continue
+            if entry.tombstone:
+                self.add(0, 0, sign)
+            else:
+                self.add(sign, sign * (len(entry.key) + len(entry.value)), 0)
+
+    def add(self, keys: int, bytes_: int, tombstones: int) -> None:
+        self.keys += keys
+        self.bytes += bytes_
+        self.tombstones += tombstones
+
     def under(self, newer: LeafChanges) -> LeafChanges:
         """Both sets as one, the newer one's entries first."""
         return LeafChanges(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.core import limits
-from node.core.hashing import leaf_of, map_of
+from node.core.hashing import LEAF_COUNT, leaf_of, map_of
 from node.gossip.contents import Contents
 from node.gossip.lww import merge
 from node.store.replica_digest import digest_of
@@ -181,3 +181,26 @@ def test_a_digest_that_its_entries_contradict_is_put_right_and_made_durable():
     store.commit(contents.take_batch(2))
     contents.commit_ended(True)
     assert store.digests()[place[0]][place[1]] == digest_of(store.scan(*place))
+
+
+def test_counts_that_damage_has_made_wrong_are_counted_anew_while_the_map_changes():
+    store = MemoryReplica(ReplicaIdentity("c", "n", 1))
+    contents = Contents(store, KEEP_MS)
+    for key in KEYS:
+        contents.apply(ReplicaEntry(key, 1, 1, "a", 0, False, b"value"))
+    store.commit(contents.take_batch(1))
+    contents.commit_ended(True)
+    lost = KEYS[0]
+    place = (map_of(lost), leaf_of(lost))
+    del store._leaves[place][lost]
+    contents.leaf_entries(place)
+    contents.recount(place[1] + 1)
+    contents.apply(ReplicaEntry(KEYS[1], 1, 2, "a", 0, True, b""))  # in a leaf that was counted
+    contents.apply(ReplicaEntry(KEYS[3], 1, 2, "a", 0, False, b"longer value"))
+    contents.recount(LEAF_COUNT)
+    while contents.uncommitted():
+        store.commit(contents.take_batch(2))
+        contents.commit_ended(True)
+    check_store(store)
+    assert contents.counts() == store.counts()
+    assert store.counts()[place[0]].tombstones == 1
