@@ -22,6 +22,8 @@ class Committer:
         self._at_once = False
         self._failures = 0
         self._retry_ns = 0
+        # Halved by each failure: what fits goes in although not all does.
+        self._batch_max = limits.replica_commit_entries_max
         self._tenure = 0
         self.commits = self.failed = self.unknown = 0
 
@@ -56,7 +58,7 @@ class Committer:
         self._at_once = False
         # Above what was stamped, not what the clock says: one that is far ahead must leave no mark (T1).
         mark = self._hlc.mark + (limits.replica_hlc_reserve_ms << COUNTER_BITS)
-        return Commit(self._token, self._contents.take_batch(mark, self._tenure))
+        return Commit(self._token, self._contents.take_batch(mark, self._batch_max, self._tenure))
 
     def due_ns(self) -> int | None:
         if self._flying is not None or self._dirty_since_ns is None:
@@ -76,9 +78,11 @@ class Committer:
             written, failed = self._flying_tenure, self._failures
             self._tenure = 0 if written == self._tenure else self._tenure
             self._failures, self._retry_ns = 0, 0
+            self._batch_max = min(self._batch_max * 2, limits.replica_commit_entries_max)
             return written, [FaultCleared("E-REPLICA-DEGRADED", "replica")] if failed else []
         self.failed += 1
         self._failures += 1
+        self._batch_max = max(self._batch_max // 2, 1)
         backoff_ns = self._settings.commit_ns << min(self._failures, 10)
         self._retry_ns = now_ns + min(backoff_ns, self._settings.commit_retry_ns_max)
         self._at_once |= self._flying_tenure > 0

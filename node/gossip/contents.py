@@ -151,9 +151,11 @@ class Contents:
         """Changes that no commit has been asked for yet."""
         return len(self._overlay) or len(self._overlay.dirty)
 
-    def take_batch(self, hlc_mark: int, tenure: int = 0) -> ReplicaBatch:
+    def take_batch(
+        self, hlc_mark: int, entries_max: int = limits.replica_commit_entries_max, tenure: int = 0
+    ) -> ReplicaBatch:
         """The next commit: whole leaves, so that what it leaves on disk agrees with its digests and counts."""
-        flying = self._overlay.take(limits.replica_commit_entries_max)
+        flying = self._overlay.take(entries_max)
         entries = {key: entry for changes in flying.values() for key, entry in changes.entries.items()}
         counts = {map_: copy.copy(self._counts[map_]) for map_, _ in flying}
         for (map_, _), waiting in self._overlay.dirty.items():

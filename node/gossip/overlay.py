@@ -96,10 +96,11 @@ class Overlay:
                     yield key, entry
 
     def take(self, entries_max: int) -> dict[Place, LeafChanges]:
-        """Moves whole leaves from waiting to flying until they hold `entries_max` entries, or all."""
+        """Moves whole leaves from waiting to flying until they hold `entries_max` entries, or all; those first that
+        give room back, since in a file that is full nothing else goes in before them."""
         invariant(not self.flying, "one commit at a time", flying=len(self.flying))
         taken = 0
-        for place in list(self.dirty):
+        for place in sorted(self.dirty, key=lambda place: self.dirty[place].bytes):
             changes = self.dirty.pop(place)
             self.flying[place] = changes
             taken += len(changes.entries)

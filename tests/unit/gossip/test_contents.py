@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.core import limits
 from node.core.hashing import LEAF_COUNT, leaf_of, map_of
 from node.gossip.contents import Contents
 from node.gossip.lww import merge
@@ -74,11 +71,10 @@ def disk_of(store: MemoryReplica) -> dict[str, ReplicaEntry]:
 @given(STEPS, st.sampled_from([1, 10_000]))
 @settings(max_examples=250, deadline=None)
 def test_contents_equal_a_dictionary_and_the_disk_agrees_with_itself(steps, batch_entries_max):
-    with mock.patch.object(limits, "replica_commit_entries_max", batch_entries_max):
-        run_steps(steps)
+    run_steps(steps, batch_entries_max)
 
 
-def run_steps(steps) -> None:
+def run_steps(steps, batch_entries_max) -> None:
     store = MemoryReplica(ReplicaIdentity("c", "n", 1))
     contents = Contents(store, KEEP_MS)
     model: dict[str, ReplicaEntry] = {}
@@ -91,7 +87,7 @@ def run_steps(steps) -> None:
                 assert contents.apply(step) == (after != before)
                 model[step.key] = after
             case ("take",) if flying is None and contents.uncommitted():
-                flying = contents.take_batch(7)
+                flying = contents.take_batch(7, batch_entries_max)
             case ("end", ok) if flying is not None:
                 if ok:
                     store.commit(flying)

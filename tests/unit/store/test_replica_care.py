@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import lmdb
@@ -13,9 +14,12 @@ import pytest
 from replica_process import replica_process
 
 from node.core import limits
-from node.core.clock import ManualClock
+from node.core.clock import MS, ManualClock
+from node.core.errors import OperatingError
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of
+from node.gossip import replica_io as io
 from node.gossip.contents import Contents
+from node.gossip.replicator import Replicator
 from node.store.replica_check import check
 from node.store.replica_codec import entry_bytes, key_bytes
 from node.store.replica_health import ReplicaHealth
@@ -285,3 +289,64 @@ def test_d3_the_file_takes_no_more_of_the_disk_than_what_was_written(
     health = replica.health()
     assert health.limit_bytes == 1 << 26
     assert health.live_bytes <= health.used_bytes == (folder / "data.mdb").stat().st_size < 1 << 20
+
+
+class Alone:
+    """A replicator over a file, without peers, whose commits run on the spot; faults by code."""
+
+    def __init__(self, replica: LmdbReplica) -> None:
+        self._replica = replica
+        self.machine = Replicator("n1", replica, io.ReplicationSettings(), random.Random(1))
+        self.faults: dict[str, str] = {}
+        self._now_ns = 0
+        self._carry_out(self.machine.step(io.PeersChanged(frozenset()), 0, 0))
+
+    def put(self, key: str, value: bytes) -> None:
+        self._carry_out(self.machine.put(key, value, 1, 0, self._now_ns, 0)[1])
+
+    def remove(self, key: str) -> None:
+        self._carry_out(self.machine.remove(key, 1, self._now_ns, 0)[1])
+
+    def run(self, ticks: int) -> None:
+        for _ in range(ticks):
+            self._now_ns = max(self._now_ns + MS, self.machine.next_wake_ns())
+            self._carry_out(self.machine.step(io.Tick(), self._now_ns, 0))
+
+    def _carry_out(self, effects: Iterable[io.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case io.Commit(token, batch):
+                    try:
+                        self._replica.commit(batch)
+                        ended = io.Committed(token, ok=True)
+                    except OperatingError as error:
+                        ended = io.Committed(token, ok=False, error=f"{error.code}: {error.message}")
+                    self._carry_out(self.machine.step(ended, self._now_ns, 0))
+                case io.Fault(code, _, text):
+                    self.faults[code] = text
+                case io.FaultCleared(code, _):
+                    self.faults.pop(code, None)
+
+
+def test_d3_a_file_at_its_limit_degrades_the_replica_and_takes_all_again_once_there_is_room(folder: Path) -> None:
+    """Removals go in although the puts beside them don't fit, and make the room for them."""
+    replica, _ = open_replica(folder, ManualClock(), cluster_id="c-1", node="n1", tenure=1, map_bytes_max=1 << 20)
+    node = Alone(replica)
+    keys = [f"s{n}|a" for n in range(20)]
+    for key in keys[:14]:
+        node.put(key, bytes(50_000))
+        node.run(3)
+    assert node.faults == {}
+    for key in keys[14:]:
+        node.put(key, bytes(50_000))
+    node.run(20)
+    assert "E-REPLICA-FULL" in node.faults["E-REPLICA-DEGRADED"]
+    assert str(folder) in node.faults["E-REPLICA-DEGRADED"]
+    assert all(node.machine.get(key, 0) for key in keys), "what does not fit is served from memory"
+    for key in keys[:10]:
+        node.remove(key)
+    node.run(200)
+    assert (node.faults, node.machine.uncommitted()) == ({}, 0)
+    replica.close()
+    report = asyncio.run(check(folder))
+    assert (report.sound, report.checked) == (True, len(keys)), report.problems
