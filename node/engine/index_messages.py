@@ -112,6 +112,7 @@ class IndexStatus(msgspec.Struct, frozen=True):
     oldest_tombstone_ms: int
     degraded: bool
     counters: dict[str, int]
+    pending_removals: int = 0
 
 
 class Mend(msgspec.Struct, frozen=True, array_like=True):

@@ -32,6 +32,7 @@ from node.engine.index_messages import (
 )
 from node.engine.messages import GetReplicaEntry, NodeDone, ReplicaEntryReport
 from node.gossip.inspector import content_of, place_of
+from node.gossip.latency import LatencyCounts
 from node.gossip.version import Version
 from node.store.replica_keys import site_of
 from node.store.replica_port import ReplicaEntry
@@ -169,6 +170,10 @@ class IndexService:
             any(fault.code == "E-REPLICA-DEGRADED" for fault in engine.faults.all()),
             machine.counters(),
         )
+
+    def visible(self) -> LatencyCounts:
+        """How long this node's writes took to be on other replicas."""
+        return self._replicator.visible()
 
     # ---- changing
 

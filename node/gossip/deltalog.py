@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from node.core import limits
 from node.gossip.lag import PeerLag, lag_of
+from node.gossip.latency import Latency
 from node.gossip.lww import size_of
 from node.gossip.replica_io import ReplicationSettings
 from node.gossip.replica_messages import Delta, DeltaAck, WireEntry, to_wire
@@ -126,6 +127,7 @@ class DeltaSender:
         self.stream = stream
         self.log = DeltaLog(log_bytes_max)
         self.counters: Counter[str] = Counter()
+        self.visible = Latency()
         self._settings = settings
         self._feeds: dict[str, Feed] = {}
         self._flush_ns: int | None = None
@@ -195,6 +197,8 @@ class DeltaSender:
             self.counters["acks_ignored"] += 1
             return []
         if ack.upto > feed.acked:
+            for number in range(max(feed.acked + 1, self.log.first), ack.upto + 1):
+                self.visible.add(now_ns - self.log.at(number).at_ns)
             feed.acked = ack.upto
             feed.sent = max(feed.sent, ack.upto)
             feed.moved_ns = now_ns
@@ -238,6 +242,8 @@ class DeltaSender:
         return feed.gap_after != feed.acked or now_ns >= feed.gap_ns + self._settings.delta_batch_ns
 
     def _delta(self, feed: Feed, after: int, batch: list[Logged]) -> Delta:
+        self.counters["delta_entries_sent"] += len(batch)
+        self.counters["delta_bytes_sent"] += sum(item.size for item in batch)
         return Delta(self.stream, feed.acked, after + 1, tuple(item.entry for item in batch))
 
     def _fill(self, feed: Feed, now_ns: int) -> list[Delta]:

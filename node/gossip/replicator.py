@@ -31,6 +31,7 @@ from node.core.hlc import Hlc
 from node.core.rng import Rng
 from node.gossip.inspector import Inspector
 from node.gossip.lag import PeerLag
+from node.gossip.latency import LatencyCounts
 from node.gossip.lww import defect_of, expired
 from node.gossip.receiving import Receiving
 from node.gossip.replica_io import (
@@ -138,6 +139,10 @@ class Replicator:
     def lag(self, now_ns: int) -> dict[str, PeerLag]:
         """How far each peer is behind this node's writes."""
         return self._sender.lag(now_ns)
+
+    def visible(self) -> LatencyCounts:
+        """How long this node's writes took to be acknowledged, one sample for each peer that did."""
+        return self._sender.visible.counts()
 
     def digests(self) -> list[int]:
         """The 32 map digests."""

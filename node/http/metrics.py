@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 
-from prometheus_client.core import CollectorRegistry, CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CollectorRegistry,
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import generate_latest
 
+from node.engine.index_messages import IndexStatus
 from node.engine.nodeservice import NodeService
+from node.gossip.latency import BOUNDS_MS, LatencyCounts
 
 EDGE_GAUGES = {
     "limit": "Requests that the edge lets in at once now",
@@ -41,12 +50,45 @@ class NodeCollector:
             yield GaugeMetricFamily(f"promovolve_{name}", text, value)
         yield CounterMetricFamily("promovolve_requests", "Serve requests of local sites", report.requests_count)
         yield CounterMetricFamily("promovolve_served", "Slots filled", report.served_count)
+        yield from replica(self._service.index.status(), self._service.index.visible())
         events = CounterMetricFamily(
             "promovolve_events", "Counters of the machinery; whatever was not handled is among them", labels=["name"]
         )
         for name, count in sorted(report.counters.items()):
             events.add_metric([name], count)
         yield events
+
+
+def replica(status: IndexStatus, visible: LatencyCounts) -> Iterator[Metric]:
+    """The ServeIndex replica: how far others are behind, what moved, what waits."""
+    gauges = {
+        "uncommitted": ("Changes that are not on disk yet: the overlay", status.uncommitted),
+        "tombstones": ("Removals that are remembered", sum(tombstones for _, _, tombstones in status.counts)),
+        "pending_removals": ("Removals of this node that no majority has", status.pending_removals),
+        "quarantined": ("Damaged entries that wait to be fetched again", status.damaged),
+    }
+    for name, (text, value) in gauges.items():
+        yield GaugeMetricFamily(f"promovolve_replica_{name}", text, value)
+    entries = GaugeMetricFamily("promovolve_replica_behind_entries", "Writes that a peer lacks", labels=["peer"])
+    age = GaugeMetricFamily("promovolve_replica_behind_ms", "How long it has lacked the oldest", labels=["peer"])
+    for row in status.lag:
+        entries.add_metric([row.peer], row.entries)
+        age.add_metric([row.peer], row.ms)
+    yield entries
+    yield age
+    moved = CounterMetricFamily("promovolve_replica_sent_bytes", "Bytes of entries sent to peers", labels=["by"])
+    moved.add_metric(["deltas"], status.counters.get("delta_bytes_sent", 0))
+    moved.add_metric(["reconciliation"], status.counters.get("bytes_sent", 0))
+    yield moved
+    yield CounterMetricFamily("promovolve_replica_commits", "Commits to disk", status.counters.get("commits", 0))
+    bounds = [f"{bound / 1_000:g}" for bound in BOUNDS_MS]
+    buckets = list(zip((*bounds, "+Inf"), accumulate(visible.counts), strict=True))
+    yield HistogramMetricFamily(
+        "promovolve_replica_visible_seconds",
+        "From a write until a peer acknowledged it, for each peer",
+        buckets=buckets,
+        sum_value=visible.sum_ms / 1_000,
+    )
 
 
 def exposition(service: NodeService) -> bytes:

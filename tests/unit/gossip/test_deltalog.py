@@ -12,6 +12,7 @@ from node.core.clock import MS, SECOND
 from node.gossip.deltalog import DeltaLog, DeltaSender
 from node.gossip.deltareceiver import DeltaReceiver
 from node.gossip.lag import PeerLag
+from node.gossip.latency import BOUNDS_MS
 from node.gossip.lww import ENTRY_OVERHEAD_BYTES
 from node.gossip.replica_io import ReplicationSettings
 from node.gossip.replica_messages import Delta, DeltaAck, to_wire
@@ -233,3 +234,19 @@ def test_every_write_arrives_and_is_acknowledged_over_a_bad_link(seed):
     assert arrived == {f"s|{number:05}" for number in range(1, 31)}
     assert out.lag(now_ns)["b"] == PeerLag(0, 0)
     assert out.log.bytes == 0
+
+
+def test_each_write_counts_once_for_each_peer_by_how_long_its_acknowledgement_took():
+    one = sender(peers=("b", "c"))
+    one.append(entry(1), 0)
+    one.append(entry(2), 30 * MS)
+    one.flush(40 * MS, full=True)
+    one.acknowledged("b", DeltaAck(one.stream, 1), 40 * MS)
+    one.acknowledged("b", DeltaAck(one.stream, 2), 50 * MS)
+    one.acknowledged("b", DeltaAck(one.stream, 2), 900 * MS)
+    one.acknowledged("c", DeltaAck(one.stream, 2), 400 * MS)
+    counts, sum_ms = one.visible.counts()
+    told = {bound: count for bound, count in zip((*BOUNDS_MS, None), counts, strict=True) if count}
+    assert (told, sum_ms) == ({20: 1, 50: 1, 500: 2}, 40 + 20 + 400 + 370)
+    sent = sum(ENTRY_OVERHEAD_BYTES + len(e.key) + len(e.value) for e in (entry(1), entry(2)))
+    assert one.counters["delta_bytes_sent"] == 2 * sent

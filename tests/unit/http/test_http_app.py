@@ -16,8 +16,10 @@ from node.ads import messages as m
 from node.core import limits
 from node.core.clock import MS, ManualClock
 from node.core.ids import EntityRef
+from node.engine.index_messages import IndexStatus, PeerLagRow
 from node.engine.messages import MapReport, NodeReport
 from node.engine.readiness import Check
+from node.gossip.latency import LatencyCounts
 from node.http.app import App
 from node.http.cluster import DEADLINE_MS, ClusterGate
 from node.http.overload import Kind, Ticket
@@ -55,11 +57,30 @@ class Cluster:
         done(answer(to, message) if callable(answer) else answer)
 
 
+REPLICA = IndexStatus(
+    node="n1",
+    ready=True,
+    synchronised_ratio=1.0,
+    digests=("d",) * 32,
+    counts=((2, 10, 1),) * 32,
+    lag=(PeerLagRow("n2", 1_204, 38_000, True), PeerLagRow("n3", 0, 0, False)),
+    uncommitted=3,
+    damaged=2,
+    oldest_tombstone_ms=0,
+    degraded=False,
+    counters={"commits": 12, "delta_bytes_sent": 1_000, "bytes_sent": 70},
+    pending_removals=4,
+)
+
+
 class Service:
     why: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.edges: list[Callable[[], dict[str, int]]] = []
+        self.index = SimpleNamespace(
+            status=lambda: REPLICA, visible=lambda: LatencyCounts((0, 3, 1, *[0] * 7, 1), 71_025.0)
+        )
 
     def checks(self) -> tuple[Check, ...]:
         return (Check("joined", ""), Check("replica", "".join(self.why), latches=True))
@@ -355,6 +376,22 @@ def test_health_and_metrics(api: Api) -> None:
     for line in (
         "promovolve_replica_keys 64.0",
         "promovolve_replica_lag_ms 5.0",
+        "promovolve_replica_uncommitted 3.0",
+        "promovolve_replica_tombstones 32.0",
+        "promovolve_replica_pending_removals 4.0",
+        "promovolve_replica_quarantined 2.0",
+        "promovolve_replica_commits_total 12.0",
+        'promovolve_replica_behind_entries{peer="n2"} 1204.0',
+        'promovolve_replica_behind_ms{peer="n2"} 38000.0',
+        'promovolve_replica_behind_ms{peer="n3"} 0.0',
+        'promovolve_replica_sent_bytes_total{by="deltas"} 1000.0',
+        'promovolve_replica_sent_bytes_total{by="reconciliation"} 70.0',
+        'promovolve_replica_visible_seconds_bucket{le="0.005"} 0.0',
+        'promovolve_replica_visible_seconds_bucket{le="0.01"} 3.0',
+        'promovolve_replica_visible_seconds_bucket{le="30"} 4.0',
+        'promovolve_replica_visible_seconds_bucket{le="+Inf"} 5.0',
+        "promovolve_replica_visible_seconds_count 5.0",
+        "promovolve_replica_visible_seconds_sum 71.025",
         "promovolve_requests_total 9.0",
         'promovolve_events_total{name="engine.dropped"} 4.0',
         'promovolve_events_total{name="http.shed_serve"} 0.0',
