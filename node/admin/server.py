@@ -32,6 +32,7 @@ from node.admin.member_requests import MemberRequests
 from node.admin.operation_requests import OperationRequests
 from node.admin.outcomes import bad_input
 from node.admin.plan_requests import PlanRequests
+from node.admin.removal_requests import RemovalRequests
 from node.admin.shard_requests import ShardRequests
 from node.admin.states import States
 from node.admin.uploads import Uploads
@@ -94,6 +95,7 @@ class AdminServer:
         index = IndexRequests(self)
         IndexRepair(self, index, IndexDiff(self, index), held)
         IndexLoad(self, index, held)
+        RemovalRequests(self, index, held)
         self._verify = IndexVerify(self, index, check) if check is not None else None
         self.uploads = Uploads(self)
         self.live = Live(self)
@@ -249,4 +251,5 @@ def _as_error(error: OperatingError) -> p.AdminError:
         message=refusal.message,
         hint=refusal.hint,
         object=refusal.about,
+        operation=refusal.operation,
     )

@@ -32,6 +32,7 @@ from node.engine.messages import (
     StopNode,
 )
 from node.engine.readiness import Check, Latches
+from node.engine.removalservice import RemovalService
 from node.engine.standing import Standing
 from node.sharding.requests import REQUESTS
 from node.wire.envelope import Envelope
@@ -47,6 +48,7 @@ class NodeService:
         self._engine = engine
         self.actors = ActorService(engine)
         self.index = IndexService(engine)
+        RemovalService(engine)
         Standing(engine, self)
         self._ready = Latches()
         self._started = Latches()

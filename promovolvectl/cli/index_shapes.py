@@ -115,6 +115,34 @@ def _dump_head(payload: Payload) -> Sequence[str]:
     return (f"{payload['entries_count']} entries of {cell(payload['node'])}{where}",)
 
 
+def _history_head(payload: Payload) -> Sequence[str]:
+    removal = payload["removal"]
+    if not removal:
+        return (f"KEY {cell(payload['key'])}",)
+    by = cell(removal["asked_by"]) if removal["asked_by"] else "its ad server"
+    held = ", ".join(cell(one["node"]) for one in removal["held"])
+    majority = f"by majority since {cell(removal['majority_at'])}" if removal["majority_at"] else "by no majority yet"
+    served = cell(removal["last_serve_at"]) if removal["last_serve_at"] else "not known to its owner"
+    return (
+        f"KEY {cell(payload['key'])}",
+        f"REMOVED {version(removal['version'])} asked {cell(removal['asked_at'])} by {by}, {majority}: required "
+        f"{removal['required']}, available {removal['available']} ({held}); last serve {served}",
+    )
+
+
+def _tombstones_head(payload: Payload) -> Sequence[str]:
+    kept = span(payload["min_age_ms"] / 1_000)
+    lines = [f"{len(payload['items'])} of {payload['total']} tombstones, each kept for {kept} at least"]
+    lines += [f"{cell(one['node'])} settles none: {cell(one['reason'])}" for one in payload["not_settling"]]
+    return lines
+
+
+def _roster_head(payload: Payload) -> Sequence[str]:
+    return (
+        f"ROSTER version {payload['version']}  required {payload['required']}  available {payload['available']}",
+    )
+
+
 def _problem_rows(payload: Payload) -> Rows:
     return [{"node": item["node"], **problem} for item in payload["items"] for problem in item["problems"]]
 
@@ -159,6 +187,27 @@ INDEX_SHAPES: Final[Mapping[str, Shape]] = {
         each("key", "key"),
         _diff_rows,
         head=_diff_head,
+    ),
+    "ServeIndexHistory": Shape(
+        columns_of("node! version:version! what! at! source bytes:bytes? expires_at?"),
+        lambda payload: [f"version/{version(row['version'])}" for row in payload["items"]],
+        head=_history_head,
+    ),
+    "ServeIndexPending": Shape(
+        columns_of(
+            "key! node version:version? asked_at! attempts! required! available! held_by? awaited! refused? id+"
+        ),
+        each("removal", "id"),
+    ),
+    "ServeIndexTombstones": Shape(
+        columns_of("key! map? version:version? removed_at! age_ms:ms? caretaker awaited!"),
+        each("key", "key"),
+        head=_tombstones_head,
+    ),
+    "ServeIndexRoster": Shape(
+        columns_of("node! counts! tenure! since member reachable! phase! progress_ratio:ratio? cause?"),
+        each("node", "node"),
+        head=_roster_head,
     ),
     "ServeIndexVerify": Shape(
         columns_of(

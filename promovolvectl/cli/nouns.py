@@ -54,7 +54,8 @@ NOUNS: Final[Mapping[str, Noun]] = {
 }
 # How many words name a command; a noun and a group of verbs under it take three.
 DEPTH: Final[Mapping[str, int]] = {name: 2 if noun.verbs else 1 for name, noun in NOUNS.items()} | {
-    "entity quarantine": 3
+    "entity quarantine": 3,
+    "serveindex roster": 3,
 }
 
 

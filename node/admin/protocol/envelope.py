@@ -50,7 +50,10 @@ class AdminError(msgspec.Struct, frozen=True, kw_only=True):
 class AdminRefusal(OperatingError):
     """Raised inside a handler to answer with an `AdminError`."""
 
-    def __init__(self, exit_status: int, code: str, message: str, *, hint: str = "", about: str = "") -> None:
+    def __init__(
+        self, exit_status: int, code: str, message: str, *, hint: str = "", about: str = "", operation: str = ""
+    ) -> None:
         super().__init__(code, message, hint=hint)
         self.exit_status = exit_status
         self.about = about
+        self.operation = operation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from promovolvectl.cli.serveindex import comparing, moving, reading
+from promovolvectl.cli.serveindex import comparing, moving, reading, removing
 from promovolvectl.cli.serveindex.noun import app
 
-__all__ = ["app", "comparing", "moving", "reading"]
+__all__ = ["app", "comparing", "moving", "reading", "removing"]
