@@ -209,11 +209,14 @@ class IndexLoad:
             what = f"{moved[0]!r}{others} changed" if moved else "shards moved"
             raise p.AdminRefusal(CONFLICT, "E-STALE-PLAN", f"{what} since the plan was made", hint="make it again")
         written = stale = refused = 0
+        token = ""
         for node, keys in sorted(owners.items()):
             for batch in _batches([planned[key] for key in keys]):
                 done = await self._index.of_node(node, LoadIndex(batch), IndexLoaded)
                 written, stale, refused = written + done.written, stale + done.stale, refused + done.refused
-        return {"written_count": written, "stale_count": stale, "refused_count": refused, "missed_count": refused}
+                token = done.token or token
+        counts = {"written_count": written, "stale_count": stale, "refused_count": refused}
+        return {**counts, "missed_count": refused, "token": token}
 
 
 def _view(number: int, row: p.DumpRow) -> ServeView | None:

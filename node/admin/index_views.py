@@ -182,9 +182,17 @@ def status(
         keys=sum(item.keys for item in items),
         tombstones=sum(item.tombstones for item in items),
         oldest_tombstone_ms=max((one.oldest_tombstone_ms for one in found), default=0),
-        pending_removals=0,
+        pending_removals=sum(one.pending_removals for one in found),
         max_lag_ms=max((replica.max_lag_ms for replica in replicas), default=0),
         coverage_ratio=covered.ratio,
+        stable_at=_at(min((one.stable_ms for one in found), default=0)),
+        held_back_by=tuple(
+            p.Holdback(
+                node=row.node, writer=one.node, entries=row.entries, since=_at(row.since_ms), why=row.why
+            )
+            for one in found
+            for row in one.held_back_by
+        ),
     )
 
 

@@ -193,7 +193,7 @@ def cluster_status(
             agree=replicas_agree(reports) and len(reports) == len(view.members),
             max_lag_ms=max((n.max_lag_ms for n in nodes), default=0),
             tombstones=sum(item.tombstones for item in index),
-            pending_removals=0,
+            pending_removals=sum(report.pending_removals for report in reports.values()),
         ),
         coverage=p.CoverageTotals(
             expected=covered.expected, present=covered.present, ratio=covered.ratio if complete else 0.0

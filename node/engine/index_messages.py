@@ -91,6 +91,15 @@ class PeerLagRow(msgspec.Struct, frozen=True, array_like=True):
     reachable: bool
 
 
+class HoldbackRow(msgspec.Struct, frozen=True, array_like=True):
+    """A replica that lacks something of the node's."""
+
+    node: str
+    entries: int
+    since_ms: int
+    why: str
+
+
 @wire_type("node.index_status_get")
 class GetIndexStatus(msgspec.Struct, frozen=True):
     pass
@@ -99,7 +108,8 @@ class GetIndexStatus(msgspec.Struct, frozen=True):
 @wire_type("node.index_status")
 class IndexStatus(msgspec.Struct, frozen=True):
     """One replica. `digests`: of the 32 maps, `counts`: keys, bytes and tombstones of each. `uncommitted`: changes that
-    are not on disk; `degraded`: they can't get there."""
+    are not on disk; `degraded`: they can't get there. `stable_ms`:
+    all that the node accepted before is on every replica of the roster; 0: not known."""
 
     node: str
     ready: bool
@@ -113,6 +123,8 @@ class IndexStatus(msgspec.Struct, frozen=True):
     degraded: bool
     counters: dict[str, int]
     pending_removals: int = 0
+    stable_ms: int = 0
+    held_back_by: tuple[HoldbackRow, ...] = ()
 
 
 class Mend(msgspec.Struct, frozen=True, array_like=True):
@@ -162,12 +174,14 @@ class LoadIndex(msgspec.Struct, frozen=True):
 
 @wire_type("node.index_loaded")
 class IndexLoaded(msgspec.Struct, frozen=True):
-    """How many were written; `stale`: something else is held by now; `refused`: not this node's, or not a view."""
+    """How many were written; `stale`: something else is held by now; `refused`: not this node's, or not a view.
+    `token`: of the last that was written."""
 
     node: str
     written: int
     stale: int
     refused: int
+    token: str = ""
 
 
 @wire_type("node.index_verify")

@@ -17,6 +17,7 @@ from node.engine.index_messages import (
     GetIndexLeaves,
     GetIndexRows,
     GetIndexStatus,
+    HoldbackRow,
     IndexLeaves,
     IndexLoaded,
     IndexMended,
@@ -154,6 +155,7 @@ class IndexService:
         reachable = topology.peers(engine.view)
         maps = machine.map_status()
         oldest = machine.tombstones(1, clock.wall_ms())
+        watermark = machine.watermark(clock.mono_ns(), clock.wall_ms())
         return IndexStatus(
             engine.me.name,
             engine.replication.ready,
@@ -169,6 +171,9 @@ class IndexService:
             oldest[0].age_ms if oldest else 0,
             any(fault.code == "E-REPLICA-DEGRADED" for fault in engine.faults.all()),
             machine.counters(),
+            machine.pending_removal_count(),
+            watermark.stable_ms,
+            tuple(HoldbackRow(*one) for one in watermark.held_back_by[: limits.members_max]),
         )
 
     def visible(self) -> LatencyCounts:
@@ -199,7 +204,8 @@ class IndexService:
                 written += 1
             else:
                 refused += 1
-        return IndexLoaded(self._engine.me.name, written, stale, refused)
+        token = self._replicator.token
+        return IndexLoaded(self._engine.me.name, written, stale, refused, str(token) if written and token else "")
 
     def _written(self, item: Load) -> bool:
         index = self._engine.index

@@ -210,3 +210,4 @@ class NodeReport(msgspec.Struct, frozen=True):
     living: tuple[tuple[int, int], ...] = ()
     buffered: tuple[tuple[int, int, int], ...] = ()
     behind: dict[str, int] = msgspec.field(default_factory=dict)
+    pending_removals: int = 0

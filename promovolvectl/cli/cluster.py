@@ -16,12 +16,14 @@ from node.admin.protocol import (
     GetClusterStatus,
     GetDecisions,
     GetNodes,
+    GetSeen,
     Health,
     Meta,
     NodeList,
     Plan,
     Rehearsal,
     Rehearse,
+    ServeIndexSeen,
     StageRestart,
 )
 from promovolvectl.cli.conditions import judge, parse
@@ -139,7 +141,7 @@ async def wait(
             "--for",
             metavar="CONDITION",
             show_default=False,
-            help="converged, nodes=N, shards=allocated, coverage=RATIO, replicas=agree or healthy; repeatable.",
+            help="converged, nodes=N, shards=allocated, coverage=RATIO, replicas=agree, seen=TOKEN or healthy.",
         ),
     ],
 ) -> Answer:
@@ -152,7 +154,9 @@ async def wait(
         health = None
         if any(item.name == "healthy" for item in wanted):
             health, _ = await run.ask(GetClusterHealth(), Health, wait_ms)
-        return tuple(judge(item, status, health) for item in wanted), meta
+        tokens = {item.token for item in wanted if item.token}
+        seen = {token: (await run.ask(GetSeen(token=token), ServeIndexSeen, wait_ms))[0] for token in sorted(tokens)}
+        return tuple(judge(item, status, health, seen.get(item.token)) for item in wanted), meta
 
     return await until_all_hold(
         run, look, about=tuple(item.text for item in wanted), hint="promovolvectl cluster status"

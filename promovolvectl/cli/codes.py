@@ -419,6 +419,12 @@ _ALL: Final = (
         "Ask again in some seconds, or ask another node with --node.",
     ),
     _code(
+        "E-REMOVAL-PENDING",
+        ExitStatus.TIMED_OUT,
+        "A removal is on no majority of the replicas yet. It is durable at its owner and retried until it succeeds.",
+        "'promovolvectl serveindex pending' names who is awaited; 'serveindex roster remove' gives up on a replica.",
+    ),
+    _code(
         "E-QUARANTINED",
         ExitStatus.UNHEALTHY,
         "An entity failed too often and was stopped. What is sent to it is refused; others are not affected.",

@@ -6,29 +6,34 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from node.admin.protocol import ClusterStatus, Health, NodeRow
+from node.admin.protocol import ClusterStatus, Health, NodeRow, ServeIndexSeen
 from promovolvectl.cli.select import did_you_mean, usage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.kinds import Condition
 
-_NAMES: Final = ("converged", "nodes=N", "shards=allocated", "coverage=RATIO", "replicas=agree", "healthy")
+_NAMES: Final = (
+    *("converged", "nodes=N", "shards=allocated", "coverage=RATIO", "replicas=agree", "seen=TOKEN", "healthy"),
+)
 
 NODE_STATES: Final = ("up", "ready", "drained", "down", "removed")
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One condition: as it was typed, its name, and its number when it has one."""
+    """One condition: as it was typed, its name, and its number or token when it has one."""
 
     text: str
     name: str
     number: float = 0.0
+    token: str = ""
 
 
 def parse(text: str) -> Wanted:
     """Raises CommandFailed (2) naming the conditions that exist."""
     name, operator, value = text.replace(">=", "=").partition("=")
     match name, value:
+        case ("seen", _) if value:
+            return Wanted(text, name, token=text.partition("=")[2])
         case ("converged" | "healthy", "") if not operator:
             return Wanted(text, name)
         case ("shards", "allocated") | ("replicas", "agree"):
@@ -41,9 +46,15 @@ def parse(text: str) -> Wanted:
             raise _unknown(text)
 
 
-def judge(wanted: Wanted, status: ClusterStatus, health: Health | None) -> Condition:
+def judge(
+    wanted: Wanted, status: ClusterStatus, health: Health | None, seen: ServeIndexSeen | None = None
+) -> Condition:
     """Whether it holds, and what was found in words."""
     match wanted.name:
+        case "seen":
+            lacking = [item.node for item in seen.items if not item.seen] if seen is not None else []
+            holds = seen is not None and seen.everywhere
+            found = "on every replica" if holds else f"not yet at {', '.join(lacking) or 'all nodes'}"
         case "converged":
             holds, found = status.converged, "converged" if status.converged else "not converged"
         case "nodes":

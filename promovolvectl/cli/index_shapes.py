@@ -80,6 +80,11 @@ def _status_head(payload: Payload) -> Sequence[str]:
         f"EQUAL {payload['maps_equal']}/{len(payload['items'])}  ENTRIES {payload['keys']}  "
         f"TOMBSTONES {payload['tombstones']}{oldest}  PENDING REMOVALS {payload['pending_removals']}  "
         f"COVERAGE {payload['coverage_ratio']:.3f}  LAG {payload['max_lag_ms']} ms",
+        f"STABLE UP TO {cell(payload['stable_at'])}",
+        *(
+            f"  {cell(one['node'])} lacks {one['entries']} of {cell(one['writer'])}: {cell(one['why'])}"
+            for one in payload["held_back_by"]
+        ),
     )
 
 

@@ -170,6 +170,7 @@ from node.admin.protocol.serveindex import (
     GetLag,
     GetLargest,
     GetMaps,
+    Holdback,
     KeyItem,
     LagItem,
     MapItem,
@@ -259,6 +260,7 @@ from node.admin.protocol.shards import (
 from node.admin.protocol.uploads import PieceTaken, SendPiece
 
 __all__ = [
+    "Holdback",
     "GetKeyHistory",
     "HistoryItem",
     "RemovalHeld",

@@ -216,9 +216,21 @@ class MapStatusItem(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
 
 
+@wire_type("admin.serveindex_holdback")
+class Holdback(msgspec.Struct, frozen=True, kw_only=True):
+    """`node` lacks something that `writer` wrote, the oldest of it since `since` (null: not known)."""
+
+    node: str
+    writer: str
+    entries: int
+    since: str | None
+    why: str
+
+
 @wire_type("admin.serveindex_status")
 class ServeIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The ServeIndex on one page, a row for each map."""
+    """The ServeIndex on one page, a row for each map. Everything that was accepted before `stable_at` is on every
+    replica of the roster; null when some node has not said so. `held_back_by`: who keeps it from being now."""
 
     items: tuple[MapStatusItem, ...]
     replicas: tuple[ReplicaItem, ...]
@@ -229,3 +241,5 @@ class ServeIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     pending_removals: int
     max_lag_ms: int
     coverage_ratio: float
+    stable_at: str | None = None
+    held_back_by: tuple[Holdback, ...] = ()

@@ -463,6 +463,81 @@ SAMPLES: dict[str, msgspec.Struct] = {
         max_lag_ms=38_000,
         coverage_ratio=0.983,
     ),
+    "ServeIndexHistory": p.ServeIndexHistory(
+        key=NASTY,
+        items=(
+            p.HistoryItem(
+                node="node-1", version=_VERSION, what="removed", bytes=0, expires_at=None, at=_AT, source="node-2"
+            ),
+        ),
+        removal=p.RemovalCertificate(
+            key=NASTY,
+            version=_VERSION,
+            node="node-1",
+            asked_at=_AT,
+            asked_by=NASTY,
+            roster_version=4,
+            required=2,
+            available=1,
+            held=(p.RemovalHeld(node="node-1", tenure=1, durable_at=_AT),),
+            majority_at=None,
+            last_serve_at=None,
+        ),
+    ),
+    "ServeIndexPending": p.ServeIndexPending(
+        items=(
+            p.PendingRemoval(
+                id="47.123456.node-1.example.com|top",
+                key="example.com|top",
+                node="node-1",
+                version=_VERSION,
+                asked_at=_AT,
+                asked_by=NASTY,
+                attempts=7,
+                required=2,
+                available=1,
+                held_by=("node-1",),
+                awaited=("node-2", "node-3"),
+                refused=(p.RemovalRefused(node="node-2", reason=NASTY),),
+                next_ms=5_000,
+            ),
+        ),
+        total=1,
+    ),
+    "ServeIndexTombstones": p.ServeIndexTombstones(
+        items=(
+            p.TombstoneItem(
+                key=NASTY,
+                map="serve-17",
+                version=_VERSION,
+                removed_at=_AT,
+                age_ms=90_000,
+                caretaker="node-1",
+                awaited=("node-2",),
+            ),
+        ),
+        total=3,
+        min_age_ms=3_600_000,
+        not_settling=(p.NotSettling(node="node-1", reason=NASTY),),
+    ),
+    "ServeIndexRoster": p.ServeIndexRoster(
+        version=4,
+        required=2,
+        available=1,
+        items=(
+            p.RosterItem(
+                node="node-1",
+                counts=True,
+                tenure=2,
+                since=_AT,
+                cause=NASTY,
+                member="up",
+                reachable=True,
+                phase="complete",
+                progress_ratio=1.0,
+            ),
+        ),
+    ),
     "ServeIndexVerify": p.ServeIndexVerify(
         sound=False,
         items=(
