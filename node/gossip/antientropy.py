@@ -77,6 +77,7 @@ class Round:
     peer_ready: bool = False
     peer_tenure: int = 0
     whole: bool = True
+    fetching: tuple[int, int] = (0, 0)  # leaves whose entries are being fetched, and how many those were
     todo: deque[Place] = field(default_factory=deque)
     window: tuple[Place, ...] = ()
 
@@ -223,6 +224,7 @@ class AntiEntropy:
         self._touch(round_, now_ns)
         missing = [i for i in message.items if self._still_missing(i.key, Version(i.epoch, i.hlc, i.origin))]
         round_.whole &= self._want(sender, missing, wall_ms)
+        round_.fetching = (message.done, self._wants.count(sender))
         return self._go_on(now_ns, wall_ms)
 
     # ---- the answering side
@@ -290,6 +292,10 @@ class AntiEntropy:
         self._wants.answered(sender, message.number, arrived.union(message.gone))
         if self._round is not None and self._round.peer == sender:
             self._touch(self._round, now_ns)
+            leaves, wanted = self._round.fetching
+            if wanted:
+                left = leaves * self._wants.count(sender) // wanted
+                self.fill.left(len(self._round.todo) + len(self._round.window) + left)
         return self._fetch(sender, now_ns) + self._go_on(now_ns, wall_ms)
 
     # ---- parts

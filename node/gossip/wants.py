@@ -53,6 +53,11 @@ class Wants:
         queue = self._queues.get(peer)
         return queue is not None and bool(queue.waiting or queue.asked)
 
+    def count(self, peer: str) -> int:
+        """How many keys of a peer are still to come."""
+        queue = self._queues.get(peer)
+        return len(queue.waiting) + len(queue.asked) if queue is not None else 0
+
     def waiting(self, peer: str) -> bool:
         """Whether something of a peer is to be asked for and no request is open."""
         queue = self._queues.get(peer)

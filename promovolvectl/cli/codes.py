@@ -277,6 +277,28 @@ _ALL: Final = (
         "Make room on the disk and check its health.",
     ),
     _code(
+        "E-REPLICA-AWAITED",
+        ExitStatus.UNHEALTHY,
+        "A node's replica is not on the roster and must take over from one that is, of which none can be reached. It is"
+        " not ready, and serves nothing of what it found on its disk: that may have been removed meanwhile.",
+        "Start one of the nodes that are named. If none of them comes back, take them off the roster:"
+        " 'promovolvectl serveindex roster remove NODE'.",
+    ),
+    _code(
+        "E-REMOVAL-PENDING",
+        ExitStatus.UNHEALTHY,
+        "Removals are not on the disks of a majority of the replicas. They hold where they have arrived, and are asked for"
+        " again until a majority has them.",
+        "'promovolvectl serveindex pending' names who is awaited, and why an answer did not count.",
+    ),
+    _code(
+        "E-ROSTER-UNREADABLE",
+        ExitStatus.UNHEALTHY,
+        "The roster of replicas in the state store was written by another release. Without it a node's replica is neither"
+        " served nor compared.",
+        "Run the release that wrote it, or a later one.",
+    ),
+    _code(
         "E-REPLICA-FILLING",
         ExitStatus.UNHEALTHY,
         "What a replica holds is more than four fifths of what its file may grow to.",
