@@ -287,15 +287,15 @@ _ALL: Final = (
     _code(
         "E-REMOVAL-PENDING",
         ExitStatus.UNHEALTHY,
-        "Removals are not on the disks of a majority of the replicas. They hold where they have arrived, and are asked for"
-        " again until a majority has them.",
+        "Removals are not on the disks of a majority of the replicas. They hold where they have arrived, and are asked"
+        " for again until a majority has them.",
         "'promovolvectl serveindex pending' names who is awaited, and why an answer did not count.",
     ),
     _code(
         "E-ROSTER-UNREADABLE",
         ExitStatus.UNHEALTHY,
-        "The roster of replicas in the state store was written by another release. Without it a node's replica is neither"
-        " served nor compared.",
+        "The roster of replicas in the state store was written by another release. Without it a node's replica is"
+        " neither served nor compared.",
         "Run the release that wrote it, or a later one.",
     ),
     _code(

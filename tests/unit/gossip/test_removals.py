@@ -1,4 +1,4 @@
-"""Removals by majority, settled tombstones, and replicas that return under another tenure: P76, P85, P86, P90."""
+"""Removals by majority, settled tombstones, and replicas that return under another tenure."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_p76_a_majority_is_enough_and_without_one_it_is_pending_until_it_has_it(
     assert all(world.get(name, "s|b") is None for name in world.names)
 
 
-def test_p85_settled_tombstones_leave_memory_gossip_and_disk_and_do_not_come_back():
+def test_settled_tombstones_leave_memory_gossip_and_disk_and_do_not_come_back():
     world = cluster(3)
     for i in range(300):
         world.put("n0", f"s|{i}")
