@@ -135,6 +135,24 @@ class StoreSection(_Section):
         return self
 
 
+class ReplicationSection(_Section):
+    """How the replicas of the ServeIndex are kept."""
+
+    tombstone_min_age_ms: int = Field(
+        default=limits.tombstone_min_age_ms,
+        ge=1_000,
+        le=30 * 86_400_000,
+        description="a removal is remembered at least so long, and until every replica on the roster has it; far "
+        "above any delay of a message, and the same on all nodes",
+    )
+    stream_bytes_per_s: int = Field(
+        default=limits.stream_bytes_per_s,
+        ge=1 << 16,
+        le=1 << 34,
+        description="what a replica that is not complete fetches from its peers at most",
+    )
+
+
 class NodeSettings(BaseSettings):
     """All sections; see each."""
 
@@ -148,6 +166,7 @@ class NodeSettings(BaseSettings):
     store: StoreSection
     membership: MembershipSection = MembershipSection()
     split_brain: SplitBrainSection = SplitBrainSection()
+    replication: ReplicationSection = ReplicationSection()
 
     @classmethod
     def settings_customise_sources(

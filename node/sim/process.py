@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from node.sim.host import Host
 
 CLUSTER = "sim"
-TOMBSTONE_MIN_AGE_MS = 3_600_000
 
 
 def fenced(engine: Engine) -> tuple[int, int]:
@@ -124,7 +123,7 @@ class Process:
             CLUSTER,
             self._cluster_id,
             setup.membership,
-            tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS,
+            tombstone_min_age_ms=setup.replication.tombstone_min_age_ms,
             extra=dict(setup.agreed),
         )
         config = NodeConfig(

@@ -9,11 +9,11 @@ from node.core.settings import NodeSettings
 from node.engine.config import NodeConfig
 from node.gossip.join import Seed
 from node.gossip.member import Member
+from node.gossip.replica_io import ReplicationSettings
 from node.gossip.settings import MembershipSettings, identity
 from node.sharding.nodes import ShardingSettings
 
 VERSION = "0.1.0"
-TOMBSTONE_MIN_AGE_MS = 3_600_000
 FAST_LEASE_MS = 3_000
 
 
@@ -46,7 +46,7 @@ def config(
         settings.cluster.name,
         cluster_id,
         membership,
-        tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS,
+        tombstone_min_age_ms=settings.replication.tombstone_min_age_ms,
     )
     sharding = ShardingSettings(min_entity_nodes=settings.cluster.min_entity_nodes)
     if settings.cluster.profile == "fast":
@@ -57,6 +57,10 @@ def config(
         seeds,
         membership,
         sharding,
+        ReplicationSettings(
+            tombstone_min_age_ms=settings.replication.tombstone_min_age_ms,
+            stream_bytes_per_s=settings.replication.stream_bytes_per_s,
+        ),
         bootstrap=settings.wire.bootstrap,
         existed=existed,
         drain_deadline_ms=settings.node.drain_deadline_s * 1_000,
