@@ -55,6 +55,15 @@ def old_store(folder: Path, **made_for: Any) -> Path:
     return folder
 
 
+def refused_untouched(cluster: Cluster, store: Path, words: str) -> None:
+    """A node that finds this store names both values, ends, and leaves every byte as it is."""
+    before = files(store)
+    status, said = ended(cluster, STORE__PATH=str(store))
+    assert status == MISMATCH, said
+    assert words in said
+    assert files(store) == before
+
+
 @pytest.fixture
 def missing(cluster: Cluster) -> Cluster:
     """A cluster of which one node does not run."""
@@ -78,16 +87,14 @@ def test_s06_v3_a_node_that_is_set_up_for_another_cluster_says_so_and_ends(
         last = said.rpartition("\n")[2]
         assert last.startswith("E-MISFIT: ")
         assert last.endswith(f"refuses this node: {words}")
+    olds: dict[Path, str] = {}
     for made_for, words in (
         ({"shard_count": 128}, "shard count is 128 there and 256 here"),
         ({"hash_version": "md5"}, f"hash version is 'md5' there and {HASH_VERSION!r} here"),
     ):
         old = old_store(tmp_path / f"old-{next(iter(made_for))}", **made_for)
-        before = files(old)
-        status, said = ended(missing, STORE__PATH=str(old))
-        assert status == MISMATCH, said
-        assert words in said
-        assert files(old) == before
+        olds[old] = words
+        refused_untouched(missing, old, words)
     own = missing.data / "nodes" / NODE
     before = files(own)
     other = str(old_store(tmp_path / "other"))
@@ -99,3 +106,6 @@ def test_s06_v3_a_node_that_is_set_up_for_another_cluster_says_so_and_ends(
     assert status == MISMATCH, said
     assert said.endswith(f"refuses this node: cluster.id is 'c-old' here and {known!r} there")
     assert [(row["name"], row["incarnation"]) for row in missing.ask("node", "list")["items"]] == members
+    missing.down()
+    for old, words in olds.items():  # nobody runs who could tell it
+        refused_untouched(missing, old, words)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from console import Console
 from seeds import seeds
 
 from node.actors.actor import Failed, Failure
+from node.admin import protocol as p
 from node.admin import views
 from node.admin.protocol import Health
 from node.core.hashing import shard_of
-from node.core.ids import EntityRef
+from node.core.ids import EntityRef, NodeId
 from node.sharding.book import History
 from node.sharding.requests import Commit, Declined, GetHistory, GetPlacing, Placing, PlanView, Stage
 from node.sim import probe
 from node.sim.conditions import answered, balanced, converged, exited, removed, runs_on, up
 from node.sim.history import Outcome
 from node.sim.story import Story, story
-from node.store.port import Placement, ReadPlacement
+from node.store.port import Answer, Fenced, Placement, ReadPlacement, Request, WritePlacement
 
 ENTITIES = [f"e{number}" for number in range(50)]
 
@@ -318,25 +320,47 @@ def test_p57_when_the_coordinators_node_leaves_only_its_own_shards_move(seed: in
             assert {shard: now.get(shard) for shard in before[name]} == before[name], "no epoch changed: none restarted"
 
 
+def refused_writes(s: Story) -> list[tuple[str, int]]:
+    """From now on: who was refused a write of the placement table, and its term."""
+    refused: list[tuple[str, int]] = []
+    recorder = s.world.store.recorder
+    applied = recorder.applied
+
+    def seen(now_ns: int, node: NodeId, request: Request, answer: Answer) -> None:
+        if isinstance(request, WritePlacement) and isinstance(answer, Fenced):
+            refused.append((str(node), request.term))
+        applied(now_ns, node, request, answer)
+
+    recorder.applied = seen  # type: ignore[method-assign]
+    return refused
+
+
 @seeds(2)
 def test_s05_a_late_write_of_a_stopped_coordinator_changes_nothing(seed: int) -> None:
-    """S05: two seconds a commit; the coordinator stands still in the midst of a plan and wakes after the take-over. In
-    the default profile: no renewal of the fast one's lease of 3 s would come in time."""
-    with story(nodes=4, seed=seed, profile="default") as s:
+    """S05: two seconds a commit; the coordinator stands still in the midst of a rebalance, about to write, and wakes
+    after the take-over: that write is refused. In the default profile: no renewal of the fast one's lease of 3 s would
+    come in time."""
+    with story(nodes=4, seed=seed, profile="default", embedded=True) as s:
         s.until(converged())
         old = s.coordinator()
         others = [n for n in s.world.hosts if n != old]
         source, target = others[:2]
+        s.until(plan_over(s.commit(Stage("p-first", "move", shards_on(s, source, 60), target)).plan.id), within_s=30)
+        term = s.engine(old).sharding.coordinator.status().term
+        refused = refused_writes(s)
         s.store_slow(2_000)  # per commit
-        s.commit(Stage("p-slow", "move", shards_on(s, source, 20), target))
-        s.run(0.3)
-        s.stop(old)
-        s.until(removed(old, seen_by=others), within_s=s.bound_s + 20)
+        s.stops_at(old, "handoff.epoch_issued", 60)
+        s.commit(Stage("p-slow", "rebalance"))
+        s.until(removed(old, seen_by=others), within_s=s.bound_s + 60)
+        assert refused == []
         s.thaw(old)
+        s.until(lambda _: "" if refused else "the late write has not come", within_s=30)
+        assert set(refused) == {(f"{old}@1", term)}
         s.store_slow(0)
         s.until(exited(old), within_s=30)
         s.until(plan_over("p-slow"), converged(*others), within_s=60)
         assert s.coordinator() in others
+        assert Console(s, s.coordinator()).ask(p.GetShardCheck()).ok
         seen: dict[tuple[int, int], str] = {}
         for shard in range(256):
             history = s.operator(GetHistory(shard))
