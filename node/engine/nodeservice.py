@@ -36,6 +36,7 @@ from node.engine.removalservice import RemovalService
 from node.engine.standing import Standing
 from node.sharding.requests import REQUESTS
 from node.wire.envelope import Envelope
+from node.wire.ledger import STRANGER
 
 if TYPE_CHECKING:
     from node.engine.engine import Engine
@@ -179,6 +180,8 @@ class NodeService:
             "serveindex.undecodable": engine.index.undecodable,
             "serveindex.views_cut": engine.index.views_cut,
         }
+        strangers = engine.world.transport.ledger.totals().get(STRANGER.name, {})
+        found |= {f"wire.stranger_{reason}": count for reason, count in strangers.items()}
         for edge in self.edges:
             found |= edge()
         return found
