@@ -12,7 +12,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +31,18 @@ from node.wiring.replica_care import ReplicaCare
 class ReplicaProcess:
     """The process, and questions to it."""
 
-    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+    def __init__(self, folder: Path, env: dict[str, str], asked: Sequence[Sequence[str]] = ()) -> None:
+        """`asked`: what is in the pipe before the replica is open; `answered` reads the answers."""
         command = [sys.executable, __file__, str(folder)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **env}
         )
-        self.opened: dict[str, Any] = self._answer()
+        self._write(*asked)
+        self.opened: dict[str, Any] = self.answered()
 
     def ask(self, what: str, *values: str) -> Any:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps([what, *values]) + "\n")
-        self.process.stdin.flush()
-        return self._answer()
+        self._write([what, *values])
+        return self.answered()
 
     def put(self, key: str, value: str) -> None:
         self.ask("put", key, value)
@@ -61,7 +61,13 @@ class ReplicaProcess:
         self.process.kill()
         self.process.communicate()
 
-    def _answer(self) -> Any:
+    def _write(self, *asked: Sequence[str]) -> None:
+        assert self.process.stdin is not None
+        for line in asked:
+            self.process.stdin.write(json.dumps(line) + "\n")
+        self.process.stdin.flush()
+
+    def answered(self) -> Any:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"the replica's process ended with {self.process.wait()}"

@@ -44,6 +44,10 @@ def prepare_dir(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise path_error(path, error) from error
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        raise OperatingError(
+            "E-STORE-PATH", f"{path} is on a file system that is mounted read-only", hint="mount it for writing"
+        )
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise OperatingError(
             "E-STORE-PATH",

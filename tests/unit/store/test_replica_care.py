@@ -13,6 +13,7 @@ import lmdb
 import pytest
 from replica_process import replica_process
 
+from node.actors.actor import Failed, Failure
 from node.core import limits
 from node.core.clock import MS, ManualClock
 from node.core.errors import OperatingError
@@ -25,8 +26,10 @@ from node.store.replica_codec import entry_bytes, key_bytes
 from node.store.replica_health import ReplicaHealth
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
-from node.store.replica_port import ReplicaEntry
-from node.wiring.replica_care import warnings
+from node.store.replica_port import ReplicaBatch, ReplicaEntry
+from node.store.replica_report import Problem, ReplicaReport
+from node.wiring import replica_care
+from node.wiring.replica_care import ReplicaCare, warnings
 
 KEEP_MS = 60_000
 READER = """
@@ -350,3 +353,41 @@ def test_d3_a_file_at_its_limit_degrades_the_replica_and_takes_all_again_once_th
     replica.close()
     report = asyncio.run(check(folder))
     assert (report.sound, report.checked) == (True, len(keys)), report.problems
+
+
+def test_d10_a_file_that_its_check_finds_broken_is_given_up_and_set_aside_at_the_next_start(
+    open_: Callable[[], LmdbReplica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written to it any more; the process ends, and what is left of the file is kept."""
+    replica = open_()
+    filled(replica)
+    lost: list[str] = []
+    ended: list[bool] = []
+
+    async def broken(path: Path) -> ReplicaReport:
+        return ReplicaReport(str(path), complete=False, problems=(Problem("structure", "page 7 is not there"),))
+
+    def refuse(name: str, fn: object, args: object, done: Callable[[object], None]) -> bool:
+        replica.poisoned = "Input/output error"
+        done(Failed(Failure.FAILED, "Input/output error"))
+        return True
+
+    async def commit_once() -> None:
+        care = ReplicaCare(replica, refuse, ManualClock(), lost.append)
+        care.commit(ReplicaBatch((), (), {}, 0, {}), lambda ok, error: ended.append(ok))
+        assert care.busy
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            await task
+
+    monkeypatch.setattr(replica_care, "check", broken)
+    asyncio.run(commit_once())
+    assert ended == [], "the replicator is not told to try again"
+    assert "page 7 is not there" in lost[0]
+    replica.close()
+    again, opening = open_replica(
+        replica.path, ManualClock(), cluster_id="c-1", node="n1", tenure=1, map_bytes_max=1 << 26
+    )
+    again.close()
+    assert (opening.how, opening.reason) == ("set_aside", "page 7 is not there")
+    assert Path(opening.path).exists()
+    assert open_().sites() == [], "and only once"

@@ -47,6 +47,24 @@ def test_p87_what_was_committed_is_served_from_disk_after_kill_9_and_a_start_alo
         assert (alone.get("s1|a"), alone.get("s2|a")) == ("put", None)
 
 
+def test_p88_puts_that_arrive_while_a_replica_opens_are_none_of_them_lost(tmp_path: Path) -> None:
+    """They wait in the pipe until it is open; that this takes less than a second is the benchmark's to show."""
+    with replica_process(tmp_path / "replica") as first:
+        for number in range(5_000):
+            first.put(f"old{number}|a", "x" * 500)
+        first.until("committed")
+        first.kill()
+    opening = ReplicaProcess(tmp_path / "replica", {}, asked=[["put", f"new{n}|a", "early"] for n in range(500)])
+    assert opening.opened["how"] == "reused"
+    assert [opening.answered() for _ in range(500)] == [True] * 500
+    assert {opening.get(f"new{n}|a") for n in range(500)} == {"early"}
+    assert opening.get("old4999|a") == "x" * 500
+    opening.until("committed")
+    again = kept(tmp_path, opening)
+    assert {again.get(f"new{n}|a") for n in range(500)} == {"early"}
+    again.kill()
+
+
 def test_p89_a_disk_that_became_read_only_is_named_and_the_replica_serves_and_recovers(
     tmp_path: Path, disk: FaultyDisk, node: ReplicaProcess
 ) -> None:
