@@ -41,6 +41,10 @@ class ServeIndex(Protocol):
 
     def keys_of(self, site: str) -> SiteKeys: ...
 
+    def former(self, site: str) -> tuple[str, ...]:
+        """The site's keys that a former owner wrote: under an older epoch than that of the site's shard here."""
+        ...
+
     def put(self, site: str, key: str, view: ServeView) -> None:
         """Write under the fencing epoch of the site's shard. A node that lost the shard writes nothing."""
         ...

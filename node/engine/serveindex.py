@@ -79,6 +79,11 @@ class ReplicaServeIndex:
         self._served[key] = now_ms
         return found
 
+    def former(self, site: str) -> tuple[str, ...]:
+        epoch = self._epoch_of(shard_of(site))
+        held = ((key, self._replicator.entry(key)) for key in self.keys_of(site).keys)
+        return tuple(key for key, entry in held if entry is not None and entry.epoch < epoch)
+
     def put(self, site: str, key: str, view: ServeView) -> None:
         epoch = self._epoch_of(shard_of(site))
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()

@@ -34,6 +34,7 @@ from node.core.ids import EntityRef
 
 SITE_TIMEOUT_MS = 2_000
 RETRY_MS = 500
+SWEEP_MS = 15 * 60_000  # three times what the site waits before it sends its pages again
 # Short, so that a request still has time for other candidates while a payer's node is dead.
 RESERVE_TIMEOUT_MS = 400
 SILENT_MS = 1_000
@@ -46,6 +47,10 @@ class _Learned(msgspec.Struct, frozen=True):
 
 class _Learn(msgspec.Struct, frozen=True):
     pass
+
+
+class _Sweep(msgspec.Struct, frozen=True):
+    """All pages have been auctioned since this ad server started, unless there is more to do than can be done."""
 
 
 class _EditAgain(msgspec.Struct, frozen=True):
@@ -91,6 +96,7 @@ class AdServer:
         self._blocked_domains: frozenset[str] = frozenset()
         self._blocked_products: frozenset[str] = frozenset()
         self._missed_auctions = False
+        self._collected = False
         self._activate_after_ms = 0
         self._silent_until: dict[str, int] = {}
         self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track]] = deque(maxlen=limits.requests_held_max)
@@ -115,15 +121,14 @@ class AdServer:
                 self._collect(ctx, message)
             case m.EditSite(edits):
                 self._edit_wanted(ctx, edits)
+            case _Sweep():
+                self._sweep(ctx)
             case _EditAgain():
                 self._edit(ctx, tuple(self._unfinished))
             case m.SiteSettings():
                 self._learned(ctx, message)
             case _Learned(outcome):
-                if isinstance(outcome, m.SiteSettings):
-                    self._learned(ctx, outcome)
-                else:
-                    self._refuse_held(ctx, outcome)
+                self._site_answered(ctx, outcome)
             case _Learn():
                 self._learn(ctx)
             case m.PageMarked(entry):
@@ -150,12 +155,20 @@ class AdServer:
     def _learn(self, ctx: Context) -> None:
         ctx.ask(EntityRef("site", self._site), m.AdServerStarted(), SITE_TIMEOUT_MS, _Learned)
 
+    def _site_answered(self, ctx: Context, outcome: Any) -> None:
+        if isinstance(outcome, m.SiteSettings):
+            self._learned(ctx, outcome)
+        else:
+            self._refuse_held(ctx, outcome)
+
     def _learned(self, ctx: Context, settings: m.SiteSettings) -> None:
         before = self._settings
         self._settings = settings
         self._approved = frozenset(settings.approved)
         self._blocked_domains = frozenset(settings.blocked_domains)
         self._blocked_products = frozenset(settings.blocked_products)
+        if before is None:
+            ctx.after("sweep", SWEEP_MS, _Sweep())
         if before is None or _forbidden(before) != _forbidden(settings):
             self._edit(ctx, _forbidden(settings))
         self._pages = {page.url: page for page in settings.pages}
@@ -195,9 +208,18 @@ class AdServer:
             return
         if self._settings.suspended:
             return
+        self._collected = True
         waiting = self._pools.collect(collected, self._approved, ctx.wall_ms())
         if waiting:
             ctx.tell(EntityRef("site", self._site), m.QueuePending(waiting))
+
+    def _sweep(self, ctx: Context) -> None:
+        """A former owner's views of pages that are not auctioned any more would be served until they expire. Without an
+        auction since the start there is nothing that they could be compared with."""
+        if self._collected and self._settings is not None and not self._settings.suspended:
+            self._pools.sweep()
+        else:
+            ctx.after("sweep", SWEEP_MS, _Sweep())
 
     # ---- edits
 

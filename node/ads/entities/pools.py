@@ -62,6 +62,13 @@ class Pools:
                 self._index.remove(self._site, key)
         return tuple(waiting.values())
 
+    def sweep(self) -> int:
+        """Remove what a former owner wrote and no auction of this one has produced again; how many keys that were."""
+        former = self._index.former(self._site)
+        for key in former:
+            self._index.remove(self._site, key)
+        return len(former)
+
     def edit(self, edits: Iterable[SiteEdit], slots: Iterable[str], now_ms: int) -> m.SiteEdited:
         """Apply all edits to every key of the site: those that the replica knows of, and those of `slots`. Raises
         BadInput for a rule that is none."""

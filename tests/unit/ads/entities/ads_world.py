@@ -95,6 +95,10 @@ class FakeIndex:
         self.exhausted = FakeRegistry(clock)
         self.views: dict[str, ServeView] = {}
         self.puts: list[str] = []
+        self.of_former: set[str] = set()  # keys that nobody has put since a former owner did
+
+    def former(self, site: str) -> tuple[str, ...]:
+        return tuple(sorted(key for key in self.of_former if key in self.views and key.startswith(f"{site}|")))
 
     def read(self, key: str) -> ServeView | None:
         view = self.views.get(key)
@@ -109,6 +113,7 @@ class FakeIndex:
     def put(self, site: str, key: str, view: ServeView) -> None:
         self.views[key] = view
         self.puts.append(key)
+        self.of_former.discard(key)
 
     def remove(self, site: str, key: str) -> None:
         self.views.pop(key, None)

@@ -251,3 +251,15 @@ def test_the_rules_are_data_and_travel() -> None:
     orders = (edits.drop_campaign("c", keep=("k",)), edits.block_domains({"b.example", "a.example"}))
     assert CODEC.decode(CODEC.encode(m.EditSite(orders))) == m.EditSite(orders)
     assert msgspec.structs.asdict(orders[1])["values"] == ("a.example", "b.example")
+
+
+def test_what_a_former_owner_wrote_and_no_auction_produced_again_goes() -> None:
+    """`replication.md` section 2: a key of an older epoch, after the take-over and its replay."""
+    world = serving_world()
+    view = world.index.read(f"{SITE}|top")
+    assert view is not None
+    world.index.views[f"{SITE}|gone"] = msgspec.structs.replace(view, expires_at_ms=view.expires_at_ms + VIEW_TTL_MS)
+    world.index.of_former |= {f"{SITE}|gone", f"{SITE}|top"}
+    world.advance(16 * 60_000)
+    assert world.index.read(f"{SITE}|gone") is None
+    assert world.index.creatives("top") == {"camp-1"}, "this one was produced again"
