@@ -71,6 +71,8 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
     replay = ask("replay", "start", "--site", site)["id"]
     page = folder / "page.txt"
     page.write_text("A new night train connects the two cities; railway operators expect more passengers.")
+    dump = folder / "index.jsonl"
+    ask("serveindex", "dump", "--file", str(dump))
     stopped = folder / "stopped"
     stopped.mkdir()
     for name in ("cluster.toml", "roster.toml"):
@@ -105,6 +107,8 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "MAP": "serve-00",
             "FILE|URL|-": str(page),
             "FILE": str(page),
+            "FILE|-": str(dump),
+            "REPLICA": "entity-2",
             "entity ID": site,
             "shard ID": site,
             "op ID": operation,

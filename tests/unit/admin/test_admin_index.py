@@ -26,6 +26,7 @@ from node.engine.faults import Faults
 from node.engine.index_messages import FileProblem, IndexVerified, VerifyIndex
 from node.engine.indexservice import IndexService
 from node.engine.registries import registry_key
+from node.engine.removalservice import RemovalService
 from node.engine.serveindex import ReplicaServeIndex
 from node.gossip import replica_io
 from node.gossip.inspector import content_of
@@ -92,6 +93,7 @@ class Node:
         self.faults = Faults(world.clock)
         self.view = world.view
         self.sharding = SimpleNamespace(region=SimpleNamespace(homes=lambda: world.homes))
+        self.config = SimpleNamespace(replication=replica_io.ReplicationSettings())
         machine = Replicator(name, self.disk, replica_io.ReplicationSettings(), random.Random(1))
         self.machine = machine
         self.replication = SimpleNamespace(
@@ -108,6 +110,7 @@ class Node:
         self.replies: list[Any] = []
         self._clock = world.clock
         self.service = IndexService(cast(Any, self))
+        RemovalService(cast(Any, self))
         self.checked = IndexVerified(name, "none")
         self.services[VerifyIndex] = lambda envelope: self.reply(envelope, self.checked)
         self.step(replica_io.RosterKnown(ReplicaRoster()))

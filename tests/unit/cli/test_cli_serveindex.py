@@ -199,3 +199,40 @@ def test_a_file_that_is_no_dump_is_refused_by_its_line(text: str, words: str, tm
         assert (code, out) == (17, "")
         assert words in err
         assert invoke("serveindex", "load", str(tmp_path / "none"))[0] == 17
+
+
+def test_a_removal_takes_its_name_and_ends_with_9_while_it_is_pending(tmp_path: Path, invoke: Invoke) -> None:
+    key, token = "example.com|top", "47.5.node-1.example.com|top"
+    staged = plan(verb="remove", target=f"key/{key}", notes=("required 2 of 3 replicas, available 1",))
+    pending = p.AdminError(code="E-REMOVAL-PENDING", exit=9, message="required 2, available 1", operation=token)
+    answers: list[Any] = [operation(verb="remove"), pending]
+    handlers = {p.StageKeyRemoval: lambda _: staged, p.CommitPlan: lambda _: answers.pop(0)}
+    with FakeNode(handlers) as node:
+        node.write(tmp_path)
+        for words in (("--yes",), ("--confirm", "example.com|side"), ()):
+            code, out, err = invoke("serveindex", "remove", key, *words)
+            assert (code, out) == (6, "")
+        assert "required 2 of 3 replicas, available 1" in err
+        assert not any(isinstance(request, p.CommitPlan) for request in node.seen), "--yes is not enough to lose data"
+        code, out, _ = invoke("serveindex", "remove", key, "--confirm", key, "-o", "json")
+        assert (code, json.loads(out)["kind"]) == (0, "Operation")
+        code, out, err = invoke("serveindex", "remove", key, "--confirm", key, "-o", "json")
+        failed = json.loads(err)
+        assert (code, out) == (9, "")
+        assert (failed["code"], failed["exit"], failed["operation"]) == ("E-REMOVAL-PENDING", 9, token)
+
+
+def test_wait_for_a_write_to_be_seen_asks_for_its_token(tmp_path: Path, invoke: Invoke) -> None:
+    token = "47.5.node-1.example.com|top"
+    answers = [
+        p.ServeIndexSeen(token=token, everywhere=False, items=(p.SeenItem(node="node-2", seen=False),)),
+        p.ServeIndexSeen(token=token, everywhere=True, items=(p.SeenItem(node="node-2", seen=True),)),
+    ]
+    handlers = {p.GetClusterStatus: lambda _: SAMPLES["ClusterStatus"], p.GetSeen: lambda _: answers.pop(0)}
+    with FakeNode(handlers) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("cluster", "wait", "--for", f"seen={token}", "-o", "json")
+        (condition,) = json.loads(out)["conditions"]
+        assert (code, condition["holds"], condition["condition"]) == (0, True, f"seen={token}")
+        assert [request for request in node.seen if isinstance(request, p.GetSeen)] == [p.GetSeen(token=token)] * 2
+    assert invoke("cluster", "wait", "--for", "seen=")[0] == 2
