@@ -49,6 +49,7 @@ class _Incoming:
     touched_ns: int
     rows: list[p.DumpRow] = field(default_factory=list)
     size: int = 0
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,9 @@ class IndexLoad:
             del self._incoming[name]
         found = self._incoming.get(request.load)
         if found is None:
+            planned = next((name for name, one in self._incoming.items() if one.planned), None)
+            if len(self._incoming) >= limits.index_loads_open_max and planned is not None:
+                del self._incoming[planned]
             if len(self._incoming) >= limits.index_loads_open_max:
                 text = f"{len(self._incoming)} loads are on their way in already"
                 raise p.AdminRefusal(REFUSED, "E-BUSY", text, hint="try again in a minute", about=request.load)
@@ -121,7 +125,8 @@ class IndexLoad:
         if found is None or len(found.rows) != request.rows_count:
             text = "the rows that were to be sent before are not here, or not all of them"
             raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, hint="send it again", about=request.load)
-        # The rows stay for a while: when the plan proves stale it is made again from them.
+        # The rows stay while there is room: when the plan proves stale it is made again from them.
+        found.planned = True
         found.touched_ns = self._engine.world.clock.mono_ns()
         newest: dict[str, tuple[p.DumpRow, ServeView | None]] = {}
         for number, row in enumerate(found.rows, 1):

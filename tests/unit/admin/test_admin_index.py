@@ -555,6 +555,23 @@ def test_rows_that_are_no_entries_are_refused_by_their_number(key: str, value: b
     played(scene)
 
 
+def test_a_load_that_was_planned_makes_room_for_the_next_and_one_under_way_does_not() -> None:
+    async def scene(world: World) -> None:
+        world.put(KEY)
+        rows = await dumped(world)
+        for number in range(limits.index_loads_open_max + 2):
+            await staged(world, rows, f"planned-{number}")
+        for number in range(limits.index_loads_open_max):
+            await world.one(p.SendLoad(load=f"open-{number}", offset=0, rows=tuple(rows)))
+        with pytest.raises(p.AdminRefusal) as refused:
+            await world.one(p.SendLoad(load="more", offset=0, rows=tuple(rows)))
+        assert refused.value.code == "E-BUSY"
+        world.clock.advance_ns((limits.chunks_idle_ms_max + 1) * MS)
+        await world.one(p.SendLoad(load="more", offset=0, rows=tuple(rows)))
+
+    played(scene)
+
+
 def test_rows_out_of_order_or_not_all_of_them_are_refused() -> None:
     async def scene(world: World) -> None:
         for request in (
