@@ -53,7 +53,7 @@ class NodeService:
         Standing(engine, self)
         self._ready = Latches()
         self._started = Latches()
-        # What the edges count: the HTTP server's limit and whom it shed.
+        # What the edges count: the HTTP server's limit and whom it shed, the replica's file.
         self.edges: list[Callable[[], dict[str, int]]] = []
         engine.services |= {
             GetNodeReport: self._report_wanted,

@@ -98,6 +98,7 @@ class Process:
         engine = self._engine = Engine(config, world, classifier)
         engine.counters["dropped_before_start"] += self._early
         service = NodeService(engine)
+        service.edges.append(care.counters)
         server = AdminServer(engine, service, classifier, keys.names(roster), partial(check, self._replica_path))
         self._open.push_async_callback(server.close)
 

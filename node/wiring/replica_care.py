@@ -11,6 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from node.actors.actor import Failed
 from node.core import limits
 from node.core.clock import MS, Clock
@@ -50,6 +52,14 @@ class ReplicaCare:
     def busy(self) -> bool:
         """Whether a commit runs, or is being made good."""
         return self._begun_ns is not None
+
+    def counters(self) -> dict[str, int]:
+        """The file's numbers, and how often it was mended, for an operator."""
+        numbers = {
+            name: value for name, value in msgspec.to_builtins(self._replica.health()).items() if name != "poisoned"
+        }
+        numbers["scrub_progress_percent"] = int(100 * numbers.pop("scrub_progress"))
+        return {f"replica_file.{name}": value for name, value in numbers.items()} | {"replica_file.mended": self.mended}
 
     # ---- commits
 

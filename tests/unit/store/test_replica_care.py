@@ -275,6 +275,18 @@ def test_d14_other_processes_that_take_every_slot_don_t_keep_the_node_from_readi
     assert replica.reads_failed == 0
 
 
+def test_the_file_s_numbers_are_whole_and_named_for_an_operator(open_: Callable[[], LmdbReplica]) -> None:
+    replica = open_()
+    filled(replica)
+    for _ in range(MAP_COUNT * LEAF_COUNT // 2):
+        replica.scrub()
+    found = ReplicaCare(replica, lambda *call: False, ManualClock(), lambda reason: None).counters()
+    assert all(isinstance(value, int) for value in found.values())
+    assert 0 < found["replica_file.live_bytes"] <= found["replica_file.used_bytes"] < found["replica_file.limit_bytes"]
+    assert (found["replica_file.scrub_progress_percent"], found["replica_file.scrub_rounds"]) == (50, 0)
+    assert (found["replica_file.quarantined"], found["replica_file.mended"]) == (0, 0)
+
+
 def test_d3_a_file_that_fills_is_said_at_four_fifths_of_its_limit() -> None:
     below = ReplicaHealth(live_bytes=799, limit_bytes=1_000)
     above = ReplicaHealth(live_bytes=800, limit_bytes=1_000)
