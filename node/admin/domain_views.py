@@ -11,6 +11,7 @@ from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
 from node.ads.entities.site_state import FRESHNESS_WINDOW_MS, SiteState
+from node.ads.entities.site_views import info_of
 from node.ads.explain import ServeDecision
 from node.ads.money import format_money
 from node.ads.serveindex import PoolVersion
@@ -40,24 +41,7 @@ def site(info: m.SiteInfo) -> p.SiteShow:
 
 
 def site_of_state(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int) -> p.SiteShow:
-    fresh = sum(page.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS for page in pages)
-    return site(
-        m.SiteInfo(
-            state.site,
-            state.host,
-            state.publisher,
-            state.slots,
-            state.floor_micros,
-            state.suspended,
-            fresh,
-            tuple(sorted(state.approved)),
-            tuple(sorted(state.pending)),
-            True,
-            tuple(sorted(state.rejected)),
-            state.blocked_domains,
-            state.blocked_products,
-        )
-    )
+    return site(info_of(state, pages, now_ms))
 
 
 def scores(categories: tuple[tuple[str, float], ...]) -> tuple[p.CategoryScore, ...]:

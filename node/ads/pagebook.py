@@ -47,6 +47,11 @@ class PageBook:
             elif self._place[page.url] != number:
                 self._drops.setdefault(number, set()).add(page.url)
 
+    def learn(self, number: int, page: PageEntry) -> None:
+        """Takes in a page that came to light after the last `read`."""
+        self.read(number, (page,))
+        self._bound()
+
     def arrange(self) -> None:
         """After the last `read`: the order of classification, and no more pages than there is room for."""
         self._pages = dict(sorted(self._pages.items(), key=lambda item: item[1].classified_at_ms))

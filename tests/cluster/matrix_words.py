@@ -78,7 +78,22 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
     for name in ("cluster.toml", "roster.toml"):
         (stopped / name).write_bytes((cluster.data / name).read_bytes())
 
+    ask("site", "create", "spare.example", "--publisher", "ann", "--slot", "top:728x90", "--yes")
+    ask("advertiser", "create", "spare", "--daily-budget", "1", "--yes")
+
     numbers = itertools.count(1)
+
+    def campaign_of_spare() -> str:
+        words = ["--advertiser", "spare", "--max-cpm", "0.01", "--daily-budget", "1", "--category", "653", "--yes"]
+        return str(ask("campaign", "create", f"spare-{next(numbers)}", *words)["campaign"])
+
+    def to_delete() -> str:
+        name = campaign_of_spare()
+        return f"{name} --confirm {name}"
+
+    spared = campaign_of_spare()
+    picture = ("--asset-url", "https://c.example/a.png", "--landing-url", "https://r.example", "--size", "728x90")
+    ask("creative", "create", "spare", "--campaign", spared, *picture, "--yes")
 
     def staged() -> str:
         """A plan that nobody has committed: each one may make room for newer ones soon."""
@@ -134,6 +149,15 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
                 "--size 728x90 --yes"
             ),
             "creative approve": f"{creative['creative']} --site {creative['approved_sites'][0]}",
+            "creative revoke": "spare --site spare.example",
+            "creative reject": "spare --site spare.example",
+            "campaign pause": spared,
+            "campaign resume": spared,
+            "advertiser suspend": "spare",
+            "advertiser resume": "spare",
+            "site suspend": "spare.example",
+            "site resume": "spare.example",
+            "site update": "spare.example --floor-cpm 0.80 --block-domain shop.example",
             "auth rotate": "entity-2 --step retire --yes",
             "sim run": "--seeds 1 --nodes 3 --hours 0.001",
             "sim replay": "1",
@@ -145,6 +169,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "store verify": f"--path {cluster.data / 'store'}",
         },
         {
+            "campaign delete": to_delete,
             "plan show": staged,
             "plan discard": staged,
             "plan commit": lambda: f"{staged()} --yes",

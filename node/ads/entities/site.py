@@ -18,8 +18,6 @@ from node.ads.classifier import Classification, Classifier
 from node.ads.entities.coverage import explain_site, site_coverage
 from node.ads.entities.site_pages import SitePages
 from node.ads.entities.site_state import (
-    BID_WEIGHT,
-    FRESHNESS_WINDOW_MS,
     SiteState,
     approve,
     fresh,
@@ -28,6 +26,7 @@ from node.ads.entities.site_state import (
     revoke,
     update,
 )
+from node.ads.entities.site_views import info_of, lesson_of, settings_of
 from node.ads.facts import CreativeApproved, CreativeRevoked
 from node.ads.hosts import host_of_url, same_host
 from node.ads.pagebook import newer
@@ -173,7 +172,7 @@ class Site:
             case m.AuctioneerStarted():
                 ctx.reply(self._restore(ctx, state, "restart"))
             case m.AdServerStarted():
-                ctx.reply(self._settings(state))
+                ctx.reply(settings_of(state, self._pages.all.values()))
             case ReplaySite():
                 self._replay(ctx, state)
             case _Replayed():
@@ -181,7 +180,7 @@ class Site:
             case _Widened(shelves):
                 self._pages.save(ctx, shelves)
             case _Resend(trigger, reevaluate):
-                ctx.tell(self._adserver, self._settings(state))
+                ctx.tell(self._adserver, settings_of(state, self._pages.all.values()))
                 ctx.tell(self._auctioneer, self._restore(ctx, state, trigger))
                 if reevaluate:
                     ctx.tell(self._auctioneer, m.Reevaluate((), trigger))
@@ -199,9 +198,9 @@ class Site:
                 self._update(ctx, state, message)
             case _Teach(reevaluate, created, made):
                 if created is not None:
-                    ctx.answer(created, msgspec.structs.replace(self._info(ctx, state), changed=made))
+                    ctx.answer(created, self._info(ctx, state, changed=made))
                 if self._pages.known:
-                    ctx.tell(self._adserver, self._settings(state))
+                    ctx.tell(self._adserver, settings_of(state, self._pages.all.values()))
                 if reevaluate:
                     ctx.tell(self._auctioneer, m.Reevaluate((), "approval"))
             case _:
@@ -310,7 +309,7 @@ class Site:
             # From the newest: keeping the page may have been the first to need another shelf.
             self._state = state = msgspec.structs.replace(self._state or state, observed=observed)
             ctx.persist(state)
-            ctx.tell(self._adserver, self._settings(state))
+            ctx.tell(self._adserver, settings_of(state, self._pages.all.values()))
         self._spread(ctx, state, entry, trigger)
 
     def _spread(self, ctx: Context, state: SiteState, entry: m.PageEntry, trigger: str) -> None:
@@ -318,7 +317,7 @@ class Site:
         if len(self._reports) > len(pages):
             self._reports = {url: report for url, report in self._reports.items() if url in pages}
         ctx.tell(self._adserver, m.PageMarked(entry))
-        ctx.tell(self._auctioneer, self._lesson(state, (entry,), trigger, force=True))
+        ctx.tell(self._auctioneer, lesson_of(state, (entry,), trigger, force=True))
 
     # ---- what the pages ask of their site
 
@@ -344,26 +343,11 @@ class Site:
     ) -> m.RestoreClassifications:
         now_ms = ctx.wall_ms()
         pages = tuple(page for page in self._pages.all.values() if fresh(page, now_ms))
-        return self._lesson(state, pages, trigger, force=force, all_pages=True)
-
-    def _lesson(
-        self, state: SiteState, pages: tuple[m.PageEntry, ...], trigger: str, *, force: bool, all_pages: bool = False
-    ) -> m.RestoreClassifications:
-        return m.RestoreClassifications(
-            pages,
-            state.all_slots,
-            state.floor_micros,
-            trigger,
-            force,
-            all_pages,
-            state.blocked_domains,
-            state.blocked_products,
-            state.suspended,
-        )
+        return lesson_of(state, pages, trigger, force=force, all_pages=True)
 
     def _replay(self, ctx: Context, state: SiteState) -> None:
         reply_to = ctx.reply_later()
-        ctx.tell(self._adserver, self._settings(state))
+        ctx.tell(self._adserver, settings_of(state, self._pages.all.values()))
         ctx.ask(
             self._auctioneer,
             self._restore(ctx, state, "replay", force=True),
@@ -415,7 +399,7 @@ class Site:
             ctx.reject(str(error))
             return
         if updated is state:
-            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
+            ctx.reply_durable(self._info(ctx, state, changed=False))
             return
         self._state = updated
         ctx.persist(updated, reply=self._info(ctx, updated), then=_Resend("settings", reevaluate=True))
@@ -434,37 +418,5 @@ class Site:
     def _coverage(self, state: SiteState, now_ms: int) -> SiteCoverage:
         return site_coverage(state, self._pages.all, self._reports, self._index, now_ms)
 
-    def _settings(self, state: SiteState) -> m.SiteSettings:
-        return m.SiteSettings(
-            state.site,
-            state.host,
-            state.publisher,
-            state.all_slots,
-            state.floor_micros,
-            BID_WEIGHT,
-            state.suspended,
-            tuple(state.approved),
-            state.secret,
-            FRESHNESS_WINDOW_MS,
-            tuple(self._pages.all.values()),
-            state.blocked_domains,
-            state.blocked_products,
-        )
-
-    def _info(self, ctx: Context, state: SiteState) -> m.SiteInfo:
-        now_ms = ctx.wall_ms()
-        return m.SiteInfo(
-            state.site,
-            state.host,
-            state.publisher,
-            state.slots,
-            state.floor_micros,
-            state.suspended,
-            sum(fresh(page, now_ms) for page in self._pages.all.values()),
-            tuple(sorted(state.approved)),
-            tuple(sorted(state.pending)),
-            True,
-            tuple(sorted(state.rejected)),
-            state.blocked_domains,
-            state.blocked_products,
-        )
+    def _info(self, ctx: Context, state: SiteState, *, changed: bool = True) -> m.SiteInfo:
+        return info_of(state, self._pages.all.values(), ctx.wall_ms(), changed=changed)

@@ -154,5 +154,5 @@ class SitePages:
                 del self._unsaved[page.url]
             known = self._book.pages.get(page.url)
             if self.known and (known is None or newer(page, known)):
-                self._book.read(number, (page,))
+                self._book.learn(number, page)
                 self._on_learned(ctx, page)

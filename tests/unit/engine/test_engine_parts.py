@@ -19,7 +19,7 @@ from node.engine.faults import Faults
 from node.engine.serveindex import ReplicaServeIndex
 from node.gossip.events import Moved
 from node.gossip.member import Member, Status
-from node.gossip.replica_io import Applied, ReplicationSettings, RosterKnown
+from node.gossip.replica_io import Applied, ReplicationSettings, RosterKnown, Tick
 from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.gossip.state import build, merge, transitions
@@ -274,6 +274,19 @@ def test_what_is_put_is_read_and_decoded_once(index: Index) -> None:
     assert second is not None
     assert second.candidates[0].creative_id == "c2"
     assert index.index.version(KEY) != version
+
+
+def test_a_view_that_was_collected_leaves_nothing_behind(index: Index) -> None:
+    index.index.put(SITE, KEY, index.view("c1", ttl_ms=1_000))
+    assert index.index.read(KEY) is not None
+    index.clock.advance_ns(3_600_000 * MS)
+    assert index.index.read(KEY) is None
+    for _ in range(3):  # the index of a start is built a page at a time
+        index.clock.advance_ns(10_000 * MS)
+        index._carry_out(index.machine.step(Tick(), index.clock.mono_ns(), index.clock.wall_ms()))
+    assert index.machine.entry(KEY) is None
+    assert index.index.keys_of(SITE).keys == ()
+    assert not index.index._decoded, "what is gone is not kept decoded either"
 
 
 def test_a_view_expires_also_when_it_was_decoded(index: Index) -> None:

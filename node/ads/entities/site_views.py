@@ -1,0 +1,63 @@
+"""What a site tells of itself: to its ad server, to its auctioneer, to an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from node.ads import messages as m
+from node.ads.entities.site_state import BID_WEIGHT, FRESHNESS_WINDOW_MS, SiteState, fresh
+
+
+def settings_of(state: SiteState, pages: Iterable[m.PageEntry]) -> m.SiteSettings:
+    """Everything an ad server needs."""
+    return m.SiteSettings(
+        state.site,
+        state.host,
+        state.publisher,
+        state.all_slots,
+        state.floor_micros,
+        BID_WEIGHT,
+        state.suspended,
+        tuple(state.approved),
+        state.secret,
+        FRESHNESS_WINDOW_MS,
+        tuple(pages),
+        state.blocked_domains,
+        state.blocked_products,
+    )
+
+
+def lesson_of(
+    state: SiteState, pages: Iterable[m.PageEntry], trigger: str, *, force: bool = False, all_pages: bool = False
+) -> m.RestoreClassifications:
+    """Everything an auctioneer needs, with these pages; `all_pages`: there are no others that are fresh."""
+    return m.RestoreClassifications(
+        tuple(pages),
+        state.all_slots,
+        state.floor_micros,
+        trigger,
+        force,
+        all_pages,
+        state.blocked_domains,
+        state.blocked_products,
+        state.suspended,
+    )
+
+
+def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, changed: bool = True) -> m.SiteInfo:
+    """What an operator may see."""
+    return m.SiteInfo(
+        state.site,
+        state.host,
+        state.publisher,
+        state.slots,
+        state.floor_micros,
+        state.suspended,
+        sum(fresh(page, now_ms) for page in pages),
+        tuple(sorted(state.approved)),
+        tuple(sorted(state.pending)),
+        changed,
+        tuple(sorted(state.rejected)),
+        state.blocked_domains,
+        state.blocked_products,
+    )
