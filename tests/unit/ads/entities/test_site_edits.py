@@ -225,6 +225,19 @@ def test_an_edit_needs_nothing_that_an_ad_server_has_to_learn_first() -> None:
     assert world.index.creatives() == {"camp-1"}
 
 
+def test_an_expired_pool_is_neither_served_nor_revived_by_an_edit() -> None:
+    world = serving_world()
+    key = f"{SITE}|top"
+    dead = msgspec.structs.replace(world.index.views[key], expires_at_ms=world.clock.wall_ms())
+    world.index.views = {key: dead}
+    assert world.winner() is None
+    later = world.clock.wall_ms() + DAY_MS
+    assert world.ask("adserver", SITE, m.EditSite((edits.extend_campaign("camp", later),))) == m.SiteEdited(0, 0)
+    assert world.index.views == {key: dead}
+    world.advance(6 * 60_000)
+    assert world.winner() is not None, "the next auction makes a new one"
+
+
 def test_an_unknown_rule_changes_nothing() -> None:
     world = serving_world()
     before = dict(world.index.views)

@@ -1,0 +1,196 @@
+"""Coverage by node and its explanation, orders about what is served, and why a shard is where it is."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from node.actors.actor import Failed, Failure
+from node.admin import protocol as p
+from node.admin.business_requests import BusinessRequests
+from node.admin.coverage_requests import CoverageRequests, placement_nodes, why_there
+from node.ads import messages as m
+from node.ads.budget import open_budget
+from node.ads.entities.campaign import CampaignState
+from node.ads.entities.site_state import SiteState
+from node.core.errors import BadInput
+from node.core.ids import EntityRef
+from node.core.limits import coverage_keys_max
+from node.engine.messages import FindKeys, KeysFound, SiteReport
+from node.sharding import requests as r
+from node.sharding.book import Cordon, History, Ownership, Pin
+
+META = cast("p.Meta", SimpleNamespace())
+SITE = "news.example"
+INFO = m.SiteInfo(SITE, SITE, "ann", (), 800_000, True, 0, (), ())
+
+
+class Server:
+    """As much of an admin server as these requests need: entities answer from `answers`, nodes hold `held`."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[type, Any] = {}
+        self.engine = self
+        self.view = SimpleNamespace(members={"n1": None, "n2": None, "n3": None})
+        self.gatherer = self.states = self
+        self.answers: dict[tuple[EntityRef, type], Any] = {}
+        self.sent: list[tuple[EntityRef, Any]] = []
+        self.held: dict[str, set[str]] = {}
+        self.reported: dict[str, Any] = {}
+        self.kept: list[msgspec.Struct] = []
+        self.questions: list[FindKeys] = []
+        CoverageRequests(cast("Any", self))
+        BusinessRequests(cast("Any", self))
+
+    def ask(self, to: EntityRef, message: Any, _timeout_ms: int, done: Any) -> None:
+        self.sent.append((to, message))
+        done(self.answers.get((to, type(message)), Failed(Failure.REJECTED, f"there is no {to}")))
+
+    async def reports(self) -> tuple[dict[str, Any], tuple[p.Missing, ...]]:
+        return self.reported, ()
+
+    async def ids(self, _kind: str) -> list[str]:
+        return [SITE]
+
+    async def all(self, kind: str, shape: type) -> list[msgspec.Struct]:
+        return [state for state in self.kept if isinstance(state, shape)]
+
+    async def each(self, nodes: list[str], order: FindKeys, _answer: type) -> tuple[list[KeysFound], list[Any]]:
+        self.questions.append(order)
+        found = [KeysFound(n, tuple(k for k in order.keys if k in self.held[n])) for n in nodes if n in self.held]
+        return found, []
+
+    def with_missing(self, call: p.Meta, _missing: Any) -> p.Meta:
+        return call
+
+    def call(self, request: Any) -> Any:
+        return asyncio.run(self.handlers[type(request)](request, META))[0]
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+def test_coverage_says_of_each_node_what_its_own_replica_has(server: Server) -> None:
+    site = SiteReport(SITE, 2, 1, (("side", "no_demand"),), ("side", "top"))
+    server.reported = {"n1": SimpleNamespace(sites=(site,))}
+    server.held = {"n1": {f"{SITE}|top"}, "n2": set()}
+    found: p.Coverage = server.call(p.GetCoverage())
+    assert (found.expected, found.present, found.ratio) == (2, 1, 0.5)
+    assert found.sites[0].missing == (p.EmptySlot(slot="side", reason="no_demand"),)
+    assert [(n.node, n.expected, n.present, n.ratio) for n in found.nodes] == [("n1", 2, 1, 0.5), ("n2", 2, 0, 0.0)]
+
+
+def test_many_keys_are_looked_up_in_bounded_questions(server: Server) -> None:
+    slots = tuple(f"s{n}" for n in range(coverage_keys_max + 1))
+    server.reported = {"n1": SimpleNamespace(sites=(SiteReport(SITE, len(slots), 0, (), slots),))}
+    server.held = {"n2": {f"{SITE}|{slot}" for slot in slots}}
+    found: p.Coverage = server.call(p.GetCoverage())
+    assert [len(question.keys) for question in server.questions] == [coverage_keys_max, 1]
+    assert [(n.node, n.present) for n in found.nodes] == [("n2", len(slots))]
+
+
+def test_an_explanation_names_nodes_that_lack_a_pool_of_the_owner_s(server: Server) -> None:
+    slots = (
+        m.SlotExplained("gone", "no_page", "why", "fill", 0),
+        m.SlotExplained("side", "below_floor", "why", "fill", 2),
+        m.SlotExplained("top", "filled", "why", "", 2),
+    )
+    server.answers[EntityRef("site", SITE), m.ExplainCoverage] = m.CoverageExplained(SITE, slots)
+    server.held = {"n1": {f"{SITE}|top"}, "n2": set()}
+    found: p.CoverageExplanation = server.call(p.ExplainCoverage(site=SITE))
+    assert (found.expected, found.present, found.ratio) == (2, 1, 0.5)
+    assert [(slot.slot, slot.lacking) for slot in found.slots] == [("gone", ()), ("side", ()), ("top", ("n2", "n3"))]
+
+
+def test_a_site_is_updated_by_what_was_checked(server: Server) -> None:
+    server.answers[EntityRef("site", SITE), m.UpdateSite] = INFO
+    request = p.UpdateSite(site=SITE, floor_cpm="0.80", block_domains=("WWW.Shop.example",), unblock_products=("1052",))
+    assert server.call(request).floor_cpm == "0.80"
+    assert server.sent[-1][1] == m.UpdateSite(800_000, None, ("shop.example",), (), (), ("1052",))
+    for bad in (
+        p.UpdateSite(site=SITE),
+        p.UpdateSite(site=SITE, block_domains=("not a domain",)),
+        p.UpdateSite(site=SITE, block_products=("no/product",)),
+        p.UpdateSite(site=SITE, block_domains=("a.example",), unblock_domains=("a.example",)),
+        p.UpdateSite(site=SITE, floor_cpm="-1"),
+    ):
+        with pytest.raises(BadInput):
+            server.call(bad)
+    assert len(server.sent) == 1
+
+
+def test_a_creative_is_revoked_where_it_is_approved_and_rejected_where_it_waits_too(server: Server) -> None:
+    budget = open_budget(1_000_000, "UTC", now_ms=0)
+    spec = m.CreativeSpec("cr", "https://a.example/", "https://a.example/", 1, 1, "image/png")
+    waits = {"cr": m.PendingCreative("cr", "camp", "adv", (), 1)}
+    server.kept = [
+        CampaignState("camp", "adv", "camp", 1, (), budget, (spec,)),
+        SiteState("approved.example", "h", "ann", (), 0, b"", approved={"cr": 1}),
+        SiteState("waiting.example", "h", "ann", (), 0, b"", pending=waits),
+        SiteState("other.example", "h", "ann", (), 0, b""),
+    ]
+    for site in ("approved.example", "waiting.example"):
+        server.answers[EntityRef("site", site), m.RevokeCreative] = m.Accepted(changed=site.startswith("approved"))
+    revoked: p.Revoked = server.call(p.RevokeCreative(creative="cr"))
+    assert (revoked.sites, revoked.changed, revoked.rejected) == (("approved.example",), True, False)
+    rejected: p.Revoked = server.call(p.RevokeCreative(creative="cr", reject=True))
+    assert (rejected.sites, rejected.changed) == (("approved.example", "waiting.example"), True)
+    one: p.Revoked = server.call(p.RevokeCreative(creative="cr", site="waiting.example"))
+    assert (one.sites, one.changed) == (("waiting.example",), False)
+    with pytest.raises(p.AdminRefusal) as refused:
+        server.call(p.RevokeCreative(creative="unknown"))
+    assert refused.value.exit_status == 3
+
+
+# ---- placement
+
+
+def placing(**changes: Any) -> r.Placing:
+    owners = ("n1@1", "n2@1", "n1@1", "")
+    return msgspec.structs.replace(r.Placing("n1", 2, 7, owners, (3, 4, 5, 0)), **changes)
+
+
+def test_the_reasons_of_a_placement_come_the_strongest_first() -> None:
+    history = History((Ownership("n2", 1, 3, "allocated", 1_000), Ownership("n1", 1, 5, "op-9 rebalance", 2_000)))
+    full = placing(
+        pins=(Pin(2, "n3", "its disk is fast", 1_500), Pin(1, "n2")),
+        pending=(2,),
+        cordons=(Cordon("n1", "old kernel"),),
+        draining=("n1@1",),
+        moves=(r.UnderWay(2, "n1", "n3", "stopping", "op-10 move", 40, 0),),
+        why_not_rebalancing=("n4 is unreachable",),
+    )
+    why = why_there(full, 2, history)
+    starts = [
+        "it is stopping, from n1 to n3: op-10 move",
+        "it is pinned to n3 (which does not take shards now) since 1970-01-01T00:00:01.500Z: its disk is fast",
+        "n1 is being drained",
+        "it came from n2 to n1 at 1970-01-01T00:00:02.000Z under epoch 5: op-9 rebalance",
+        "n1 is cordoned (old kernel)",
+        "the load is not evened out: n4 is unreachable",
+    ]
+    assert len(why) == len(starts)
+    assert all(line.startswith(start) for line, start in zip(why, starts, strict=True)), why
+    assert why_there(placing(), 0, None) == ()
+
+
+def test_a_shard_without_an_owner_says_why() -> None:
+    assert "nobody owns it: no entity node is up" in why_there(placing(why_not_placing="no entity node is up"), 3, None)
+    assert "least loaded" in why_there(placing(), 3, None)[0]
+
+
+def test_what_each_node_weighs_and_what_keeps_it_from_taking_shards() -> None:
+    nodes = placement_nodes(placing(cordons=(Cordon("n2"),), draining=("n3@1",)), {"n1": 3.0, "n2": 1.0, "n3": 0.0})
+    assert [(n.node, n.capacity, n.share, n.shards, n.takes, n.why_not) for n in nodes] == [
+        ("n1", 3.0, 3, 2, True, ""),
+        ("n2", 1.0, 1, 1, False, "cordoned"),
+        ("n3", 0.0, 0, 0, False, "draining"),
+    ]
+    gone = placement_nodes(placing(), {"n1": 1.0})
+    assert [(n.node, n.why_not) for n in gone] == [("n1", ""), ("n2", "is no entity node that is up")]
