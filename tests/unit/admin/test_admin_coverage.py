@@ -157,7 +157,7 @@ def placing(**changes: Any) -> r.Placing:
 
 
 def test_the_reasons_of_a_placement_come_the_strongest_first() -> None:
-    history = History((Ownership("n2", 1, 3, "allocated", 1_000), Ownership("n1", 1, 5, "op-9 rebalance", 2_000)))
+    history = History(2, (Ownership("n2", 1, 3, "allocated", 1_000), Ownership("n1", 1, 5, "op-9 rebalance", 2_000)))
     full = placing(
         pins=(Pin(2, "n3", "its disk is fast", 1_500), Pin(1, "n2")),
         pending=(2,),
