@@ -26,11 +26,13 @@ class Skew:
             self._zero_ms[peer] = theirs_ms - now_ns // MS
 
     def forget(self, living: Collection[NodeId]) -> None:
-        self._zero_ms = {peer: ms for peer, ms in self._zero_ms.items() if peer in living}
+        """Only who lives counts. Where none of them has been heard yet, as after every peer was started again, what
+        the others said is still true of this node's clock."""
+        self._zero_ms = {peer: ms for peer, ms in self._zero_ms.items() if peer in living} or self._zero_ms
 
     def ahead_ms(self, now_ns: int, wall_ms: int) -> int:
         """By how much this node is ahead of more than half of its peers, at least; 0 when that is no more than they
-        accept, or it is alone."""
+        accept, or it was always alone."""
         if not self._zero_ms:
             return 0
         zeros_ms = sorted(self._zero_ms.values())

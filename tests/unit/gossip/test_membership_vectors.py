@@ -140,6 +140,11 @@ def test_t1_a_node_is_ahead_when_most_others_say_so() -> None:
     assert skew.ahead_ms(later_ns, later_ms) == 0
     assert skew.ahead_ms(later_ns, later_ms + hour_ms) == hour_ms, "set ahead, and nobody was heard since"
     assert skew.ahead_ms(later_ns, later_ms + 60_000) == 0, "others accept that"
+    skew.forget([])
+    assert skew.ahead_ms(later_ns, later_ms + hour_ms) == hour_ms, "all others were started again, none was heard yet"
+    skew.heard(N[5], later_ms + hour_ms, later_ns)
+    skew.forget(N[5:6])
+    assert skew.ahead_ms(later_ns, later_ms + hour_ms) == 0
 
 
 # ---- orders (MemberOrdering)
