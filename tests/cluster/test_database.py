@@ -18,7 +18,7 @@ from scripts.postgres_server import PostgresServer
 NODES = 4
 NAMED_WITHIN_S = 15.0  # a store's deadline, and the time until the fault is told
 BACK_WITHIN_S = 20.0
-FILLED_RATIO = 0.9  # of page views that have a winner while the database refuses connections
+FILLED_RATIO = 0.9  # of page views that have a winner while the database is away
 World = tuple[Cluster, Relay, PostgresServer]
 
 
@@ -84,9 +84,10 @@ def test_g1_g2_g3_pages_are_answered_without_the_database(world: World, how: str
     assert [answer for answer in load.answers if answer.status == 0] == [], "nothing hangs until its caller has gone"
     assert load.wrong() == []
     assert load.beacons.refused == []
-    assert sum(answer.status == 200 for answer in away) > len(away) / 2
-    filled = sum(answer.winners > 0 for answer in away)
-    assert how == "frozen" or filled > len(away) * FILLED_RATIO, f"{filled} of {len(away)} page views have a winner"
+    served = [answer for answer in away if answer.status == 200]
+    assert len(served) > len(away) / 2
+    filled = sum(answer.winners > 0 for answer in served)
+    assert filled > len(served) * FILLED_RATIO, f"{filled} of {len(served)} page views have a winner"
     assert all("nothing was done" in answer.said for answer in away if answer.status == 503)
     eventually(lambda: store_faults(cluster), lambda codes: not codes, 15, "the end of the fault")
     assert cluster.pids() == pids
