@@ -62,6 +62,8 @@ class Joining:
 
     def tick(self, now_ns: int, peers: frozenset[str]) -> list[Effect]:
         """Asks to be put on the roster, once this replica is complete and has just been compared."""
+        if self._stay.counts and not self._awaiting:
+            return []
         effects = self._await_sources(peers)
         ready = self._antientropy.ready and not self._stay.taking_over
         if not self._stay.known or self._stay.counts or not ready or not self._recent(now_ns):
@@ -78,7 +80,7 @@ class Joining:
 
     def written(self, tenure: int) -> None:
         """The file is of that tenure now."""
-        self._stay.tenure = tenure
+        self._stay.became(tenure)
         self._asked_ns = None
 
     def roster_changed(self) -> None:

@@ -29,6 +29,7 @@ class Stay:
         self._cleared = False
         self._vacant: set[str] = set()
         self._roster: ReplicaRoster | None = None
+        self._counts = False  # asked for at every message, so it is kept
         self.tenure = tenure
         self.proven: set[str] = set()
 
@@ -44,7 +45,7 @@ class Stay:
     @property
     def counts(self) -> bool:
         """Whether this replica is on the roster."""
-        return self.tenure > 0 and self.roster.tenure_of(self.me) == self.tenure
+        return self._counts
 
     @property
     def vote(self) -> int:
@@ -64,19 +65,30 @@ class Stay:
     @property
     def suspect(self) -> bool:
         """Whether what is held here must be kept from everybody."""
-        return not self.known or (self.taking_over and self._found)
+        if self._roster is None:
+            return True
+        return self._found and not self._cleared and self.taking_over
 
     def adopt(self, roster: ReplicaRoster) -> bool:
         """Another roster holds, if it is newer; says whether it is."""
         if self._roster is not None and roster.version <= self._roster.version:
             return False
-        counted, self._roster = self.counts, roster
+        counted, self._roster = self._counts, roster
+        self._judge()
         self._vacant &= roster.names()
         if counted and not self.counts:
             # Taken off while it ran: what it holds may be what was removed meanwhile.
             self._found, self._cleared = True, False
             self.proven.clear()
         return True
+
+    def became(self, tenure: int) -> None:
+        """The file is of that tenure now."""
+        self.tenure = tenure
+        self._judge()
+
+    def _judge(self) -> None:
+        self._counts = self.tenure > 0 and self.roster.tenure_of(self.me) == self.tenure
 
     def heard(self, peer: str, tenure: int, version: int) -> None:
         """A peer, which knows the roster of that version, said under which tenure its replica counts."""
