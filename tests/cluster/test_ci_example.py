@@ -1,0 +1,87 @@
+"""docs/ci.md does what it says: its scripts are taken out of the page and run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from cluster_world import CTL, Cluster, ended
+
+PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+ROLLING, NIGHTLY, READING = re.findall(
+    r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+)
+ENTITY_NODES = ("entity-1", "entity-2", "entity-3")
+SCRIPT_S = 300
+
+
+@pytest.fixture
+def summary(tmp_path: Path) -> Path:
+    return tmp_path / "summary.md"
+
+
+def run(script: str, cluster: Cluster, summary: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(CTL).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**cluster.env, "PATH": path, "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true"}
+    return subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, timeout=SCRIPT_S, check=False)
+
+
+def killed(pid: int) -> None:
+    """The others may have removed it while it was stopped: what it would do then is no matter here."""
+    os.kill(pid, signal.SIGKILL)
+    ended(pid)
+
+
+def test_the_rolling_restart_restarts_each_entity_node_once(cluster: Cluster, summary: Path) -> None:
+    before = cluster.pids()
+    done = run(ROLLING, cluster, summary)
+    assert done.returncode == 0, done.stderr
+    after = cluster.pids()
+    assert after["api-1"] == before["api-1"]
+    assert all(after[name] != before[name] for name in ENTITY_NODES)
+    assert "::error" not in done.stderr
+    told = summary.read_text(encoding="utf-8")
+    assert told.count("### NodeStop") == told.count("### NodeStart") == len(ENTITY_NODES)
+    assert "| entity-2 ready | yes |" in told
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_the_rolling_restart_stops_at_the_first_unhealthy_node(cluster: Cluster, summary: Path) -> None:
+    before = cluster.pids()
+    os.kill(before["entity-2"], signal.SIGSTOP)
+    try:
+        cluster.run("node", "wait", "entity-2", "--for", "down", "-t", "30s")
+        done = run(ROLLING, cluster, summary)
+    finally:
+        killed(before["entity-2"])
+    assert done.returncode in (10, 12), done.stderr
+    assert "::error title=Health" in done.stderr
+    assert "entity-2" in done.stderr
+    cluster.up("--demo")
+    cluster.whole()
+    after = cluster.pids()
+    assert {name: after[name] for name in ("api-1", "entity-1", "entity-3")} == {
+        name: before[name] for name in ("api-1", "entity-1", "entity-3")
+    }
+
+
+def test_the_nightly_job_is_content_with_a_whole_cluster_and_not_with_a_stopped_node(
+    cluster: Cluster, summary: Path
+) -> None:
+    assert run(NIGHTLY, cluster, summary).returncode == 0
+    assert "### ClusterCheck" in summary.read_text(encoding="utf-8")
+    stopped = cluster.pids()["entity-3"]
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        assert run(NIGHTLY, cluster, summary).returncode != 0
+    finally:
+        killed(stopped)
+
+
+def test_what_the_page_reads_is_empty_when_all_are_reachable(cluster: Cluster, summary: Path) -> None:
+    done = run(READING, cluster, summary)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
