@@ -264,7 +264,8 @@ class History:
     """All of a run. `log` holds what the checkers of every instant look at, in order. `notes`: how many each sender
     (a process) told each entity; `told_ns`: when. `reads`: of counters, at the end. `keys`: what probes put into the
     ServeIndex, with the newest removal of each; `spread`: those that every replica holds at present, and since when;
-    `settled`: those that every replica has held for so long that its disk has them."""
+    `settled`: those that every replica has held for so long that its disk has them; `vouched`: the newest removals that
+    were acknowledged, a majority having them on disk."""
 
     ops: list[Op] = field(default_factory=list)
     log: list[Event] = field(default_factory=list)
@@ -275,6 +276,7 @@ class History:
     keys: dict[str, KeyVersion] = field(default_factory=dict)
     spread: dict[str, tuple[KeyVersion, int]] = field(default_factory=dict)
     settled: dict[str, KeyVersion] = field(default_factory=dict)
+    vouched: dict[str, KeyVersion] = field(default_factory=dict)
 
     def begin(self, verb: str, key: tuple[str, ...], node: str, now_ns: int) -> Op:
         """A client asks something of a node."""

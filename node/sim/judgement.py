@@ -22,6 +22,7 @@ from node.engine.engine import Engine
 from node.gossip.agreement import Replica, replica_faults
 from node.sharding.ownership import Owning, ownership_faults
 from node.sim import process, verdict
+from node.sim.history import KeyVersion
 from node.sim.probe import ProbeState
 from node.sim.rules_messages import Losses, all_came, dropped, fencing_visible, nothing_silent, poison_ends
 from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
@@ -54,13 +55,23 @@ def history_verdicts(world: World) -> list[Verdict]:
     replicas = [_replica(engine, sorted(history.keys)) for engine in engines_now]
     return [
         Verdict("I2", (*(Violation("I2", now_ns, words) for words in found), *lost.witnesses), lost.unknown),
-        removed_stays_removed(history.settled, replicas, now_ns),
+        removed_stays_removed(_removals(world), replicas, now_ns),
         all_came(history.notes, history.handled, history.ops, by_id, now_ns, rough=rough(world)),
         nothing_silent(history.told_ns, history.handled, _losses(world), now_ns),
         exact_counters(history.ops, probes, now_ns, reads=history.reads, handled=history.handled),
         poison_ends(history.handled, now_ns),
         fencing_visible(world.store.recorder.refused, counted, said, now_ns),
     ]
+
+
+def _removals(world: World) -> dict[str, KeyVersion]:
+    """Those that must hold: that every replica once had, and, where no disk lost what it had said it kept, those that a
+    majority had vouched for."""
+    history, found = world.history, dict(world.history.settled)
+    if not any(world.disturbed[verb] for verb in ("wipe", "power", "flip")):
+        for key, version in history.vouched.items():
+            found[key] = max(version, found.get(key, version))
+    return found
 
 
 def rough(world: World) -> str:

@@ -18,6 +18,7 @@ from node.ads.serveindex import ServeIndex
 from node.ads.view import CandidateView, ServeView
 from node.engine.entities import EntityTypes, entity_types
 from node.flows.cluster import Cluster
+from node.gossip.replica_io import RemovalOutcome
 from node.gossip.version import version_of
 from node.sim import history as h
 from node.wire.registry import wire_type
@@ -209,6 +210,16 @@ class _Observer:
             self._record(h.Put(now_ns, process.me, key, version, value, entry.tombstone))
             keys = self._history.keys
             keys[key] = max(keys.get(key, h.NEVER), version if entry.tombstone else h.NEVER)
+            if entry.tombstone and process.engine is not None:
+                process.engine.replication.on_removal(key, version, self._removed)
+
+    def _removed(self, outcome: RemovalOutcome) -> None:
+        """A majority has it, or it is pending: then more will be heard."""
+        engine, vouched = self._process.engine, self._history.vouched
+        if outcome.outcome == "removed":
+            vouched[outcome.key] = max(vouched.get(outcome.key, h.NEVER), outcome.version)
+        elif outcome.outcome == "pending" and engine is not None:
+            engine.replication.on_removal(outcome.key, outcome.version, self._removed)
 
 
 def with_probes(history: h.History, record: Callable[[h.Event], None], process: Process) -> EntityTypes:

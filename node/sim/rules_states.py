@@ -13,9 +13,7 @@ from node.sim.probe import ProbeState
 from node.sim.verdict import Verdict
 
 
-def nothing_lost(
-    ops: Iterable[h.Op], final: Mapping[str, frozenset[tuple[str, ...]]], now_ns: int
-) -> Verdict:
+def nothing_lost(ops: Iterable[h.Op], final: Mapping[str, frozenset[tuple[str, ...]]], now_ns: int) -> Verdict:
     """I2: what was acknowledged as durable is there, and nothing is there that nobody asked for. `final`: keys found
     in the store, by the verb that makes them."""
     made = [op for op in ops if op.verb in final]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FAST_LEASE_MS = 3_000
 # Short, so that a run of a minute sees entries lapse; longer than the clocks of most runs are apart.
 EXPIRED_KEEP_MS = 12_000
+# Short, so that removals are forgotten in a run; longer than a message is under way, or waits at a paused node.
+TOMBSTONE_MIN_AGE_MS = 20_000
 SEEDS = 2
 EVERY_ROLE = ("api", "entity", "singleton")
 
@@ -35,7 +37,9 @@ class Setup:
     sharding: ShardingSettings = field(default_factory=lambda: ShardingSettings(lease_ms=FAST_LEASE_MS))
     compose: Callable[[Process], EntityTypes] = lambda _process: entity_types
     replication: ReplicationSettings = field(
-        default_factory=lambda: ReplicationSettings(expired_keep_ms=EXPIRED_KEEP_MS)
+        default_factory=lambda: ReplicationSettings(
+            expired_keep_ms=EXPIRED_KEEP_MS, tombstone_min_age_ms=TOMBSTONE_MIN_AGE_MS
+        )
     )
     version: str = "1"
     capacity: int = 1
