@@ -138,7 +138,7 @@ def test_p78_both_sides_write_one_removes_and_a_node_dies(seed: int) -> None:
         s.until(up("n1", "n2", "n3", seen_by=("n1", "n2", "n3")))
         s.until(lambda s: "" if all(s.owner(site) in FIVE[:3] for site in sites) else "shards wait for an owner")
         done(s, *(put(s, site, "top", "", at="n1", remove=True) for site in sites))
-        s.until(agreed("n1", "n2", "n3"), within_s=5)
+        s.until(lambda s: _vouched(s, sites), agreed("n1", "n2", "n3"), within_s=10)
         s.kill("n3")
         s.run(1)
         s.heal()
@@ -163,6 +163,16 @@ def scripted(s: Story) -> None:
             engine.index.put(site, key, view(f"v{number}", engine))
         assert engine.index.puts_refused == 0
         s.run(0.01)
+
+
+def _vouched(s: Story, sites: list[str]) -> str:
+    """A majority has the newest removal of each on disk."""
+    lacking = [
+        site
+        for site in sites
+        if s.world.history.vouched.get(f"{site}|top", h.NEVER) < s.world.history.keys[f"{site}|top"]
+    ]
+    return f"no majority has removed {lacking}" if lacking else ""
 
 
 @seeds(2)
