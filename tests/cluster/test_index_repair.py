@@ -152,11 +152,15 @@ def test_what_was_meddled_with_is_found_by_its_kind_and_mended(
         assert (problem, name) in found
     else:
         assert own.ask("serveindex", "verify", "--node", NODE)["sound"], "its checksum and its version are right"
-    report = own.ask("serveindex", "diff", "--map", name, status=13)
-    assert (report["kind"], report["equal"], report["total"]) == ("ServeIndexDiff", False, 1)
-    (item,) = report["items"]
-    assert (item["key"], item["kind"]) == (key, kind)
-    assert {view["node"] for view in item["views"] if not view["wins"]} == wrong
+    report = own.ended(own.begun("serveindex", "diff", "--map", name), status=None)
+    # Whatever a replica has noticed as damaged it fetches by itself, which may be before anybody compares it.
+    if not (kind == "damaged" and report["equal"]):
+        assert (report["kind"], report["equal"], report["total"]) == ("ServeIndexDiff", False, 1)
+        (item,) = report["items"]
+        assert (item["key"], item["kind"]) == (key, kind)
+        assert {view["node"] for view in item["views"] if not view["wins"]} == wrong
+        if kind != "damaged":
+            own.run("serveindex", "diff", "--map", name, status=13)
     plan = own.ask("serveindex", "repair", "--dry-run")
     assert plan["kind"] == "Plan"
     refused = own.refused("serveindex", "repair", "--node", NODE, status=6) if plan["changed"] else None
