@@ -143,10 +143,12 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "serve explain": f"{site}|{slot['slot']}",
             "site create": "matrix --host matrix.example --publisher ann --slot top:728x90 --yes",
             "advertiser create": "matrix --daily-budget 1 --yes",
-            "campaign create": "matrix --advertiser matrix --max-cpm 0.01 --daily-budget 1 --category 653 --yes",
+            "campaign create": (
+                f"matrix --advertiser {campaign['advertiser']} --max-cpm 0.01 --daily-budget 1 --category 653 --yes"
+            ),
             "creative create": (
-                "matrix --campaign matrix --asset-url https://c.example/a.png --landing-url https://r.example "
-                "--size 728x90 --yes"
+                f"matrix --campaign {campaign['campaign']} --asset-url https://c.example/a.png "
+                "--landing-url https://r.example --size 728x90 --yes"
             ),
             "creative approve": f"{creative['creative']} --site {creative['approved_sites'][0]}",
             "creative revoke": "spare --site spare.example",
