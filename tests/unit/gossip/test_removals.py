@@ -256,6 +256,32 @@ def test_what_returns_under_another_tenure_brings_nothing_back_and_serves_nothin
     assert world.sent["replica.entries"] - before.get("replica.entries", 0) <= 4, "only what differed has moved"
 
 
+def test_who_is_taken_off_while_it_is_cut_off_keeps_what_is_newer_than_its_sources_have_and_never_goes_back():
+    """Seed 1143: its newest put was discarded, and an older version of the same key taken over instead."""
+    world = cluster(3)
+    world.put("n2", "s|k", b"old")
+    world.until(world.agree, 2_000)
+    world.partition({"n0", "n1"}, {"n2"})
+    world.put("n2", "s|k", b"newer")
+    world.put("n2", "s|alone")
+    world.take_off("n2")
+    world.run(500)
+    stay = world.hosts["n2"].replicator.replica_roster().version
+    held: list[bytes | None] = []
+    world.heal()
+
+    def joined_anew() -> bool:
+        held.append(world.get("n2", "s|k"))
+        return world.hosts["n2"].replicator.replica_roster().version > stay and world.settled_roster()
+
+    world.until(joined_anew, 10_000, step_ms=1)
+    world.until(world.agree, 5_000)
+    assert set(held) <= {b"newer", None}, "it is hidden while it is suspect, and never old"
+    assert [world.get(name, "s|k") for name in world.names] == [b"newer"] * 3
+    assert [world.get(name, "s|alone") for name in world.names] == [None] * 3, "it may have been removed meanwhile"
+    assert world.hosts["n2"].replicator.streaming().discarded == 1
+
+
 def test_a_replica_that_is_copied_from_an_old_backup_keeps_no_vote_d17():
     world = cluster(3)
     world.put("n0", "s|k")
