@@ -377,11 +377,11 @@ class AntiEntropy:
         self._stay.taken_over()
 
     def _discard(self, places: Iterable[Place], theirs: Iterable[KeyVersion], wall_ms: int) -> None:
-        """Forgets what these leaves hold and the other does not, since it may have been removed, and its tombstone settled
-        and forgotten. Where the other holds an older version of a key, no newer one can have been settled
-        (`node.gossip.settling`), so what is here was never removed and wins, as anywhere. Kept, too, are what was
-        written since, and this node's own removals: what one of them removed is older than it, and somebody may still
-        wait for it."""
+        """Forgets what these leaves hold and the other does not, since it may have been removed, and its tombstone
+        settled and forgotten. Where the other holds an older version of a key, no newer one can have been settled
+        (`node.gossip.settling`), so what is here was never removed, and wins as it does anywhere. Kept, too, are what
+        was written since, and this node's own removals: what one of them removed is older than it, and somebody may
+        still wait for it."""
         held = {item.key for item in theirs}
         for place in places:
             for key, entry in self._leaf(place, wall_ms).items():

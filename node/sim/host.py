@@ -64,6 +64,7 @@ class Host:
         # Of processes that are gone: dead letters by reason and type, and what arrived and was dropped, by type.
         self.dead_letters: Counter[tuple[str, str]] = Counter()
         self.dropped: Counter[str] = Counter()
+        self.ended_ns: dict[NodeId, int] = {}  # by process that is gone
         # By process that is gone: writes that it counted as fenced, shards of which it said so.
         self.fenced: dict[NodeId, tuple[int, int]] = {}
         self.starts = 0

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from node.actors.actor import Failure
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
 from node.ads.entities.page_shelf import PageShelfState
@@ -23,6 +22,7 @@ from node.gossip.agreement import Replica, replica_faults
 from node.sharding.ownership import Owning, ownership_faults
 from node.sim import process, verdict
 from node.sim.history import KeyVersion
+from node.sim.homes import homeless
 from node.sim.probe import ProbeState
 from node.sim.rules_messages import Losses, all_came, dropped, fencing_visible, nothing_silent, poison_ends
 from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
@@ -53,10 +53,12 @@ def history_verdicts(world: World) -> list[Verdict]:
         fenced |= host.fenced
     counted, said = ({node: each[place] for node, each in fenced.items()} for place in (0, 1))
     replicas = [_replica(engine, sorted(history.keys)) for engine in engines_now]
+    ended_ns = {node: at_ns for host in world.hosts.values() for node, at_ns in host.ended_ns.items()}
+    away = homeless(history.log, ended_ns, now_ns)
     return [
         Verdict("I2", (*(Violation("I2", now_ns, words) for words in found), *lost.witnesses), lost.unknown),
         removed_stays_removed(_removals(world), replicas, now_ns),
-        all_came(history.notes, history.handled, history.ops, by_id, now_ns, rough=rough(world)),
+        all_came(history.told_ns, history.handled, history.ops, by_id, now_ns, rough=rough(world), away=away),
         nothing_silent(history.told_ns, history.handled, _losses(world), now_ns),
         exact_counters(history.ops, probes, now_ns, reads=history.reads, handled=history.handled),
         poison_ends(history.handled, now_ns),
@@ -83,8 +85,6 @@ def rough(world: World) -> str:
     happened |= {"drains cut short": sum(host.cut_short for host in hosts)}
     happened |= {"store failures": world.store.failures}
     happened |= {"removals": sum(host.removals for host in hosts)}
-    # All nodes drained at once: nobody had the shards for longer than a message waits for a home (seed 27).
-    happened |= {"asks without a home": sum(op.detail.startswith(Failure.NO_HOME) for op in world.history.ops)}
     return ", ".join(f"{count} {word}" for word, count in happened.items() if count)
 
 

@@ -157,6 +157,7 @@ class Process:
     def kill(self) -> None:
         """All memory is gone; what it had asked the store for may still happen there."""
         self.alive = False
+        self.host.ended_ns[self.me] = self.host.scheduler.now_ns
         if self.engine is not None:
             self.host.dead_letters.update(self.engine.system.dead_letters.counters)
             self.host.dropped.update(dropped(self.engine.world.transport.ledger.rows()))

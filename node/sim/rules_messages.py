@@ -9,17 +9,24 @@ from itertools import pairwise
 
 from node.core import limits
 from node.core.clock import MS
+from node.core.hashing import shard_of
 from node.core.ids import NodeId
 from node.sim import history as h
 from node.sim import verdict
+from node.sim.homes import Homeless, outlasts, overlaps
 from node.sim.probe import WORK_MS_MAX, ProbeState
 from node.sim.verdict import Verdict
 from node.wire.ledger import LedgerRow
 
-NOBODY_THERE = "refused"  # so `node.sim.outcomes` calls a host on which nothing runs
 UNANSWERED = ("no answer", "timeout")  # how `node.sim.outcomes` says it
 # A tell waits this long at most in one process after the other: for its shard to be handed over, and then for a home.
 UNDER_WAY_MS_MAX = limits.handoff_ms_max + limits.region_buffer_ms_max
+# Until a node that looks for a shard hears where it was placed: it asks again within `homes_wanted_ms`, and waits for a
+# turn and a store that may both be slow. A home that was there for longer has to be found.
+FOUND_MS_MAX = 2_000
+# Such a time without a home ends a tell: it comes while the tell still waits for a hand-off, and outlasts the buffer.
+TELL_HOMELESS_NS = (limits.handoff_ms_max * MS, (limits.region_buffer_ms_max - FOUND_MS_MAX) * MS)
+OWN_SHARD_ONLY = ("add", "put", "work")  # their entity asks nobody; all others may ask any on the way
 LOAD_MIN = 200  # messages; below it "nothing was lost" says little
 
 
@@ -34,45 +41,61 @@ def _notes(handled: Iterable[h.Handled]) -> dict[tuple[str, str], list[int]]:
 
 
 def all_came(
-    sent: Mapping[tuple[str, str], int],
+    told_ns: Mapping[tuple[str, str], Sequence[int]],
     handled: Iterable[h.Handled],
     ops: Iterable[h.Op],
     states: Mapping[str, ProbeState],
     now_ns: int,
     *,
     rough: str,
+    away: Homeless,
 ) -> Verdict:
     """I6, and the order of P49: while shards only move and nodes only drain, every tell is handled once, in the order
-    of its sender, and is in the entity's state; and no ask ends without an answer. `rough`: what else went wrong, so
-    that messages may be gone for a reason."""
+    of its sender, and is in the entity's state; and no ask ends without an answer. `told_ns`: see `nothing_silent`.
+    `rough`: what else went wrong, so that messages may be gone for a reason. `away`: when shards had no home, since all
+    nodes that could own them had drained (seed 27). A tell whose shard had none for as long as it waits may be gone,
+    and an ask that met such a time may end without an answer; the order and the state are judged all the same."""
     if rough:
         return verdict.of("I6", now_ns, (), unknown=rough)
     handled = list(handled)
     found: list[str] = []
     came = _notes(handled)
-    for (sender, entity), count in sorted(sent.items()):
-        numbers = came.get((sender, entity), [])
-        if numbers != list(range(1, count + 1)):
-            found.append(f"{entity} was told 1 to {count} by {sender} and handled {_summary(numbers, count)}")
+    for (sender, entity), times in sorted(told_ns.items()):
+        numbers, count = came.get((sender, entity), []), len(times)
+        spans = away.get(shard_of(entity), ())
+        excused = {number for number, at_ns in enumerate(times, 1) if outlasts(spans, at_ns, *TELL_HOMELESS_NS)}
+        expected = sorted(set(range(1, count + 1)) - (excused - set(numbers)))
+        if numbers != expected:
+            found.append(f"{entity} was told 1 to {count} by {sender} and handled {_summary(numbers, expected)}")
         kept = states[entity].notes.get(sender, ()) if entity in states else ()
-        if kept != ((1, count),):
+        if kept != _runs(expected):
             found.append(f"{entity} keeps {kept[:5]} of 1 to {count} by {sender}")
     began = {event.value: event.at_ns for event in handled if event.verb == "work"}
-    ops = list(ops)
-    away_ns = [op.invoked_ns for op in ops if op.detail.startswith(NOBODY_THERE)]
+    anywhere = [span for spans in away.values() for span in spans]
     for op in ops:
-        # Work that began late, since its shard had no home for a while, may end after the asker's time; and a page view
-        # waits for so short a time that it may be over before the shards of a node that has just gone have a new home.
+        # Work that began late, since its shard had no home for a while, may end after the asker's time.
         late = op.verb == "work" and began.get(op.key[-1], 0) + WORK_MS_MAX * MS >= op.ended_ns
-        late |= op.verb == "serve" and any(op.invoked_ns <= at_ns <= op.ended_ns for at_ns in away_ns)
+        spans = away.get(shard_of(op.key[0]), ()) if op.verb in OWN_SHARD_ONLY else anywhere
+        late |= overlaps(spans, op.invoked_ns, op.ended_ns)
         if op.outcome is h.Outcome.UNKNOWN and op.detail.startswith(UNANSWERED) and not late:
             found.append(f"{op.verb} {'/'.join(op.key)} at {op.node} has no answer: {op.detail}")
-    load = sum(sent.values())
+    load = sum(map(len, told_ns.values()))
     return verdict.of("I6", now_ns, found, unknown="" if load >= LOAD_MIN else f"only {load} tells were sent")
 
 
-def _summary(numbers: list[int], count: int) -> str:
-    missing = sorted(set(range(1, count + 1)) - set(numbers))[:8]
+def _runs(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Numbers that grow, as the probe keeps them: (first, last) of each run without a gap."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return tuple(found)
+
+
+def _summary(numbers: list[int], expected: list[int]) -> str:
+    missing = sorted(set(expected) - set(numbers))[:8]
     twice = [number for number, times in Counter(numbers).items() if times > 1][:8]
     order = next((f"{b} after {a}" for a, b in pairwise(numbers) if b < a), "")
     parts = (f"not {missing}" if missing else "", f"{twice} twice" if twice else "", order)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from node.core import limits
-from node.core.clock import MS
+from node.core.clock import MS, SECOND
+from node.core.hashing import SHARD_COUNT, shard_of
 from node.core.ids import NodeId
 from node.gossip.agreement import Replica, replica_faults
 from node.sharding.ownership import Owning, ownership_faults
 from node.sim import history as h
 from node.sim import verdict
+from node.sim.homes import Homeless, homeless
 from node.sim.probe import ProbeState
 from node.sim.rules_messages import (
     LOAD_MIN,
@@ -134,7 +136,7 @@ def test_each_shard_has_one_live_owner_and_all_agree() -> None:
 
 # ---- I6, I9, B3: numbered tells
 
-SENT = {("a@1", "p0"): LOAD_MIN}
+TOLD = {("a@1", "p0"): [second * SECOND for second in range(LOAD_MIN)]}
 
 
 def came(*numbers: int) -> list[h.Handled]:
@@ -149,27 +151,85 @@ EVERY = tuple(range(1, LOAD_MIN + 1))
 ALL = kept((1, LOAD_MIN))
 
 
+def judged_i6(
+    handled: list[h.Handled],
+    ops: tuple[h.Op, ...] = (),
+    states: dict[str, ProbeState] = ALL,
+    *,
+    rough: str = "",
+    away: Homeless | None = None,
+) -> Verdict:
+    return all_came(TOLD, handled, ops, states, 9, rough=rough, away=away or {})
+
+
 def test_every_tell_comes_once_in_order_and_is_kept() -> None:
-    assert all_came(SENT, came(*EVERY), [], ALL, 9, rough="").valid
+    assert judged_i6(came(*EVERY)).valid
     swapped = (*EVERY[:3], 5, 4, *EVERY[5:])
     for numbers, words in ((EVERY[:-1], "not [200]"), ((*EVERY, 7), "[7] twice"), (swapped, "4 after 5")):
-        refused(all_came(SENT, came(*numbers), [], ALL, 9, rough=""), "I6", words)
+        refused(judged_i6(came(*numbers)), "I6", words)
     # A hand-off that did not wait for the write: handled, and not in the state that the next owner read.
-    refused(all_came(SENT, came(*EVERY), [], kept((1, 150)), 9, rough=""), "I6", "keeps ((1, 150),)")
-    refused(all_came(SENT, came(*EVERY), [], {}, 9, rough=""), "I6", "keeps ()")
+    refused(judged_i6(came(*EVERY), states=kept((1, 150))), "I6", "keeps ((1, 150),)")
+    refused(judged_i6(came(*EVERY), states={}), "I6", "keeps ()")
     unanswered = h.Op(1, "add", ("p0", "k"), "a", 1, h.Outcome.UNKNOWN, 2, "timeout")
     told = h.Op(2, "imp", ("c", "r"), "a", 1, h.Outcome.UNKNOWN, 2, "repeated")  # an answer, if not a plain one
-    refused(all_came(SENT, came(*EVERY), [told, unanswered], ALL, 9, rough=""), "I6", "p0/k at a has no answer")
+    refused(judged_i6(came(*EVERY), (told, unanswered)), "I6", "p0/k at a has no answer")
     work = h.Op(3, "work", ("p0", "w"), "a", 1, h.Outcome.UNKNOWN, 9_000 * MS, "timeout")
     began = [h.Handled(at_ms * MS, B1, "p0", "work", "w") for at_ms in (7_400, 7_600)]
-    refused(all_came(SENT, [*came(*EVERY), began[0]], [work], ALL, 9, rough=""), "I6", "p0/w at a has no answer")
-    assert all_came(SENT, [*came(*EVERY), began[1]], [work], ALL, 9, rough="").valid  # it began too late to end in time
-    assert all_came(SENT, came(), [], {}, 9, rough="2 crashes").unknown == "2 crashes"
-    assert all_came({("a@1", "p0"): 1}, came(1), [], kept((1, 1)), 9, rough="").unknown
+    refused(judged_i6([*came(*EVERY), began[0]], (work,)), "I6", "p0/w at a has no answer")
+    assert judged_i6([*came(*EVERY), began[1]], (work,)).valid  # it began too late to end in time
+    assert judged_i6(came(), states={}, rough="2 crashes").unknown == "2 crashes"
+    assert all_came({("a@1", "p0"): [0]}, came(1), [], kept((1, 1)), 9, rough="", away={}).unknown
+
+
+def test_a_tell_may_be_gone_only_when_its_own_shard_had_no_home_for_as_long_as_it_waits() -> None:
+    """They are told a second after the other; the shard has no home from 30 s to 41 s, so those to 33 s may be gone."""
+    away = {shard_of("p0"): [(30_000 * MS, 41_000 * MS)]}
+    fewer = (*EVERY[:20], *EVERY[34:])  # told from 20 s to 33 s
+    rest = kept((1, 20), (35, LOAD_MIN))
+    assert judged_i6(came(*fewer), states=rest, away=away).valid
+    assert judged_i6(came(*EVERY), away=away).valid, "it may have come, if late"
+    elsewhere = {shard_of("p0") + 1: away[shard_of("p0")]}
+    refused(judged_i6(came(*fewer), states=rest, away=elsewhere), "I6", "not [21, 22", "keeps")
+    shorter = {shard_of("p0"): [(30_000 * MS, 37_900 * MS)]}
+    refused(judged_i6(came(*fewer), states=rest, away=shorter), "I6", "not [21, 22", "keeps")
+    for number in (15, 35):  # told long before it, and too late in it
+        lost = [n for n in EVERY if n != number]
+        runs = kept((1, number - 1), (number + 1, LOAD_MIN))
+        refused(judged_i6(came(*lost), states=runs, away=away), "I6", f"not [{number}]", "keeps")
+    # What is excused to be gone is not excused to come out of its order, twice, or to be handled and not kept.
+    refused(judged_i6(came(*EVERY[:30], 32, 31, *EVERY[32:]), away=away), "I6", "31 after 32")
+    refused(judged_i6(came(*EVERY, 31), away=away), "I6", "[31] twice")
+    refused(judged_i6(came(*EVERY), states=rest, away=away), "I6", "keeps ((1, 20), (35, 200))")
+
+
+def test_an_ask_may_go_without_an_answer_only_when_it_met_a_time_without_a_home() -> None:
+    def op(verb: str, ended_ms: int) -> tuple[h.Op, ...]:
+        return (h.Op(1, verb, ("p0", "x"), "a", (ended_ms - 2_000) * MS, h.Outcome.UNKNOWN, ended_ms * MS, "timeout"),)
+
+    away = {shard_of("p0"): [(30_000 * MS, 35_000 * MS)]}
+    elsewhere = {shard_of("p0") + 1: away[shard_of("p0")]}
+    for verb in ("add", "serve"):
+        assert judged_i6(came(*EVERY), op(verb, 36_900), away=away).valid
+        for ended_ms in (29_900, 37_100):
+            refused(judged_i6(came(*EVERY), op(verb, ended_ms), away=away), "I6", f"{verb} p0/x at a has no answer")
+    # A page view asks campaigns on the way, whose shards it does not name; a counter asks nobody.
+    assert judged_i6(came(*EVERY), op("serve", 36_900), away=elsewhere).valid
+    refused(judged_i6(came(*EVERY), op("add", 36_900), away=elsewhere), "I6", "add p0/x at a has no answer")
+
+
+def test_a_shard_has_no_home_from_the_end_of_its_owner_until_it_is_placed_anew() -> None:
+    log = [
+        *(h.Placed(5, shard, A1, 1) for shard in range(SHARD_COUNT)),
+        h.Placed(20, 3, B1, 2),  # handed over before its owner ended
+        h.Placed(40, 4, B1, 2),  # placed anew only after it
+    ]
+    spans = homeless(log, {A1: 30}, 90)
+    assert (spans[3], spans[4], spans[5]) == ([(0, 5)], [(0, 5), (30, 40)], [(0, 5), (30, 90)])
+    assert homeless(log, {}, 90) == {shard: [(0, 5)] for shard in range(SHARD_COUNT)}
 
 
 def test_every_tell_is_handled_or_counted() -> None:
-    told = {pair: [number * MS for number in range(count)] for pair, count in SENT.items()}
+    told = {("a@1", "p0"): [number * MS for number in range(LOAD_MIN)]}
 
     def judged(handled: list[h.Handled], dead: int, on_wires: int = 0, wrapped: int = 0) -> Verdict:
         return nothing_silent(told, handled, Losses(dead, on_wires, wrapped), 9)

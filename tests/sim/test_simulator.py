@@ -36,7 +36,7 @@ def test_invariants_hold_under_faults(seed: int) -> None:
 # 66: a process was said to know of a refused write, and had ended in that millisecond (the checker's fault).
 # 27: work that began late, since its shard had no home for a while, was taken for lost; and later, a tell that had none
 #     for longer than one waits, and a page view of two seconds, since all nodes were drained at once (the checker's
-#     faults).
+#     faults; homes.py).
 # 140: a clock that was ahead left its mark on disk, and its node stamped from the future (replicator.py, T1).
 # 818: singletons came home while they were still stopping (engine.py).
 # 685: the network gave a request twice, and the second did what was refused to the first (the simulator's fault).
