@@ -42,8 +42,7 @@ def test_invariants_hold_under_faults(seed: int) -> None:
 # 685: the network gave a request twice, and the second did what was refused to the first (the simulator's fault).
 # 251: a node whose peers had all been started again had forgotten their clocks, and stamped from the future (skew.py).
 # 1021: a late heartbeat came between the statements of two lanes, and that one look stood for ten s (conservation.py).
-# 48: a replica that was taking over from its peers discarded what they lacked (the checker's fault).
-# 1143: who was taken off the roster while it was cut off discarded its newest put for a peer's older one
+# 48, 1143: who was taken off the roster while it was cut off discarded its newest put for a peer's older one
 #     (antientropy.py).
 FOUND = (
     *((10, 4), (20, 4), (550, 5), (25, 5), (66, 5), (27, 3), (140, 5), (818, 5), (685, 5), (251, 5), (1021, 5)),
