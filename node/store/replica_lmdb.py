@@ -49,7 +49,7 @@ from node.store.replica_layout import (
     stored_identity,
     stored_mark,
 )
-from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity
+from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity, begun
 from node.store.replica_quarantine import Quarantine, Quarantined
 from node.store.replica_scrub import LeafScrub
 
@@ -64,6 +64,7 @@ class LmdbReplica:
         self._clock = clock
         self._lock = lock
         self._pid = os.getpid()
+        self._incarnation = 0
         self._bad: deque[bytes] = deque(maxlen=limits.replica_damaged_kept_max)
         self._stale: deque[Row] = deque(maxlen=limits.replica_stale_rows_max)
         self._suspect: set[tuple[int, int]] = set()
@@ -78,12 +79,18 @@ class LmdbReplica:
         self._env = env
         self._tables = {name: env.open_db(name) for name in TABLES}
         with env.begin(db=self._tables[META_DB]) as txn:
-            self._identity = stored_identity(txn.get)
+            self._on_disk = stored_identity(txn.get)
             self._now = replica_commit.After(
                 [stored_digests(txn.get, map_) for map_ in range(MAP_COUNT)],
                 stored_counts(txn.get),
                 stored_mark(txn.get),
             )
+        self._identity = begun(self._on_disk, self._incarnation) if self._incarnation else self._on_disk
+
+    def begin(self, incarnation: int) -> None:
+        self._incarnation = incarnation
+        self._identity = begun(self._on_disk, incarnation)
+        self.commit(ReplicaBatch((), (), {}, 0, {}))
 
     @property
     def identity(self) -> ReplicaIdentity:
@@ -220,12 +227,12 @@ class LmdbReplica:
         bad = [place for place in list(self._bad) if tuple(place[:2]) in batch.digests]
         prepared = replica_commit.prepare(batch, then, bad, list(self._stale))
         identity = msgspec.structs.replace(self._identity, tenure=batch.tenure or self._identity.tenure)
-        if identity != self._identity:
+        if identity != self._on_disk:
             prepared = prepared._replace(meta=[*prepared.meta, (IDENTITY_KEY, identity_record(identity))])
         self._write(prepared)
         self._now = then
-        if identity != self._identity:
-            self._identity = identity
+        if identity != self._on_disk:
+            self._identity = self._on_disk = identity
             with contextlib.suppress(OSError):  # the note beside the data is only a hint, written anew at each open
                 write_owner(self.path, identity)
         for place in bad:

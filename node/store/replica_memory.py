@@ -10,7 +10,7 @@ import msgspec
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of
 from node.store.replica_codec import entry_bytes, key_bytes
 from node.store.replica_keys import KeyIndex
-from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity
+from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity, begun
 
 
 class MemoryReplica:
@@ -28,6 +28,9 @@ class MemoryReplica:
     def identity(self) -> ReplicaIdentity:
         """See `ReplicaStore`; so are the others."""
         return self._identity
+
+    def begin(self, incarnation: int) -> None:
+        self._identity = begun(self._identity, incarnation)
 
     @property
     def damaged(self) -> frozenset[str]:

@@ -32,12 +32,21 @@ class ReplicaEntry(msgspec.Struct, frozen=True):
 
 class ReplicaIdentity(msgspec.Struct, frozen=True):
     """Whose replica a file is; compared at every open. `tenure` counts the node's stays on the roster, 0
-    before the first."""
+    before the first. `incarnation`: the node's start that had the file last, 0 when that is not known."""
 
     cluster_id: str
     node: str
     tenure: int
     format: int = 1
+    incarnation: int = 0
+
+
+def begun(found: ReplicaIdentity, incarnation: int) -> ReplicaIdentity:
+    """What a file is once that start of its node has it. One that has missed a start is an older copy: whatever was
+    acknowledged since is not in it, so its stay on the roster is over (tenure 0), although the roster knows no other.
+    A copy made since the last start can't be told from the file itself."""
+    missed = 0 < found.incarnation < incarnation - 1
+    return msgspec.structs.replace(found, incarnation=incarnation, tenure=0 if missed else found.tenure)
 
 
 class MapCount(msgspec.Struct, frozen=True):
@@ -70,6 +79,11 @@ class ReplicaStore(Protocol):
     @property
     def identity(self) -> ReplicaIdentity:
         """Whose replica this is."""
+        ...
+
+    def begin(self, incarnation: int) -> None:
+        """This start of the node has the replica from now on: `identity` becomes what `begun` says. Asked once, before
+        anything is committed. Raises OperatingError when the disk did not take it: the next commit brings it."""
         ...
 
     @property

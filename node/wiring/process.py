@@ -17,6 +17,7 @@ from node.admin.key_requests import KeyRequests
 from node.admin.server import AdminServer
 from node.core import limits
 from node.core.clock import SystemClock
+from node.core.errors import OperatingError
 from node.core.ids import NodeId
 from node.core.settings import NodeSettings
 from node.crawler.providers.local import LocalClassifier
@@ -77,7 +78,9 @@ class Process:
         self._open.push_async_callback(driver.close)
         await stores.answers(driver, front.wait_for)
         cluster_id, existed = await stores.cluster_id(driver, settings, self._rng)
+        replica = self._replica(cluster_id)
         me = await stores.incarnation(driver, settings.node.name)
+        _begin(replica, me)
         runtime = Runtime(clock, limits.executor_threads)
         self._open.push_async_callback(runtime.close)
         refused = Refusals(clock)
@@ -85,7 +88,6 @@ class Process:
         admin = AdminListener(pair, roster, clock, lambda client, data: _on_admin(server, admin, client, data), refused)
         self._open.callback(admin.close)
         admin.bind(settings.wire.admin)
-        replica = self._replica(me, cluster_id)
         care = ReplicaCare(replica, runtime.execute, clock, lambda reason: self._exit(Exit(reason)))
         self._open.push_async_callback(care.close)
         await self._seeds.look()
@@ -154,9 +156,13 @@ class Process:
     def _replica_path(self) -> Path:
         return self._settings.node.data / "replica"
 
-    def _replica(self, me: NodeId, cluster_id: str) -> LmdbReplica:
+    def _replica(self, cluster_id: str) -> LmdbReplica:
         replica, opening = open_replica(
-            self._replica_path, self._clock, cluster_id=cluster_id, node=me.name, tenure=NEVER_ON_ROSTER
+            self._replica_path,
+            self._clock,
+            cluster_id=cluster_id,
+            node=self._settings.node.name,
+            tenure=NEVER_ON_ROSTER,
         )
         self._open.callback(replica.close)
         _log.info("replica %s", opening)
@@ -204,6 +210,23 @@ class Process:
     def _exit(self, reason: Exit) -> None:
         if not self.ended.done():
             self.ended.set_result(reason)
+
+
+def _begin(replica: LmdbReplica, me: NodeId) -> None:
+    """Without a word between the two durable steps, the start's number and its mark in the file: a start that dies
+    there costs the replica its stay on the roster."""
+    found = replica.identity
+    try:
+        replica.begin(me.incarnation)
+    except OperatingError as error:
+        _log.warning("replica: this start is not marked in its file: %s", error)
+    if replica.identity.tenure != found.tenure:
+        _log.warning(
+            "replica: its file was last opened by start %d, but there were starts up to %d: an older copy, which takes"
+            " over what its peers have before it counts",
+            found.incarnation,
+            me.incarnation - 1,
+        )
 
 
 def _on_admin(server: AdminServer, listener: AdminListener, client: AdminClient, data: bytes) -> None:

@@ -66,6 +66,22 @@ def put(replica: ReplicaStore, *entries: ReplicaEntry) -> None:
     replica.commit(msgspec.structs.replace(EMPTY, puts=entries))
 
 
+@pytest.mark.parametrize(
+    ("starts", "tenure"), [((7,), 4), ((7, 8, 9), 4), ((7, 9), 0), ((7, 9, 10), 0), ((7, 3, 4), 4)]
+)
+def test_a_file_that_missed_a_start_of_its_node_is_an_older_copy_and_of_no_stay_d17(
+    subject: Subject, starts: tuple[int, ...], tenure: int
+) -> None:
+    replica = subject.replica
+    for start in starts:
+        replica = subject.reopen()
+        replica.begin(start)
+    for held in (replica, subject.reopen()):
+        assert (held.identity.incarnation, held.identity.tenure) == (starts[-1], tenure)
+    subject.replica.commit(msgspec.structs.replace(EMPTY, tenure=6))
+    assert subject.reopen().identity == msgspec.structs.replace(IDENTITY, tenure=6, incarnation=starts[-1])
+
+
 def test_a_new_replica_holds_nothing(subject: Subject) -> None:
     replica = subject.replica
     assert (replica.identity, replica.hlc_mark()) == (IDENTITY, 0)

@@ -90,6 +90,7 @@ class World:
         self._queue: list = []
         self._serial = 0
         self._starts = 0
+        self._starts_of: Counter[str] = Counter()
         self.hosts: dict[str, Host] = {}
         self.names = [f"n{i}" for i in range(count)]
         for name in self.names:
@@ -100,6 +101,8 @@ class World:
 
     def start(self, name: str, store: FlakyReplica, skew_ms: int = 0) -> None:
         self._starts += 1
+        self._starts_of[name] += 1
+        store.begin(self._starts_of[name])
         rng = random.Random(self.rng.getrandbits(64))
         replicator = Replicator(name, store, self.settings, rng, log_bytes_max=self.log_bytes)
         host = self.hosts[name] = Host(name, store, replicator, self._starts, skew_ms)

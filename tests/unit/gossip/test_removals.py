@@ -301,6 +301,31 @@ def test_a_replica_that_is_copied_from_an_old_backup_keeps_no_vote_d17():
     assert all(world.get(name, "s|k") is None for name in world.names)
 
 
+def test_a_replica_restored_from_a_backup_of_its_own_stay_takes_over_anew_d17():
+    """It acknowledged what was removed since, so that the tombstone is gone everywhere, and the roster still has it."""
+    world = cluster(3)
+    world.put("n0", "s|k")
+    world.put("n0", "s|a")
+    world.until(world.agree, 2_000)
+    world.run(500)
+    backup = copy.deepcopy(world.hosts["n2"].store)
+    world.restart("n2")
+    world.remove("n0", "s|k")
+    world.until(lambda: all(host.replicator.entry("s|k") is None for host in world.hosts.values()), 30_000)
+    world.stop("n2")
+    world.start("n2", backup)
+    replicator = world.hosts["n2"].replicator
+    assert world.roster.tenure_of("n2") == 1
+    assert (replicator.tenure, replicator.ready, world.get("n2", "s|k")) == (0, False, None)
+    world.tell_peers()
+    world.until(world.settled_roster, 10_000)
+    world.run(2_000)
+    assert world.agree()
+    assert replicator.streaming().discarded == 1
+    assert [(world.get(name, "s|k"), world.get(name, "s|a")) for name in world.names] == [(None, b"v")] * 3
+    assert world.roster.tenure_of("n2") == 2
+
+
 def test_when_all_start_again_the_replicas_of_the_roster_merge_by_version():
     world = cluster(3)
     world.put("n0", "s|a")

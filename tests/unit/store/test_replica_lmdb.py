@@ -200,6 +200,27 @@ def test_d17_another_s_replica_is_refused_and_left_alone(open_: Open, owner: dic
     assert open_()[1] == Opening("reused"), "the refusal holds no lock"
 
 
+def test_d17_an_older_copy_whose_disk_takes_nothing_is_of_no_stay_and_says_so_with_the_next_commit(open_: Open) -> None:
+    filled(open_)
+    replica, _ = open_()
+    replica.begin(5)
+    replica.close()
+    replica, _ = open_()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        with pytest.raises(OperatingError) as caught:
+            replica.begin(7)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.code == "E-REPLICA-DISK"
+    assert (replica.identity.tenure, get(replica, "s7|a") is None) == (0, False)
+    replica.commit(batch(entry("s7|b", b"new")))
+    replica.close()
+    reopened = open_()[0].identity
+    assert (reopened.tenure, reopened.incarnation) == (0, 7)
+
+
 def test_d18_a_newer_format_is_refused_with_both_numbers(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (replica_open, replica_file):
         monkeypatch.setattr(module, "FORMAT", 3)
