@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
 _START_S = 60
@@ -122,7 +123,7 @@ class PostgresServer:
             if self._tcp
             else (socket.AF_UNIX, str(self.root / f".s.PGSQL.{self.port}"))
         )
-        with socket.socket(family) as probe:  # type: ignore[arg-type]
+        with socket.socket(family) as probe:
             try:
                 probe.connect(address)
             except OSError:
@@ -142,8 +143,8 @@ class PostgresServer:
         if result.returncode:
             raise RuntimeError(f"{program}: {result.stdout[-500:]}{result.stderr[-1_000:]}")
 
-    def _as_user(self) -> dict[str, object]:
-        how: dict[str, object] = {"cwd": "/", "env": _ENVIRONMENT}
+    def _as_user(self) -> dict[str, Any]:
+        how: dict[str, Any] = {"cwd": "/", "env": _ENVIRONMENT}
         if self._user is not None:
             owner = pwd.getpwnam(self._user)
             how |= {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}

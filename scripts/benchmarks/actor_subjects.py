@@ -189,7 +189,8 @@ def pykka() -> Row:
         "ask": rate(5_000, lambda: ask(50)),
         "fan_out": rate(10_000, lambda: tell(many, 10)),
     }
-    expect(one.ask(0), 40_000 + 2 + 10_000 + 1)
+    seen: Any = one.ask(0)
+    expect(seen, 40_000 + 2 + 10_000 + 1)
     pykka.ActorRegistry.stop_all()
     return row
 

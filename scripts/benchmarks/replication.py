@@ -54,7 +54,14 @@ class Node:
         self.replica, _ = _replica(folder, name)
         self.machine = Replicator(name, self.replica, io.ReplicationSettings(), random.Random(name))
         self.transport = ZmqTransport(
-            NodeId(name, 1), keys.pair(name), keys.roster(), CODEC, self._clock, self._receive, lambda *refused: None
+            "bench",
+            NodeId(name, 1),
+            keys.pair(name),
+            keys.roster(),
+            CODEC,
+            self._clock,
+            self._receive,
+            lambda *refused: None,
         )
         self.transport.bind("127.0.0.1:0", "127.0.0.1:0")
         self.seen: list[tuple[str, int]] = []

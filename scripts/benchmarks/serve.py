@@ -59,7 +59,7 @@ def _ctl(folder: str, *arguments: str) -> dict[str, Any]:
 
 def _bodies(folder: str) -> list[bytes]:
     """One request for each page of each site: its first slot."""
-    bodies = []
+    bodies: list[bytes] = []
     for site in _ctl(folder, "site", "list", "-o", "json")["items"]:
         slot = site["slots"][0]
         imp = [{"id": slot["slot"], "w": slot["width"], "h": slot["height"]}]

@@ -149,7 +149,7 @@ def ours(messages: int, asks: int) -> Figures:
 
 
 def _blocking_answerer(pipe: Connection) -> None:
-    socket = zmq.Context.instance().socket(zmq.ROUTER)
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
     port = socket.bind_to_random_port("tcp://127.0.0.1")
     pipe.send(f"tcp://127.0.0.1:{port}")
     while True:
@@ -162,7 +162,7 @@ def _blocking_answerer(pipe: Connection) -> None:
 def blocking_pyzmq(messages: int, asks: int) -> Figures:
     """A DEALER and a ROUTER that block, one message a frame."""
     process, pipe = _beside(_blocking_answerer)
-    socket = zmq.Context.instance().socket(zmq.DEALER)
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
     socket.connect(pipe.recv())
 
     def ask() -> None:
@@ -262,7 +262,7 @@ def grpc_asyncio(messages: int, asks: int) -> Figures:
 def _xoscar_answerer(pipe: Connection) -> None:
     import xoscar
 
-    class Answerer(xoscar.Actor):  # type: ignore[misc]
+    class Answerer(xoscar.Actor):
         async def ask(self, fields: dict[str, Any]) -> dict[str, Any]:
             return fields
 
