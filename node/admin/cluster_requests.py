@@ -1,4 +1,4 @@
-"""Requests about the cluster itself: status, nodes, replays, stopping."""
+"""Requests about the cluster itself: status, nodes, stopping."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from node.admin import protocol as p
 from node.admin import views
 from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.outcomes import ask, not_found
-from node.ads.keys import entity_id
-from node.core.ids import EntityRef, ServiceRef
+from node.core.ids import ServiceRef
 from node.engine import topology
 from node.engine.messages import Freeze, StopNode
-from node.flows import messages as f
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -30,8 +28,6 @@ class ClusterRequests:
             p.GetClusterHealth: self.health,
             p.GetNodes: self.nodes,
             p.GetNode: self.node,
-            p.StartReplay: self.start_replay,
-            p.GetReplay: self.replay,
             p.StopNode: self.stop_node,
             p.FreezePlacement: self.freeze,
         }
@@ -70,26 +66,6 @@ class ClusterRequests:
         return show, self._server.with_missing(call, missing)
 
 
-    # ---- replays
-
-    async def start_replay(self, request: p.StartReplay, call: p.Meta) -> tuple[p.Replay, p.Meta]:
-        known = await self._server.states.ids("site")
-        for site in request.sites:
-            if site not in known:
-                raise not_found("site", site, known)
-        sites = tuple(request.sites) or tuple(known)
-        name = entity_id(f"r-{request.request_id or self._random_name()}", "request_id")
-        scope = "all sites" if not request.sites else ", ".join(request.sites)
-        status = await ask(self._engine, EntityRef("replay", name), f.StartReplay(sites, scope))
-        return _replay(status, self._engine.world.clock.wall_ms()), call
-
-    def _random_name(self) -> str:
-        return f"{self._engine.world.rng.getrandbits(40):010x}"
-
-    async def replay(self, request: p.GetReplay, call: p.Meta) -> tuple[p.Replay, p.Meta]:
-        status = await ask(self._engine, EntityRef("replay", entity_id(request.id, "id")), f.GetReplay())
-        return _replay(status, self._engine.world.clock.wall_ms()), call
-
     # ---- processes
 
     async def stop_node(self, request: p.StopNode, call: p.Meta) -> tuple[p.Done, p.Meta]:
@@ -116,15 +92,3 @@ class ClusterRequests:
 
 def _counters(counts: dict[str, int]) -> tuple[p.Counter, ...]:
     return tuple(p.Counter(name=name, count=count) for name, count in sorted(counts.items()))
-
-
-def _replay(status: f.ReplayStatus, now_ms: int) -> p.Replay:
-    return p.Replay(
-        id=status.id,
-        state=status.state,
-        scope=status.scope,
-        pages=p.ReplayPages(total=status.total, replayed=status.replayed, ignored=status.ignored, failed=status.failed),
-        coverage_before=status.coverage_before,
-        coverage_after=status.coverage_after,
-        elapsed_s=((status.ended_ms or now_ms) - status.started_ms) / 1_000,
-    )

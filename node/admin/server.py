@@ -33,6 +33,7 @@ from node.admin.operation_requests import OperationRequests
 from node.admin.outcomes import bad_input
 from node.admin.plan_requests import PlanRequests
 from node.admin.removal_requests import RemovalRequests
+from node.admin.replay_requests import ReplayRequests
 from node.admin.shard_requests import ShardRequests
 from node.admin.states import States
 from node.admin.uploads import Uploads
@@ -89,6 +90,7 @@ class AdminServer:
         BusinessRequests(self)
         CoverageRequests(self)
         OperationRequests(self)
+        ReplayRequests(self)
         held = HeldPlans(self)
         ActorChanges(self, ActorRequests(self), held)
         MemberRequests(self, held)

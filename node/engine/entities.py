@@ -19,7 +19,9 @@ from node.ads.entities.site_state import SiteState
 from node.ads.serveindex import ServeIndex
 from node.flows.cluster import Cluster
 from node.flows.operation import Operation
-from node.flows.replay import Replay, ReplayState
+from node.flows.replay import Replay
+from node.flows.replay_register import RegisterState, ReplayRegister
+from node.flows.replay_state import ReplayState
 from node.flows.state import OperationState
 from node.singleton.campaign_directory import CampaignDirectory
 
@@ -45,6 +47,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType("category-bidder", CategoryBidder),
         EntityType("campaign-directory", CampaignDirectory),
         EntityType("replay", Replay, ReplayState, remember=True, idle_ms=PASSIVATE_MS),
+        EntityType("replay-register", ReplayRegister, RegisterState, idle_ms=PASSIVATE_MS),
         EntityType(
             "operation",
             lambda operation: Operation(operation, cluster),

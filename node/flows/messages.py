@@ -11,19 +11,25 @@ from node.wire.registry import Lane, wire_type
 
 @wire_type("flow.replay_site")
 class ReplaySite(msgspec.Struct, frozen=True):
-    """Send a site's fresh classifications to its auctioneer again, whether it holds them or not."""
+    """Send a site's fresh classifications to its auctioneer again, whether it holds them or not: of the pages behind
+    `after` in the order of their addresses the first `limit` (0: all), with `missing` only those with an empty slot."""
 
     operation: str
+    after: str = ""
+    limit: int = 0
+    missing: bool = False
 
 
 @wire_type("flow.replay_report")
 class ReplayReport(msgspec.Struct, frozen=True):
-    """Pages of one site: how many there are, went out again, were too old, and failed."""
+    """Of the pages that were asked about: how many there are, went out again, needed not to (too old, or nothing of
+    theirs is missing), and failed. `next`: the page after which it goes on, empty behind the last."""
 
     total: int
     replayed: int
     ignored: int
     failed: int
+    next: str = ""
 
 
 @wire_type("flow.get_coverage")
@@ -34,31 +40,32 @@ class GetCoverage(msgspec.Struct, frozen=True):
 @wire_type("flow.site_coverage")
 class SiteCoverage(msgspec.Struct, frozen=True):
     """Slots of fresh pages, and those of them that have a pool; `missing` pairs an empty slot with the reason, also one
-    that only old pages show, which is not expected to have any; `slots` are those that are."""
+    that only old pages show, which is not expected to have any; `slots` are those that are; `pages`, old ones too."""
 
     site: str
     expected: int
     present: int
     missing: tuple[tuple[str, str], ...]
     slots: tuple[str, ...] = ()
+    pages: int = 0
 
 
 @wire_type("flow.start_replay")
 class StartReplay(msgspec.Struct, frozen=True):
-    """`scope` in words for the operator; the same id again changes nothing."""
+    """`scope` in words for the operator; the same id again changes nothing. `missing`: only pages with an empty slot;
+    `rate` in pages a second, 0 for no limit; `until`: the coverage at which it ends, 0 for as much as comes."""
 
     sites: tuple[str, ...]
     scope: str
-
-
-@wire_type("flow.get_replay")
-class GetReplay(msgspec.Struct, frozen=True):
-    pass
+    missing: bool = False
+    rate: int = 0
+    until: float = 0.0
 
 
 @wire_type("flow.replay_status")
 class ReplayStatus(msgspec.Struct, frozen=True):
-    """`state`: running, done or failed; coverages are ratios."""
+    """`state`: running, done, failed or cancelled, `reason` why; coverages are ratios, the second one that of now.
+    `missing`: site, slot and reason of slots without candidates, the first ones; `reasons` counts all of them."""
 
     id: str
     state: str
@@ -71,6 +78,38 @@ class ReplayStatus(msgspec.Struct, frozen=True):
     coverage_after: float
     started_ms: int
     ended_ms: int
+    reason: str = ""
+    missing: tuple[tuple[str, str, str], ...] = ()
+    reasons: dict[str, int] = {}
+
+
+@wire_type("flow.open_replay")
+class OpenReplay(msgspec.Struct, frozen=True):
+    """To the register: start this replay, unless another one goes through one of its sites. Answered by its
+    ReplayStatus or by ReplayRefused."""
+
+    id: str
+    order: StartReplay
+
+
+@wire_type("flow.replay_refused")
+class ReplayRefused(msgspec.Struct, frozen=True):
+    """`running`: the one that stands in the way; `sites` both want, 0 when there are merely too many at once."""
+
+    running: ReplayStatus
+    sites: int
+
+
+@wire_type("flow.cancel_replay")
+class CancelReplay(msgspec.Struct, frozen=True):
+    """End it where it stands: what went out stays, the rest does not go. Answered by ReplayStatus."""
+
+    reason: str = ""
+
+
+@wire_type("flow.get_replay")
+class GetReplay(msgspec.Struct, frozen=True):
+    pass
 
 
 # ---- operations on nodes and shards

@@ -162,8 +162,10 @@ def _title(state: Operation | Replay) -> str:
 
 def _held(state: Operation | Replay) -> str:
     """What holds it up, on one line; empty when nothing is said to."""
-    if not isinstance(state, Operation):
-        return ""
+    if isinstance(state, Replay):
+        pages = state.pages
+        done = pages.replayed + pages.ignored + pages.failed
+        return f"; {done} of {pages.total} pages, coverage {state.coverage_after:.3f}"
     blockers = [blocker for phase in state.phases if phase.state == _RUNNING for blocker in phase.blockers]
     more = len(blockers) - HELD_SHOWN
     shown = "; ".join(blockers[:HELD_SHOWN]) + (f"; and {more} more" if more > 0 else "")
@@ -186,8 +188,17 @@ def _phase_lines(operation: Operation) -> list[str]:
 
 
 def _replay_lines(replay: Replay) -> list[str]:
+    """How far it is in tenths, since pages go by too fast to be told one by one; once it is over what stays empty."""
     pages = replay.pages
     done = pages.replayed + pages.ignored + pages.failed
-    return [
-        f"  {replay.scope}: {done}/{pages.total} pages, {pages.failed} failed, coverage {replay.coverage_after:.3f}"
-    ]
+    if replay.state != _RUNNING:
+        lines = [f"  {done} of {pages.total} pages, {pages.failed} failed, coverage {replay.coverage_after:.3f}"]
+        lines += [f"  slots empty: {count} {reason}" for reason, count in replay.reasons.items()]
+        return [*lines, f"  {replay.state}" + (f": {replay.reason}" if replay.reason else "")]
+    if not pages.total:
+        return []
+    lines = [f"  {replay.scope}: {pages.total} pages, coverage {replay.coverage_before:.3f}"]
+    if done >= pages.total:
+        return [*lines, "  all pages are out: waiting for their auctions"]
+    tenths = 10 * done // pages.total
+    return [*lines, f"  {tenths * 10} % of the pages"] if tenths else lines

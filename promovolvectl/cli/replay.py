@@ -1,4 +1,4 @@
-"""`replay start|show|watch|wait|coverage`."""
+"""`replay start|list|show|watch|wait|cancel|coverage`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import Coverage, GetCoverage, GetReplay, Meta, Replay, StartReplay
+from node.admin.protocol import (
+    CancelReplay,
+    Coverage,
+    GetCoverage,
+    GetReplay,
+    ListReplays,
+    Meta,
+    Replay,
+    ReplayList,
+    StartReplay,
+)
 from promovolvectl.cli.follow import await_replay, follow_replay
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named, naming
@@ -18,35 +28,83 @@ from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Rebuild the ServeIndex from durable state; coverage.")
 Sites = Annotated[list[str] | None, naming("--site", "site", "SITE", "This site; repeatable.")]
+Nodes = Annotated[list[str] | None, naming("--node", "node", "NODE", "The sites that live on this node; repeatable.")]
 Id = Annotated[str, named("replay", "ID", "The replay's id.")]
 # A replay rebuilds derived data from what is stored: it has no plan, and asking for it twice does no harm.
 _FLAGS = tuple(flag for flag in CHANGE if flag[0] != "dry_run")
+_REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")
 
 
 @leaf(
     app,
     "start",
-    does="Run the auctions of all fresh classifications again, so that empty slots fill.",
-    changes="Rebuilds ServeIndex entries, which are derived data. Classifications, approvals and budgets stay.",
-    examples=("promovolvectl replay start --all --wait", "promovolvectl replay start --site example.com --wait"),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.FAILED),
+    does="Run the auctions of fresh classifications again, so that empty slots fill.",
+    changes="Rebuilds ServeIndex entries, which are derived data. Classifications, approvals and budgets stay. A site "
+    "that a running replay goes through is refused to another one.",
+    examples=(
+        "promovolvectl replay start --all --missing",
+        "promovolvectl replay start --site example.com --wait",
+        "promovolvectl replay start --node entity-1 --rate 50 --until-coverage 0.95 --detach",
+    ),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.FAILED),
     flags=_FLAGS,
     shows="Replay",
 )
 async def start(
     run: Run,
     site: Sites = None,
+    node: Nodes = None,
     all_: Annotated[bool, typer.Option("--all", help="Every site.")] = False,
+    missing: Annotated[bool, typer.Option("--missing", help="Only pages that show an empty slot.")] = False,
+    rate: Annotated[
+        int,
+        typer.Option("--rate", metavar="N", min=1, show_default=False, help="At most so many pages a second."),
+    ] = 0,
+    until_coverage: Annotated[
+        float,
+        typer.Option(
+            "--until-coverage",
+            metavar="RATIO",
+            min=0.0,
+            max=1.0,
+            show_default=False,
+            help="End once coverage is so high; failed if it does not become so.",
+        ),
+    ] = 0.0,
     wait: Annotated[bool, typer.Option("--wait/--detach", help="Wait for its end (default), or return its id.")] = True,
     **given: Any,
 ) -> Answer:
-    if bool(site) == all_:
-        raise usage("--site, --all", "say which sites, or --all", "promovolvectl replay start --all --wait")
-    order = StartReplay(sites=tuple(site or ()), reason=given["reason"], request_id=given["request_id"])
+    if bool(site or node) == all_:
+        raise usage("--site, --node, --all", "say which sites, or --all", "promovolvectl replay start --all")
+    order = StartReplay(
+        sites=tuple(site or ()),
+        nodes=tuple(node or ()),
+        missing=missing,
+        rate=rate,
+        until_coverage=until_coverage,
+        reason=given["reason"],
+        request_id=given["request_id"],
+    )
     replay, meta = await run.ask(order, Replay)
     if wait:
         replay, meta = await follow_replay(run, replay, meta)
     return _ended(replay, meta)
+
+
+@leaf(
+    app,
+    "list",
+    does="The newest replays, running ones among them, each with its state.",
+    changes="Reads only. One that has ended is on record for 30 days.",
+    examples=("promovolvectl replay list", "promovolvectl replay list --state running -o name"),
+)
+async def list_(
+    run: Run,
+    state: Annotated[
+        str, typer.Option("--state", metavar="STATE", show_default=False, help="running, done, failed or cancelled.")
+    ] = "",
+) -> Answer:
+    return answer_of("ReplayList", *await run.ask(ListReplays(state=state), ReplayList))
 
 
 @leaf(
@@ -67,7 +125,7 @@ async def show(run: Run, identity: Id) -> Answer:
     does="Follow a replay to its end, a line for each change.",
     changes="Reads only. Ctrl-C stops the watching, not the replay.",
     examples=("promovolvectl replay watch r-1", "promovolvectl replay watch r-1 -t 10m"),
-    exits=(ExitStatus.FAILED,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.FAILED),
     shows="Replay",
 )
 async def watch(run: Run, identity: Id) -> Answer:
@@ -81,12 +139,26 @@ async def watch(run: Run, identity: Id) -> Answer:
     does="Wait for a replay's end, without a word until then.",
     changes="Reads only.",
     examples=("promovolvectl replay wait r-1 -t 10m", "promovolvectl replay wait r-1 -q && echo done"),
-    exits=(ExitStatus.FAILED,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.FAILED),
     shows="Replay",
 )
 async def wait(run: Run, identity: Id) -> Answer:
     found, meta = await run.ask(GetReplay(id=identity), Replay)
     return _ended(*await await_replay(run, found, meta))
+
+
+@leaf(
+    app,
+    "cancel",
+    does="End a replay where it stands.",
+    changes="What went out is auctioned; the other pages are left as they are.",
+    examples=("promovolvectl replay cancel r-1", "promovolvectl replay cancel r-1 --reason 'too much load' -o json"),
+    exits=(ExitStatus.NOT_FOUND,),
+    flags=_REASON,
+    shows="Replay",
+)
+async def cancel(run: Run, identity: Id, **given: Any) -> Answer:
+    return answer_of("Replay", *await run.ask(CancelReplay(id=identity, reason=given["reason"]), Replay))
 
 
 @leaf(
@@ -102,6 +174,10 @@ async def coverage(run: Run, site: Sites = None) -> Answer:
 
 
 def _ended(replay: Replay, meta: Meta) -> Answer:
-    """A replay as it was seen last: 15 when it is over and did not reach its end."""
-    failed = replay.state in ("failed", "cancelled")
-    return answer_of("Replay", replay, meta, ExitStatus.FAILED if failed else ExitStatus.OK)
+    """A replay as it was seen last: 15 when it is over and did not reach its end, 12 when some pages failed."""
+    status = ExitStatus.OK
+    if replay.state in ("failed", "cancelled"):
+        status = ExitStatus.FAILED
+    elif replay.state == "done" and replay.pages.failed:
+        status = ExitStatus.PARTIAL
+    return answer_of("Replay", replay, meta, status)

@@ -60,6 +60,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Rehearsal": protocol.Rehearsal,
     "QuarantineList": protocol.QuarantineList,
     "Replay": protocol.Replay,
+    "ReplayList": protocol.ReplayList,
     "SchemaList": kinds.SchemaList,
     "ServeExplanation": protocol.ServeExplanation,
     "ServeIndexDiff": protocol.ServeIndexDiff,

@@ -272,10 +272,21 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     **INDEX_SHAPES,
     "Replay": Shape(
-        _columns("id! state:state! scope pages coverage_before:ratio coverage_after:ratio elapsed_s:seconds"),
+        _columns(
+            "id! state:state! scope pages coverage_before:ratio coverage_after:ratio elapsed_s:seconds started_at? "
+            "reason? reasons?"
+        ),
         _itself("replay", "id"),
         _whole,
         one=True,
+        details=(Detail("EMPTY SLOTS", Under("missing"), _columns("site! slot! reason!")),),
+    ),
+    "ReplayList": Shape(
+        _columns(
+            "id! scope! state:state! pages? coverage_before:ratio coverage_after:ratio elapsed_s:seconds started_at? "
+            "reason? reasons+"
+        ),
+        _each("replay", "id"),
     ),
     "Coverage": Shape(
         _columns("site! expected! present! ratio:ratio! missing?"),

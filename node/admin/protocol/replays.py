@@ -9,11 +9,30 @@ from node.wire.registry import wire_type
 
 @wire_type("admin.replay_start")
 class StartReplay(msgspec.Struct, frozen=True, kw_only=True):
-    """`sites` empty: all."""
+    """`sites` and `nodes` (those whose entities live there now) empty: all sites. `missing`: only pages with an empty
+    slot; `rate` in pages a second, 0 for no limit; `until_coverage`: the ratio that is wanted, 0 for as much as
+    comes."""
 
     sites: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    missing: bool = False
+    rate: int = 0
+    until_coverage: float = 0.0
     reason: str = ""
     request_id: str = ""
+
+
+@wire_type("admin.replay_cancel")
+class CancelReplay(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    reason: str = ""
+
+
+@wire_type("admin.replays_list")
+class ListReplays(msgspec.Struct, frozen=True, kw_only=True):
+    """`state`: only those; empty for all."""
+
+    state: str = ""
 
 
 @wire_type("admin.replay_get")
@@ -29,8 +48,18 @@ class ReplayPages(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
 
 
+@wire_type("admin.replay_empty_slot")
+class ReplayEmptySlot(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+    slot: str
+    reason: str
+
+
 @wire_type("admin.replay")
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """`coverage_after` is that of now while it runs. `reason`: why it ended so. `missing`: slots of its sites without
+    candidates, the first ones; `reasons` counts all of them."""
+
     id: str
     state: str
     scope: str
@@ -38,6 +67,17 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     coverage_before: float
     coverage_after: float
     elapsed_s: float
+    reason: str = ""
+    missing: tuple[ReplayEmptySlot, ...] = ()
+    reasons: dict[str, int] = {}
+    started_at: str = ""
+
+
+@wire_type("admin.replay_list")
+class ReplayList(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest first, without their empty slots."""
+
+    items: tuple[Replay, ...]
 
 
 @wire_type("admin.coverage_get")

@@ -69,6 +69,8 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     serveindex_repair.StageLoad: operations.Plan,
     replays.StartReplay: replays.Replay,
     replays.GetReplay: replays.Replay,
+    replays.ListReplays: replays.ReplayList,
+    replays.CancelReplay: replays.Replay,
     replays.GetCoverage: replays.Coverage,
     business.ExplainCoverage: business.CoverageExplanation,
     business.ExplainPlacement: business.PlacementExplanation,

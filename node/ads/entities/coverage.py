@@ -71,7 +71,16 @@ def site_coverage(state: SiteState, pages: Pages, reports: Reports, index: Serve
         if not filled and (wanted.urls or wanted.stale_ms):
             missing.append((slot, slot_reason(state, slot, wanted, reports)))
     lacking = sum(reason != EXPIRED for _, reason in missing)
-    return SiteCoverage(state.site, len(expected), len(expected) - lacking, tuple(missing), tuple(expected))
+    return SiteCoverage(state.site, len(expected), len(expected) - lacking, tuple(missing), tuple(expected), len(pages))
+
+
+def empty_slots(state: SiteState, pages: Pages, index: ServeIndex, now_ms: int) -> set[str]:
+    """The declared slots that fresh pages show and that have no pool."""
+    return {
+        slot
+        for slot, wanted in wanted_slots(state, pages, now_ms).items()
+        if wanted.urls and not _filled(wanted, index, serve_key(state.site, slot))
+    }
 
 
 def explain_site(

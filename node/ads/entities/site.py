@@ -17,6 +17,7 @@ from node.ads import messages as m
 from node.ads.classifier import Classification, Classifier
 from node.ads.entities.coverage import explain_site, site_coverage
 from node.ads.entities.site_pages import SitePages
+from node.ads.entities.site_replay import Lot, lot
 from node.ads.entities.site_state import (
     SiteState,
     approve,
@@ -35,7 +36,7 @@ from node.core import limits
 from node.core.errors import BadInput
 from node.core.hashing import spread_ms
 from node.core.ids import EntityRef
-from node.flows.messages import GetCoverage, ReplayReport, ReplaySite, SiteCoverage
+from node.flows.messages import GetCoverage, ReplaySite, SiteCoverage
 
 RESEND_PERIOD_MS = 5 * 60_000
 REGISTER_TIMEOUT_MS = 3_000
@@ -81,6 +82,7 @@ class _Widened(msgspec.Struct, frozen=True):
 
 class _Replayed(msgspec.Struct, frozen=True):
     reply_to: ReplyTo
+    lot: Lot
     outcome: Any
 
 
@@ -174,9 +176,9 @@ class Site:
             case m.AdServerStarted():
                 ctx.reply(settings_of(state, self._pages.all.values()))
             case ReplaySite():
-                self._replay(ctx, state)
+                self._replay(ctx, state, message)
             case _Replayed():
-                self._replayed(ctx, state, message)
+                self._replayed(ctx, message)
             case _Widened(shelves):
                 self._pages.save(ctx, shelves)
             case _Resend(trigger, reevaluate):
@@ -338,30 +340,30 @@ class Site:
 
     # ---- replay
 
-    def _restore(
-        self, ctx: Context, state: SiteState, trigger: str, *, force: bool = False
-    ) -> m.RestoreClassifications:
+    def _restore(self, ctx: Context, state: SiteState, trigger: str) -> m.RestoreClassifications:
         now_ms = ctx.wall_ms()
         pages = tuple(page for page in self._pages.all.values() if fresh(page, now_ms))
-        return lesson_of(state, pages, trigger, force=force, all_pages=True)
+        return lesson_of(state, pages, trigger, all_pages=True)
 
-    def _replay(self, ctx: Context, state: SiteState) -> None:
+    def _replay(self, ctx: Context, state: SiteState, order: ReplaySite) -> None:
+        found = lot(state, self._pages.all, self._index, order, ctx.wall_ms())
+        if not order.after:
+            ctx.tell(self._adserver, settings_of(state, self._pages.all.values()))
+        if not found.pages and not found.whole:
+            ctx.reply(found.report(0, 0))
+            return
         reply_to = ctx.reply_later()
-        ctx.tell(self._adserver, settings_of(state, self._pages.all.values()))
         ctx.ask(
             self._auctioneer,
-            self._restore(ctx, state, "replay", force=True),
+            lesson_of(state, found.pages, "replay", force=True, all_pages=found.whole),
             REGISTER_TIMEOUT_MS,
-            lambda outcome: _Replayed(reply_to, outcome),
+            lambda outcome: _Replayed(reply_to, found, outcome),
         )
 
-    def _replayed(self, ctx: Context, state: SiteState, replayed: _Replayed) -> None:
-        outcome = replayed.outcome
-        if isinstance(outcome, m.Restored):
-            report = ReplayReport(len(self._pages.all), outcome.replayed, len(self._pages.all) - outcome.replayed, 0)
-        else:
-            report = ReplayReport(len(self._pages.all), 0, 0, len(self._pages.all))
-        ctx.answer(replayed.reply_to, report)
+    def _replayed(self, ctx: Context, replayed: _Replayed) -> None:
+        taught = isinstance(replayed.outcome, m.Restored)
+        pages = len(replayed.lot.pages)
+        ctx.answer(replayed.reply_to, replayed.lot.report(*((pages, 0) if taught else (0, pages))))
 
     # ---- approval
 

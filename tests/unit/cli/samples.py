@@ -53,6 +53,23 @@ def status(**fields: Any) -> p.ClusterStatus:
     return p.ClusterStatus(**{**values, **fields})
 
 
+def replay(**changes: Any) -> p.Replay:
+    """A replay; what is not given is like one that left a slot empty."""
+    made = p.Replay(
+        id="r-1",
+        state="done",
+        scope="all sites",
+        pages=p.ReplayPages(total=12, replayed=12, ignored=0, failed=0),
+        coverage_before=0.5,
+        coverage_after=0.9,
+        elapsed_s=2.5,
+        missing=(p.ReplayEmptySlot(site="example.com", slot="top", reason="no_demand"),),
+        reasons={"no_demand": 1},
+        started_at="2026-11-29T14:03:08.551Z",
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
 def plan(**fields: Any) -> p.Plan:
     values: dict[str, Any] = {
         "id": "p-1",
@@ -352,15 +369,8 @@ SAMPLES: dict[str, msgspec.Struct] = {
             p.RehearsedCase(lost=("node-1", "node-2"), survivors=(), decisions=(_DECISION,)),
         ),
     ),
-    "Replay": p.Replay(
-        id="r-1",
-        state="done",
-        scope="all",
-        pages=p.ReplayPages(total=12, replayed=12, ignored=0, failed=0),
-        coverage_before=0.5,
-        coverage_after=1.0,
-        elapsed_s=2.5,
-    ),
+    "Replay": replay(),
+    "ReplayList": p.ReplayList(items=(replay(), replay(id="r-2", state="failed", reason=NASTY, missing=()))),
     "SchemaList": k.SchemaList(items=(k.SchemaName(kind="Health"),)),
     "ServeExplanation": p.ServeExplanation(
         site="example.com",
@@ -437,9 +447,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
         key="example.com|top", map="serve-17", leaf=201, shard=3, owner=None, epoch=47
     ),
     "ServeIndexStatus": p.ServeIndexStatus(
-        items=(
-            p.MapStatusItem(map="serve-17", keys=3, agree=False, leaves_different=9, tombstones=1, bytes=2_048),
-        ),
+        items=(p.MapStatusItem(map="serve-17", keys=3, agree=False, leaves_different=9, tombstones=1, bytes=2_048),),
         replicas=(
             p.ReplicaItem(
                 node=NASTY,

@@ -78,6 +78,10 @@ READS: list[tuple[str, type, str]] = [
     ("serveindex roster remove node-9 --dry-run", p.StageRosterRemove, "Plan"),
     ("serveindex remove example.com|top --dry-run", p.StageKeyRemoval, "Plan"),
     ("replay show r-1", p.GetReplay, "Replay"),
+    ("replay list --state done", p.ListReplays, "ReplayList"),
+    ("replay watch r-1", p.GetReplay, "Replay"),
+    ("replay wait r-1", p.GetReplay, "Replay"),
+    ("replay cancel r-1 --reason why", p.CancelReplay, "Replay"),
     ("replay coverage --site example.com", p.GetCoverage, "Coverage"),
     ("coverage explain example.com", p.ExplainCoverage, "CoverageExplanation"),
     ("placement explain 17", p.ExplainPlacement, "PlacementExplanation"),
@@ -182,6 +186,12 @@ def test_a_command_asks_its_question_and_prints_the_answer_in_every_format(
             "replay start --site a --reason why --request-id r",
             p.StartReplay(sites=("a",), reason="why", request_id="r"),
         ),
+        (
+            "replay start --node a --node b --missing --rate 50 --until-coverage 0.95 --detach",
+            p.StartReplay(nodes=("a", "b"), missing=True, rate=50, until_coverage=0.95),
+        ),
+        ("replay start --all", p.StartReplay()),
+        ("replay cancel replay/r-1 --reason why", p.CancelReplay(id="r-1", reason="why")),
     ],
 )
 def test_what_is_typed_is_what_is_sent(line: str, sent: msgspec.Struct, tmp_path: Path, invoke: Invoke) -> None:
@@ -196,6 +206,7 @@ def test_what_is_typed_is_what_is_sent(line: str, sent: msgspec.Struct, tmp_path
         p.GetExplanation: "ServeExplanation",
         p.GetCoverage: "Coverage",
         p.StartReplay: "Replay",
+        p.CancelReplay: "Replay",
     }
     with FakeNode({type(sent): lambda _: SAMPLES[replies[type(sent)]]}) as node:
         node.write(tmp_path)

@@ -17,7 +17,9 @@ from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef, NodeId, ServiceRef
 from node.flows.messages import GetCoverage, ReplayReport, ReplaySite, SiteCoverage
 from node.flows.operation import Operation
-from node.flows.replay import Replay, ReplayState
+from node.flows.replay import Replay
+from node.flows.replay_register import RegisterState, ReplayRegister
+from node.flows.replay_state import ReplayState
 from node.flows.state import OperationState
 from node.store.memory import MemoryStore
 from node.store.port import (
@@ -72,11 +74,23 @@ class ScriptedSite:
         world = self._world
         if self._name in world.silent:
             ctx.reply_later()
+        elif self._name in world.gone:
+            ctx.reject(f"there is no site {self._name!r}")
         elif isinstance(message, ReplaySite):
+            world.orders.append(message)
             world.replayed.append(self._name)
-            ctx.reply(world.reports.get(self._name, ReplayReport(4, 3, 1, 0)))
+            ctx.reply(world.reports.get(self._name) or self._lot(message))
         elif isinstance(message, GetCoverage):
-            ctx.reply(SiteCoverage(self._name, 4, world.present.get(self._name, 4), ()))
+            present = world.present.get(self._name, 4)
+            missing = tuple((f"slot-{number}", "no_demand") for number in range(present, 4))
+            ctx.reply(SiteCoverage(self._name, 4, present, missing, pages=world.pages.get(self._name, 4)))
+
+    def _lot(self, order: ReplaySite) -> ReplayReport:
+        """Its pages are numbers, every fourth one is too old."""
+        pages, begin = self._world.pages.get(self._name, 4), int(order.after or 0)
+        end = min(pages, begin + order.limit) if order.limit else pages
+        old = end // 4 - begin // 4
+        return ReplayReport(end - begin, end - begin - old, old, 0, str(end) if end < pages else "")
 
 
 class World:
@@ -86,6 +100,9 @@ class World:
         self.cluster = Members()
         self.silent: set[str] = set()
         self.replayed: list[str] = []
+        self.gone: set[str] = set()
+        self.orders: list[ReplaySite] = []
+        self.pages: dict[str, int] = {}
         self.reports: dict[str, ReplayReport] = {}
         self.present: dict[str, int] = {}
         self.epoch = 0
@@ -97,6 +114,7 @@ class World:
         self.epoch += 1
         self.requests: deque[tuple[Request, Callable[[Answer], None]]] = deque()
         self.routed: list[Envelope] = []
+        self.orders.clear()
         ports = Ports(
             submit=lambda request, done: self.requests.append((request, done)),
             execute=lambda *_: False,
@@ -109,6 +127,7 @@ class World:
         types = (
             EntityType("site", lambda name: ScriptedSite(name, self)),
             EntityType("replay", Replay, ReplayState, remember=True),
+            EntityType("replay-register", ReplayRegister, RegisterState),
             EntityType("operation", lambda name: Operation(name, self.cluster), OperationState, remember=True),
         )
         self.system = ActorSystem(NodeId("n1", self.epoch), self.clock, random.Random(1), types, ports)
