@@ -106,7 +106,7 @@ class ReplayRequests:
             coverage_after=status.coverage_after,
             elapsed_s=((status.ended_ms or now_ms) - status.started_ms) / 1_000,
             reason=status.reason,
-            missing=tuple(
+            empty=tuple(
                 p.ReplayEmptySlot(site=site, slot=slot, reason=reason)
                 for site, slot, reason in (status.missing if slots else ())
             ),

@@ -40,7 +40,8 @@ class GetCoverage(msgspec.Struct, frozen=True):
 @wire_type("flow.site_coverage")
 class SiteCoverage(msgspec.Struct, frozen=True):
     """Slots of fresh pages, and those of them that have a pool; `missing` pairs an empty slot with the reason, also one
-    that only old pages show, which is not expected to have any; `slots` are those that are; `pages`, old ones too."""
+    that only old pages show, which is not expected to have any; `slots` are those that are; `pages`, old ones too;
+    `pending`: empty slots whose auction is not over yet."""
 
     site: str
     expected: int
@@ -48,6 +49,7 @@ class SiteCoverage(msgspec.Struct, frozen=True):
     missing: tuple[tuple[str, str], ...]
     slots: tuple[str, ...] = ()
     pages: int = 0
+    pending: int = 0
 
 
 @wire_type("flow.start_replay")

@@ -3,7 +3,7 @@
 ```
 survey ──all sites said their coverage, or SURVEY_MS without news──▶ pages ──all sites through──▶ settle
 pages, settle ──the wanted coverage is reached──▶ done
-settle ──coverage 1.0, or unchanged for SETTLE_MS──▶ done; failed where less is there than was wanted
+settle ──coverage 1.0, or unchanged for SETTLE_MS (PENDING_MS while auctions go on)──▶ done; failed below the wanted
 pages, settle ──LIMIT_MS passed while sites were silent──▶ failed      any ──somebody cancels──▶ cancelled
 ```
 
@@ -43,6 +43,7 @@ SITE_TIMEOUT_MS = 5_000
 POLL_MS = 500
 SURVEY_MS = 2_000
 SETTLE_MS = 6_000
+PENDING_MS = 45_000  # an auctioneer repeats an auction for half a minute
 LIMIT_MS = 120_000
 
 
@@ -167,7 +168,9 @@ class Replay:
             self._best, self._best_at_ms = ratio, now_ms
         unknown = [site for site in state.sites if site not in self._known]
         reached = not unknown and ratio >= (state.until or 1.0)
-        settled = not state.waiting and not unknown and now_ms - self._best_at_ms > SETTLE_MS
+        pending = any(coverage.pending for coverage in self._known.values())
+        patience_ms = PENDING_MS if pending else SETTLE_MS
+        settled = not state.waiting and not unknown and now_ms - self._best_at_ms > patience_ms
         if (reached and (state.until or not state.waiting)) or settled:
             self._end(ctx, state)
         elif (state.waiting or unknown) and now_ms - self._heard_ms > LIMIT_MS:

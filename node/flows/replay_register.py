@@ -33,6 +33,7 @@ class _Noted(msgspec.Struct, frozen=True):
 
 
 class _Started(msgspec.Struct, frozen=True):
+    id: str
     asker: Any
     outcome: Any
 
@@ -49,6 +50,8 @@ class ReplayRegister:
 
     def __init__(self, _name: str) -> None:
         self._running: dict[str, tuple[str, ...]] = {}
+        self._starting: set[str] = set()  # put down, and not known to have begun: to be asked it is too early
+        self._held: list[tuple[OpenReplay, ReplyTo]] = []  # until these have
 
     def start(self, ctx: Context, state: RegisterState | None) -> None:
         self._running = dict(state.running) if state is not None else {}
@@ -59,10 +62,8 @@ class ReplayRegister:
                 self._open(ctx, message, ctx.reply_later())
             case _Noted(opened, asker):
                 self._start(ctx, opened, asker)
-            case _Started(asker, Failed(failure, detail)):
-                ctx.answer_reject(asker, f"try again with the same request id: {failure.value} {detail}".strip())
-            case _Started(asker, outcome):
-                ctx.answer(asker, outcome)
+            case _Started():
+                self._started(ctx, message)
             case _RivalSeen():
                 self._rival_seen(ctx, message)
             case _:
@@ -75,6 +76,9 @@ class ReplayRegister:
         wanted = set(opened.order.sites)
         crowded = len(self._running) >= limits.replays_running_max
         rival = next((name for name, sites in self._running.items() if crowded or not wanted.isdisjoint(sites)), None)
+        if rival in self._starting:
+            self._held.append((opened, asker))
+            return
         if rival is not None:
             ctx.ask(
                 EntityRef("replay", rival),
@@ -84,6 +88,7 @@ class ReplayRegister:
             )
             return
         self._running[opened.id] = opened.order.sites
+        self._starting.add(opened.id)
         ctx.persist(RegisterState(dict(self._running)), then=_Noted(opened, asker))
 
     def _rival_seen(self, ctx: Context, seen: _RivalSeen) -> None:
@@ -102,8 +107,19 @@ class ReplayRegister:
             EntityRef("replay", opened.id),
             opened.order,
             REPLAY_TIMEOUT_MS,
-            lambda outcome: _Started(asker, outcome),
+            lambda outcome: _Started(opened.id, asker, outcome),
         )
+
+    def _started(self, ctx: Context, started: _Started) -> None:
+        if isinstance(started.outcome, Failed):
+            failed = started.outcome
+            ctx.answer_reject(started.asker, f"try again: {failed.failure.value} {failed.detail}".strip())
+        else:
+            ctx.answer(started.asker, started.outcome)
+        self._starting.discard(started.id)
+        held, self._held = self._held, []
+        for opened, asker in held:
+            self._open(ctx, opened, asker)
 
 
 def _never_was(outcome: Any) -> bool:

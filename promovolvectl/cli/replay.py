@@ -58,7 +58,9 @@ async def start(
     missing: Annotated[bool, typer.Option("--missing", help="Only pages that show an empty slot.")] = False,
     rate: Annotated[
         int,
-        typer.Option("--rate", metavar="N", min=1, show_default=False, help="At most so many pages a second."),
+        typer.Option(
+            "--rate", metavar="N", min=0, show_default=False, help="So many pages a second at most; 0: no limit."
+        ),
     ] = 0,
     until_coverage: Annotated[
         float,

@@ -279,7 +279,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _itself("replay", "id"),
         _whole,
         one=True,
-        details=(Detail("EMPTY SLOTS", Under("missing"), _columns("site! slot! reason!")),),
+        details=(Detail("EMPTY SLOTS", Under("empty"), _columns("site! slot! reason!")),),
     ),
     "ReplayList": Shape(
         _columns(

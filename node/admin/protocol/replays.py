@@ -57,7 +57,7 @@ class ReplayEmptySlot(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.replay")
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """`coverage_after` is that of now while it runs. `reason`: why it ended so. `missing`: slots of its sites without
+    """`coverage_after` is that of now while it runs. `reason`: why it ended so. `empty`: slots of its sites without
     candidates, the first ones; `reasons` counts all of them."""
 
     id: str
@@ -68,7 +68,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     coverage_after: float
     elapsed_s: float
     reason: str = ""
-    missing: tuple[ReplayEmptySlot, ...] = ()
+    empty: tuple[ReplayEmptySlot, ...] = ()
     reasons: dict[str, int] = {}
     started_at: str = ""
 

@@ -44,6 +44,7 @@ NO_PAGE: Final = "no_page"  # no page shows the slot: nothing says that it shoul
 FILLED: Final = "filled"
 # The slots that fresh classifications ask for, empty ones: these reasons alone are not among them.
 UNEXPECTED: Final = frozenset({EXPIRED, NO_PAGE})
+PENDING: Final = frozenset({LATE_BIDDERS, AUCTION_PENDING})  # another auction may fill it any moment
 
 Pages = Mapping[str, m.PageEntry]
 Reports = Mapping[str, m.AuctionReport]
@@ -71,7 +72,9 @@ def site_coverage(state: SiteState, pages: Pages, reports: Reports, index: Serve
         if not filled and (wanted.urls or wanted.stale_ms):
             missing.append((slot, slot_reason(state, slot, wanted, reports)))
     lacking = sum(reason != EXPIRED for _, reason in missing)
-    return SiteCoverage(state.site, len(expected), len(expected) - lacking, tuple(missing), tuple(expected), len(pages))
+    pending = sum(reason in PENDING for _, reason in missing)
+    present = len(expected) - lacking
+    return SiteCoverage(state.site, len(expected), present, tuple(missing), tuple(expected), len(pages), pending)
 
 
 def empty_slots(state: SiteState, pages: Pages, index: ServeIndex, now_ms: int) -> set[str]:

@@ -63,7 +63,7 @@ def replay(**changes: Any) -> p.Replay:
         coverage_before=0.5,
         coverage_after=0.9,
         elapsed_s=2.5,
-        missing=(p.ReplayEmptySlot(site="example.com", slot="top", reason="no_demand"),),
+        empty=(p.ReplayEmptySlot(site="example.com", slot="top", reason="no_demand"),),
         reasons={"no_demand": 1},
         started_at="2026-11-29T14:03:08.551Z",
     )
@@ -370,7 +370,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
         ),
     ),
     "Replay": replay(),
-    "ReplayList": p.ReplayList(items=(replay(), replay(id="r-2", state="failed", reason=NASTY, missing=()))),
+    "ReplayList": p.ReplayList(items=(replay(), replay(id="r-2", state="failed", reason=NASTY, empty=()))),
     "SchemaList": k.SchemaList(items=(k.SchemaName(kind="Health"),)),
     "ServeExplanation": p.ServeExplanation(
         site="example.com",
