@@ -122,12 +122,12 @@ class ThreeReplicas(RuleBasedStateMachine):
 
     @rule(at=REPLICAS, amount=st.integers(-3, 3))
     def count(self, at: int, amount: int) -> None:
-        """A writer's deltas say all that it counted so far."""
+        """A writer's deltas say all that it counted so far, up or down; nothing counts as up."""
         replica = self.replicas[at]
         event = (replica.writer, self._id(), amount)
-        of_writer = frozenset(e for e in replica.state.balanced if e[0] == replica.writer and e[2] * amount > 0)
+        side = frozenset(e for e in replica.state.balanced if e[0] == replica.writer and (e[2] > 0) == (amount >= 0))
         counter = replica.state.counter.add(replica.writer, amount)
-        self._did(at, Known(counter=counter, balanced=of_writer | ({event} if amount else set())))
+        self._did(at, Known(counter=counter, balanced=side | ({event} if amount else set())))
 
     @rule(at=REPLICAS, amount=st.integers(0, 3))
     def grow(self, at: int, amount: int) -> None:
