@@ -45,10 +45,11 @@ class Arrivals:
     """The heartbeat arrivals of one peer. `since_ns` is when watching began; `silent_ns` when its silence will be
     suspicious beyond the threshold, unless it is heard before."""
 
-    __slots__ = ("_intervals", "_last_ns", "_settings", "_squares", "_sum", "silent_ns")
+    __slots__ = ("_deviations", "_intervals", "_last_ns", "_settings", "_squares", "_sum", "silent_ns")
 
     def __init__(self, settings: MembershipSettings, since_ns: int) -> None:
         self._settings = settings
+        self._deviations = deviations_at(settings.threshold)
         self._last_ns = since_ns
         self._intervals: deque[int] = deque()
         self._sum = 0
@@ -80,7 +81,7 @@ class Arrivals:
 
     def _expect(self) -> None:
         expected_ns, deviation_ns = self._rhythm()
-        self.silent_ns = self._last_ns + math.ceil(expected_ns + deviations_at(self._settings.threshold) * deviation_ns)
+        self.silent_ns = self._last_ns + math.ceil(expected_ns + self._deviations * deviation_ns)
 
     def _rhythm(self) -> tuple[float, float]:
         """How long a silence is expected to last at most, and its standard deviation, both in ns."""
@@ -109,12 +110,15 @@ class Watch:
         self._answered: dict[NodeId, int] = {}
         self._owed: dict[NodeId, int] = {}
         self._sequence = 0
+        # Nobody's silence is a failure before that: asked for at every step, and moved by every heartbeat.
+        self._quiet_until_ns = 0
 
     def assign(self, subjects: Iterable[NodeId], now_ns: int) -> None:
         """Watch exactly these; a new one has the made-up samples and the pause to give its first answer."""
         self._arrivals = {s: self._arrivals.get(s) or Arrivals(self._settings, now_ns) for s in subjects}
         self._answered = {s: self._answered.get(s, 0) for s in self._arrivals}
         self._owed = {s: self._owed[s] for s in self._arrivals if s in self._owed}
+        self._quiet_until_ns = 0
 
     def beat(self) -> list[tuple[NodeId, int, int]]:
         """The next round of heartbeats: who gets one, its sequence, and which of the receiver's it acknowledges, 0 if
@@ -140,11 +144,16 @@ class Watch:
             return False
         self._answered[subject] = sequence
         arrivals.arrived(now_ns, sample=not late and arrivals.available(now_ns))
+        self._quiet_until_ns = min(self._quiet_until_ns, arrivals.silent_ns)
         return True
 
-    def silent(self) -> dict[NodeId, int]:
-        """When each watched peer's silence will be a failure, unless it is heard before."""
-        return {subject: arrivals.silent_ns for subject, arrivals in self._arrivals.items()}
+    def silent(self, by_ns: int) -> dict[NodeId, int]:
+        """Whose silence will be a failure before `by_ns`, unless it is heard before, and when."""
+        if by_ns <= self._quiet_until_ns:
+            return {}
+        found = {subject: arrivals.silent_ns for subject, arrivals in self._arrivals.items()}
+        self._quiet_until_ns = min(found.values(), default=by_ns)
+        return {subject: ns for subject, ns in found.items() if ns < by_ns}
 
     def phi(self, now_ns: int) -> dict[NodeId, float]:
         """Suspicion of each watched peer, for `node show`."""

@@ -57,6 +57,9 @@ from node.gossip.splitbrain import Lease
 from node.gossip.state import GossipState, build
 from node.gossip.view import ClusterView
 
+# Not written as a union where it is asked: that would be made anew for every heartbeat.
+_AMONG_MEMBERS = (Heartbeat, HeartbeatAck, Digest, StateMessage, RemovedNotice)
+
 
 class Phase(enum.Enum):
     """A machine only moves forward; a node that is out comes back as a new process with a new incarnation."""
@@ -262,9 +265,7 @@ class Membership:
             self.counters["bad_state"] += 1
         elif self._part is None and self._started:
             self._on_answer(sender, message)
-        elif self._part is not None and isinstance(
-            message, Heartbeat | HeartbeatAck | Digest | StateMessage | RemovedNotice
-        ):
+        elif self._part is not None and isinstance(message, _AMONG_MEMBERS):
             self._part.on_gossip(sender, message)
         else:
             self.counters["unexpected"] += 1

@@ -69,7 +69,7 @@ class Participant:
         self._skew = Skew()
         self._stale = True
         self._now = self._wall_ms = 0
-        self._heartbeat_ns = self._gossip_ns = self._probe_ns = self._judge_ns = 0
+        self._heartbeat_ns = self._gossip_ns = self._probe_ns = self._judge_ns = self._wake_ns = 0
         self._leave_by_ns: int | None = None
 
     @property
@@ -91,14 +91,14 @@ class Participant:
 
     def enter(self, state: GossipState, seen: tuple[NodeId, ...], now_ns: int) -> None:
         """Once, first: the state of the cluster that let this node in, or that it forms."""
-        self._now = self._heartbeat_ns = self._gossip_ns = self._judge_ns = now_ns
+        self._now = self._heartbeat_ns = self._gossip_ns = self._judge_ns = self._wake_ns = now_ns
         self._probe_ns = now_ns + self._settings.acceptable_pause_ns
         self._adopt(state)
         self._gossip.saw(seen)
 
     def wake(self, now_ns: int, wall_ms: int) -> None:
         """Before each event: notice the time, and whether it passed unnoticed."""
-        late_ns = now_ns - self.next_wake_ns()
+        late_ns = now_ns - self._wake_ns
         self._now, self._wall_ms = now_ns, wall_ms
         if self._late.noticed(late_ns, now_ns):
             self._counters["self_late"] += 1
@@ -121,9 +121,10 @@ class Participant:
         self._judge_ns = self._judgement_due_ns()
         if self._gossip_due():
             self._gossip_round()
+        self._wake_ns = min(self._heartbeat_ns, self._gossip_ns, self._judge_ns)
 
     def next_wake_ns(self) -> int:
-        return min(self._heartbeat_ns, self._gossip_ns, self._judge_ns)
+        return self._wake_ns
 
     def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int:
         return self._skew.ahead_ms(now_ns, wall_ms)
@@ -245,8 +246,8 @@ class Participant:
     def _judge(self) -> None:
         """Judge silence, decide a split."""
         self._settle()
-        for subject, silent_ns in self._watch.silent().items():
-            if self._now >= silent_ns and self.state.sees(self._id, subject):
+        for subject in self._watch.silent(self._now + 1):
+            if self.state.sees(self._id, subject):
                 self._report(subject, reachable=False)
         self._settle()
         if not self.over:
@@ -254,10 +255,12 @@ class Participant:
 
     def _judgement_due_ns(self) -> int:
         """When that has to be done before the next heartbeat is due, so that no failure waits for one."""
-        sees = self.state.sees
-        due = [ns for subject, ns in self._watch.silent().items() if sees(self._id, subject)]
+        due_ns = self._heartbeat_ns
+        for subject, silent_ns in self._watch.silent(due_ns).items():
+            if silent_ns < due_ns and self.state.sees(self._id, subject):
+                due_ns = silent_ns
         decision_ns = self._resolver.due_ns()
-        return min((self._heartbeat_ns, *due) if decision_ns is None else (self._heartbeat_ns, decision_ns, *due))
+        return due_ns if decision_ns is None else min(due_ns, decision_ns)
 
     def _beat(self) -> None:
         """Once an interval: judge, let nodes in that can't wait, send heartbeats."""

@@ -98,7 +98,7 @@ def test_the_gap_that_ended_a_failure_does_not_dull_the_next_detection() -> None
 
     def silence_ns(now: int) -> int:
         silence = 0
-        while now + silence < watch.silent()[peer]:
+        while peer not in watch.silent(now + silence + 1):
             silence += 10 * MS
         return silence
 
