@@ -32,6 +32,7 @@ from node.admin.member_requests import MemberRequests
 from node.admin.operation_requests import OperationRequests
 from node.admin.outcomes import bad_input
 from node.admin.plan_requests import PlanRequests
+from node.admin.probe_requests import ProbeRequests
 from node.admin.removal_requests import RemovalRequests
 from node.admin.replay_requests import ReplayRequests
 from node.admin.shard_requests import ShardRequests
@@ -86,6 +87,7 @@ class AdminServer:
         PlanRequests(self)
         self._shards = ShardRequests(self)
         CheckRequests(self)
+        ProbeRequests(self)
         DomainRequests(self)
         BusinessRequests(self)
         CoverageRequests(self)

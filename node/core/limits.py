@@ -157,6 +157,8 @@ split_lease_answer_ms_max = 3_000  # no answer for so long is a no
 split_lease_ttl_ms = 40_000  # outlives the time between the two sides' decisions, also in the default profile
 decisions_kept_max = 1_000  # split-brain decisions in a node's own log, about 2 KiB each
 decisions_reported_max = 100  # per node and answer: with 64 members about 6 KiB each, so they fit a frame
+pings_max = 1_000  # of one question, to each node on each lane
+ping_deadline_ms = 2_000  # all pings of one way together: a hung node costs this once
 decision_age_days_max = 90  # older ones are dropped when the log is written next
 rehearsed_cases_max = 2_500  # combinations of lost nodes judged by one request: any two of 64, any three of 25
 

@@ -90,6 +90,20 @@ class LedgerReport(msgspec.Struct, frozen=True):
     rows: tuple[LedgerRow, ...]
 
 
+@wire_type("node.echo_control", lane=Lane.CONTROL)
+class EchoControl(msgspec.Struct, frozen=True):
+    """A ping on the control lane, answered by itself."""
+
+    number: int
+
+
+@wire_type("node.echo_data")
+class EchoData(msgspec.Struct, frozen=True):
+    """A ping on the data lane, answered by itself."""
+
+    number: int
+
+
 @wire_type("node.decisions_get")
 class GetDecisions(msgspec.Struct, frozen=True):
     """The newest split-brain decisions that the node took."""

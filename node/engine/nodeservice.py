@@ -18,6 +18,8 @@ from node.engine.actorservice import ActorService
 from node.engine.indexservice import IndexService
 from node.engine.messages import (
     DecisionsReport,
+    EchoControl,
+    EchoData,
     FindKeys,
     GetDecisions,
     GetLedger,
@@ -62,6 +64,8 @@ class NodeService:
             GetDecisions: self._decisions_wanted,
             StopNode: self._stop_wanted,
             RemoveMember: self._remove_wanted,
+            EchoControl: self._echo_wanted,
+            EchoData: self._echo_wanted,
         }
         for request in REQUESTS:
             engine.services[request] = self._sharding_wanted
@@ -229,6 +233,10 @@ class NodeService:
         message = envelope.message
         if isinstance(message, RemoveMember):
             self._engine.reply(envelope, NodeDone(self._engine.members.remove(message.member, message.by)))
+
+    def _echo_wanted(self, envelope: Envelope) -> None:
+        if isinstance(envelope.message, (EchoControl, EchoData)):
+            self._engine.reply(envelope, envelope.message)
 
     def _stop_wanted(self, envelope: Envelope) -> None:
         message = envelope.message

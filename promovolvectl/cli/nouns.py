@@ -42,6 +42,8 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "serve": Noun("serve", "Why an ad was served, or none."),
     "coverage": Noun("coverage", "Why slots have no candidates, and what would fill them."),
     "placement": Noun("placement", "Why shards are where they are."),
+    "debug": Noun("debug", "For whoever helps: a bundle of what nodes know, pings, ledgers of messages."),
+    "doctor": Noun("doctor", "What is wrong here and in the cluster, and what to do about it.", verbs=False),
     "dashboard": Noun("dashboard", "The live screen of the cluster.", verbs=False),
     "profile": Noun("profile", "Profiles: which cluster, through which nodes, with which key."),
     "config": Noun("config", "Settings of this program, and where they come from."),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from promovolvectl.cli.shaping import Payload, Rows, Shape, Under, columns_of, each, itself, whole
-from promovolvectl.cli.text import cell
+from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under, columns_of, each, itself, whole
+from promovolvectl.cli.text import cell, size
 
 
 def _properties(payload: Payload) -> Rows:
@@ -18,6 +18,19 @@ def _properties(payload: Payload) -> Rows:
 
 def _properties_names(payload: Payload) -> Sequence[str]:
     return [f"property/{row['property']}" for row in _properties(payload)]
+
+
+def _doctor_head(payload: Payload) -> Sequence[str]:
+    counts = ", ".join(f"{payload[grade]} {grade}" for grade in ("fail", "warn", "unknown", "ok") if payload[grade])
+    return (counts or "nothing was looked at",)
+
+
+def _bundle_head(payload: Payload) -> Sequence[str]:
+    whole = sum(1 for part in payload["parts"] if part["state"] == "whole")
+    return (
+        f"{cell(payload['file'])}  {size(payload['size_bytes'])}  sha256 {payload['sha256']}",
+        f"{whole} of {len(payload['parts'])} parts are whole; {payload['redactions']} secrets were taken out",
+    )
 
 
 OWN_SHAPES: Final[Mapping[str, Shape]] = {
@@ -53,6 +66,32 @@ OWN_SHAPES: Final[Mapping[str, Shape]] = {
         head=lambda p: (f"{p['left']} {'differs from' if p['differences'] else 'equals'} {p['right']}",),
     ),
     "ConfigPaths": Shape(columns_of("what! path! exists"), each("path", "what")),
+    "Doctor": Shape(
+        columns_of("check! object! state:state! found! fix why+"),
+        each("check", "check"),
+        head=_doctor_head,
+    ),
+    "Bundle": Shape(
+        columns_of("path! from! state:state! size_bytes:bytes! at? why! sha256+"),
+        each("part", "path", Under("parts")),
+        Under("parts"),
+        head=_bundle_head,
+        details=(Detail("NODES", Under("nodes"), columns_of("node! state:state! parts! elapsed_s:seconds why!")),),
+    ),
+    "PingReport": Shape(
+        columns_of("from! node! lane! sent_count lost_count! lost_ratio:ratio? min_ms! median_ms! p99_ms! why"),
+        lambda p: [f"way/{row['from']}.{row['node']}.{row['lane']}" for row in p["items"]],
+    ),
+    "WireReport": Shape(
+        columns_of(
+            "node! peer! incarnation? type! sent_count! received_count! handled_count lost_count! unsent:counts "
+            "refused:counts dropped:counts"
+        ),
+        lambda p: [f"flow/{row['node']}.{row['peer']}.{row['type']}" for row in p["items"]],
+        details=(
+            Detail("LINKS", Under("links"), columns_of("node! peer! link:state! waiting_control waiting_data why")),
+        ),
+    ),
     "Topic": Shape(columns_of("topic about text"), itself("topic", "topic"), whole, one=True),
     "TopicList": Shape(columns_of("topic! about!"), each("topic", "topic")),
     "Manual": Shape(columns_of("folder! pages! changed!"), itself("folder", "folder"), whole, one=True),

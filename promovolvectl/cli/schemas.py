@@ -9,7 +9,7 @@ import msgspec
 
 from node.admin import protocol
 from promovolvectl.cli.render import API_VERSION
-from promovolvectl.client import index_kinds, kinds, own_kinds
+from promovolvectl.client import doctor_kinds, index_kinds, kinds, own_kinds
 
 TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "AdvertiserList": protocol.AdvertiserList,
@@ -34,6 +34,10 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "DecisionList": protocol.DecisionList,
     "DeadLetterList": protocol.DeadLetterList,
     "DeadLetterShow": protocol.DeadLetterShow,
+    "Bundle": doctor_kinds.Bundle,
+    "Doctor": doctor_kinds.Doctor,
+    "PingReport": protocol.PingReport,
+    "WireReport": protocol.WireReport,
     "Down": kinds.Down,
     "EntityList": protocol.EntityList,
     "EntityShow": protocol.EntityShow,

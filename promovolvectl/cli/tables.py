@@ -21,6 +21,15 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
     "done": ("32", "✓", "[OK]"),
     "active": ("32", "●", "[UP]"),
     "yes": ("32", "", ""),
+    "ok": ("32", "✓", "[OK]"),
+    "whole": ("32", "✓", "[OK]"),
+    "answered": ("32", "✓", "[OK]"),
+    "warn": ("33", "!", "[!]"),
+    "cut": ("33", "!", "[!]"),
+    "partly": ("33", "!", "[!]"),
+    "fail": ("31", "✗", "[!!]"),
+    "left_out": ("31", "✗", "[!!]"),
+    "missing": ("31", "?", "[??]"),
     "joining": ("33", "◐", "[..]"),
     "weakly-up": ("33", "◐", "[..]"),
     "moving": ("33", "◐", "[..]"),
@@ -43,7 +52,7 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
 class Column:
     """`key` is the field and, in capitals, the heading. `rank` 0 stays longest when room is short; `wide` columns
     appear with `-o wide` only. `form`: how a person is shown it (`bytes`, `seconds`, `ms`, `state`, `ratio`,
-    `slots`, `names`, `count`, `version`)."""
+    `slots`, `names`, `count`, `counts`, `version`)."""
 
     key: str
     rank: int = 1
@@ -70,6 +79,8 @@ def shown(value: Any, form: str, terminal: Terminal) -> str:
         return version(value) or EMPTY
     if form == "count":
         return str(len(value or ()))
+    if form == "counts" and value:
+        return cell([f"{item['count']} {item['name']}" for item in value])
     if form == "names" and value:
         return cell([item["name"] for item in value])
     if isinstance(value, bool) or not isinstance(value, (int, float)):

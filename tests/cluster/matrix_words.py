@@ -164,6 +164,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "sim run": "--seeds 1 --nodes 3 --hours 0.001",
             "sim replay": "1",
             "node wait": "entity-2 --for up",
+            "debug ping": "--count 2",
             "profile create": "matrix",
             "profile set": "local timeout=60s",
             "config set": "timeout 60s",
@@ -172,6 +173,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
         },
         {
             "campaign delete": to_delete,
+            "debug bundle": lambda: f"--file {folder / f'bundle-{next(numbers)}.tar.gz'}",
             "plan show": staged,
             "plan discard": staged,
             "plan commit": lambda: f"{staged()} --yes",

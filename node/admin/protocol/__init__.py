@@ -142,6 +142,7 @@ from node.admin.protocol.operations import (
     StageRestart,
     Undrain,
 )
+from node.admin.protocol.probing import GetPing, GetWire, PingItem, PingReport, WireItem, WireLink, WireReport
 from node.admin.protocol.processes import (
     Done,
     FreezePlacement,
@@ -264,7 +265,13 @@ from node.admin.protocol.shards import (
 from node.admin.protocol.uploads import PieceTaken, SendPiece
 
 __all__ = [
+    "GetWire",
     "Holdback",
+    "PingItem",
+    "PingReport",
+    "WireItem",
+    "WireLink",
+    "WireReport",
     "GetKeyHistory",
     "HistoryItem",
     "RemovalHeld",
@@ -380,6 +387,7 @@ __all__ = [
     "GetNodes",
     "GetOperation",
     "GetPages",
+    "GetPing",
     "GetPlan",
     "GetPlans",
     "GetQuarantine",

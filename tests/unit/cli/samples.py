@@ -9,10 +9,12 @@ import msgspec
 from node.admin import protocol as p
 from promovolvectl.cli.render import plain
 from promovolvectl.cli.schemas import schema_of
+from promovolvectl.client import doctor_kinds as d
 from promovolvectl.client import kinds as k
 from promovolvectl.client import own_kinds as o
 from promovolvectl.client.index_kinds import ServeIndexDump
 
+AT = "2026-11-29T14:03:11.204Z"
 NASTY = 'é"x,\x1b[31m\ty\u202e日本\n'
 
 
@@ -312,6 +314,50 @@ SAMPLES: dict[str, msgspec.Struct] = {
         shapes=900,
         never=("drain.flush",),
         virtual_s_per_s=140.0,
+    ),
+    "Bundle": d.Bundle(
+        file="b.tar.gz",
+        size_bytes=2_048,
+        sha256="ab" * 32,
+        limit_bytes=1 << 20,
+        elapsed_s=1.5,
+        redactions=3,
+        nodes=(d.BundleNode(node="node-2", state="missing", parts=0, elapsed_s=2.0, why=NASTY),),
+        parts=(
+            d.BundlePart(path="nodes/node-1/log.txt", source="here", at=AT, state="cut", size_bytes=9, why=NASTY),
+            d.BundlePart(path="cluster/health.json", source="node-1", at=AT, state="whole", size_bytes=9, sha256="ab"),
+        ),
+    ),
+    "Doctor": d.Doctor(
+        state="fail",
+        ok=1,
+        warn=0,
+        fail=1,
+        unknown=0,
+        items=(
+            d.Finding(check="files.keys", object="/k", state="fail", found=NASTY, why="w", fix="chmod 600 /k"),
+            d.Finding(check="python.version", object="python", state="ok", found="Python 3.12.1", why="w"),
+        ),
+    ),
+    "PingReport": p.PingReport(
+        items=(
+            p.PingItem(
+                origin="node-1", node="node-2", lane="data", sent_count=4, lost_count=1, lost_ratio=0.25,
+                min_ms=0.2, median_ms=0.3, p99_ms=9.5,
+            ),
+            p.PingItem(
+                origin="node-1", node="node-3", lane="control", sent_count=1, lost_count=1, lost_ratio=1.0, why=NASTY
+            ),
+        )
+    ),
+    "WireReport": p.WireReport(
+        items=(
+            p.WireItem(
+                node="node-1", peer="node-2", incarnation=3, type="ads.x", sent_count=5, received_count=0,
+                handled_count=0, lost_count=1, unsent=(p.Counter(name="peer_busy", count=2),),
+            ),
+        ),
+        links=(p.WireLink(node="node-1", peer="node-2", link="up", why=NASTY, waiting_data=4),),
     ),
     "Down": k.Down(data="/data", stopped=("node-1",), changed=True),
     "ErrorCode": k.ErrorCode(code="E-X", exit=3, meaning=NASTY),

@@ -1,0 +1,1 @@
+"""What `doctor` looks at: facts are gathered at the edge (`gathering`), judged by pure functions beside it."""
