@@ -23,6 +23,7 @@ from node.core.fault_signals import arm_from_environment
 from node.core.settings import NodeSettings, load_settings
 from node.engine.config import Exit
 from node.wiring import signals
+from node.wiring.logring import LogRing
 from node.wiring.process import Process
 
 EXIT_MISMATCH, EXIT_OVERRAN, EXIT_CONFIG, EXIT_LOCAL, EXIT_REMOVED = 14, 15, 16, 17, 21
@@ -37,6 +38,8 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--config", required=True, type=Path, help="the node's settings (TOML)")
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    ring = LogRing()
+    logging.getLogger().addHandler(ring)
     try:
         settings = load_settings(arguments.config)
         armed = arm_from_environment()
@@ -47,8 +50,8 @@ def run(argv: list[str]) -> int:
         with contextlib.suppress(ImportError):
             import uvloop
 
-            return uvloop.run(_main(settings))
-        return asyncio.run(_main(settings))
+            return uvloop.run(_main(settings, ring))
+        return asyncio.run(_main(settings, ring))
     except OperatingError as error:
         hint = f"\nhint: {error.hint}" if error.hint else ""
         sys.stderr.write(f"{error.code}: {error.message}{hint}\n")
@@ -66,8 +69,8 @@ def _say_grace(settings: NodeSettings) -> None:
         _log.warning("%s", short)
 
 
-async def _main(settings: NodeSettings) -> int:
-    process = Process(settings)
+async def _main(settings: NodeSettings, ring: LogRing) -> int:
+    process = Process(settings, ring)
     starting = asyncio.create_task(process.start(), name="start")
     signals.on_stop(starting.cancel)  # until the process has signals of its own, as the last step of its start
     try:

@@ -53,7 +53,7 @@ class Runtime:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._system: Driven | None = None
-        self._executors = {name: _Executor(self._loop, name, threads) for name, threads in executors.items()}
+        self._executors = {name: _Executor(self._loop, clock, name, threads) for name, threads in executors.items()}
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
@@ -83,6 +83,14 @@ class Runtime:
     def executor_load(self) -> dict[str, int]:
         """Calls queued or running, of each executor."""
         return {name: executor.load for name, executor in self._executors.items()}
+
+    def standing(self) -> tuple[tuple[str, str, int, int], ...]:
+        """Of each executor with work: `("executor", its name, calls queued or running, milliseconds of the oldest)`."""
+        return tuple(
+            ("executor", name, executor.load, executor.oldest_ms())
+            for name, executor in self._executors.items()
+            if executor.load
+        )
 
     async def close(self) -> None:
         """Stop turning; wait for blocking work a while, then leave it to end on its own."""
@@ -128,8 +136,11 @@ class Runtime:
 class _Executor:
     """A bounded thread pool; `load` counts what is queued or runs, up to its threads and `executor_queue_max`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str, threads: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, name: str, threads: int) -> None:
         self._loop = loop
+        self._clock = clock
+        self._since_ns: dict[int, int] = {}  # of each call, by the order in which they came
+        self._count = 0
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"node-{name}")
         self._load_max = threads + limits.executor_queue_max
         self._idle = asyncio.Event()
@@ -141,12 +152,20 @@ class _Executor:
             return False
         self.load += 1
         self._idle.clear()
+        self._count += 1
+        number = self._count
+        self._since_ns[number] = self._clock.mono_ns()
         future = self._pool.submit(fn, *args)
-        future.add_done_callback(lambda ended: self._loop.call_soon_threadsafe(self._ended, done, ended))
+        future.add_done_callback(lambda ended: self._loop.call_soon_threadsafe(self._ended, number, done, ended))
         return True
 
-    def _ended(self, done: Callable[[object], None], future: Future[Any]) -> None:
+    def oldest_ms(self) -> int:
+        """How long the oldest call has waited and run; 0 when there is none."""
+        return (self._clock.mono_ns() - next(iter(self._since_ns.values()))) // MS if self._since_ns else 0
+
+    def _ended(self, number: int, done: Callable[[object], None], future: Future[Any]) -> None:
         self.load -= 1
+        del self._since_ns[number]
         if not self.load:
             self._idle.set()
         if future.cancelled():

@@ -76,6 +76,15 @@ class StoreDriver:
     def queued(self) -> int:
         return sum(len(queue.waiting) for queue in self._lanes.values())
 
+    def standing(self) -> tuple[tuple[str, str, int, int], ...]:
+        """Of each lane at work: `("store", its name, requests waiting, milliseconds of the transaction under way)`."""
+        now_ns = self._clock.mono_ns()
+        return tuple(
+            ("store", lane.value, len(queue.waiting), (now_ns - queue.since_ns) // MS)
+            for lane, queue in self._lanes.items()
+            if queue.since_ns
+        )
+
     async def close(self) -> None:
         """Answer what was submitted, then close the store. Waits as long as the store takes: what was accepted may
         be a promise."""

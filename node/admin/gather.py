@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -69,11 +69,20 @@ class Gatherer:
         self, nodes: Iterable[str], message: msgspec.Struct, answer: type[S]
     ) -> tuple[list[S], list[Missing]]:
         """What each of the nodes answers, at once, in the order of their names; and those that did not."""
-        names = sorted(nodes)
-        found = await asyncio.gather(*(self._asked(name, message) for name in names))
+        answers, missing = await self.each_its_own(dict.fromkeys(nodes, message), answer)
+        return answers, list(missing)
+
+    async def each_its_own(
+        self, messages: Mapping[str, msgspec.Struct], answer: type[S]
+    ) -> tuple[list[S], tuple[Missing, ...]]:
+        """The same, with a message for each node."""
+        names = sorted(messages)
+        found = await asyncio.gather(*(self._asked(name, messages[name]) for name in names))
         answers = [outcome for outcome in found if isinstance(outcome, answer)]
         by_name = zip(names, found, strict=True)
-        return answers, [self.silent(name, outcome) for name, outcome in by_name if not isinstance(outcome, answer)]
+        return answers, tuple(
+            self.silent(name, outcome) for name, outcome in by_name if not isinstance(outcome, answer)
+        )
 
     async def _asked(self, name: str, message: msgspec.Struct) -> object:
         return await outcome_of(

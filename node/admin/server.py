@@ -19,6 +19,7 @@ from node.admin.check_requests import CheckRequests
 from node.admin.cluster_requests import ClusterRequests
 from node.admin.coverage_requests import CoverageRequests
 from node.admin.decision_requests import DecisionRequests
+from node.admin.diagnosis_requests import DiagnosisRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.gather import Gatherer
 from node.admin.held_plans import HeldPlans
@@ -27,6 +28,7 @@ from node.admin.index_diff import IndexDiff
 from node.admin.index_load import IndexLoad
 from node.admin.index_requests import IndexRequests
 from node.admin.index_verify import Check, IndexVerify
+from node.admin.journal_requests import JournalRequests
 from node.admin.live import Live
 from node.admin.member_requests import MemberRequests
 from node.admin.operation_requests import OperationRequests
@@ -100,6 +102,8 @@ class AdminServer:
         IndexRepair(self, index, IndexDiff(self, index), held)
         IndexLoad(self, index, held)
         RemovalRequests(self, index, held)
+        DiagnosisRequests(self)
+        JournalRequests(self, held)
         self._verify = IndexVerify(self, index, check) if check is not None else None
         self.uploads = Uploads(self)
         self.live = Live(self)

@@ -15,6 +15,7 @@ from node.core.ids import SINGLETON_SHARD
 from node.core.limits import coverage_keys_max, decisions_reported_max
 from node.engine import topology
 from node.engine.actorservice import ActorService
+from node.engine.diagnosis import Diagnosis
 from node.engine.indexservice import IndexService
 from node.engine.messages import (
     DecisionsReport,
@@ -51,6 +52,7 @@ class NodeService:
         self._engine = engine
         self.actors = ActorService(engine)
         self.index = IndexService(engine)
+        self.diagnosis = Diagnosis(engine)
         RemovalService(engine)
         Standing(engine, self)
         self._ready = Latches()

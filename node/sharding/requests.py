@@ -19,9 +19,9 @@ from node.wire.registry import wire_type
 class Stage(msgspec.Struct, frozen=True):
     """Make a plan and keep it under `id`; the same id again answers with the plan that is there.
 
-    `verb`: move, pin, unpin (`shards`), cordon, uncordon, drain (`node`), restart, rebalance, or repair (`repairs`:
-    shard and kind of fault). `entities`: how many live in a shard, as far as the asker knows. `force`: make it although
-    something that usually forbids it holds.
+    `verb`: move, pin, unpin (`shards`), cordon, uncordon, drain (`node`), restart (of all, or of `node`), rebalance, or
+    repair (`repairs`: shard and kind of fault). `entities`: how many live in a shard, as far as the asker knows.
+    `force`: make it although something that usually forbids it holds.
     """
 
     id: str

@@ -95,7 +95,7 @@ def _drafted(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, 
         case "drain":
             return _drain(request, draft, at, entities)
         case "restart":
-            return _restart(draft, at, entities)
+            return _restart(request, draft, at, entities)
         case "rebalance":
             return _rebalance(request, draft, at, entities)
         case "repair":
@@ -184,13 +184,15 @@ def _cordon(request: Stage, draft: Plan, at: Situation) -> Plan:
     return replace(draft, target=f"node/{request.node}", cordons=(cordon,), violations=tuple(violations))
 
 
-def _restart(draft: Plan, at: Situation, entities: Mapping[int, int]) -> Plan:
-    """Every move of a rolling restart, the youngest node first: each node's shards go to the others, and it comes back
-    with none. No restart is foreseen to bring another version."""
+def _restart(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, int]) -> Plan:
+    """Every move of a rolling restart, the youngest node first, or of the restart of one: each node's shards go to the
+    others, and it comes back with none. No restart is foreseen to bring another version."""
     rows = list(at.rows)
     moves: list[PlannedMove] = []
     violations = []
     for node in reversed(at.nodes.nodes):
+        if request.node not in ("", node.node.name):
+            continue
         others = [t for t in at.targets if t.node != node.node]
         if not others:
             violations.append(f"minimum owners: while {node.node.name} is away no node takes shards")
@@ -198,7 +200,8 @@ def _restart(draft: Plan, at: Situation, entities: Mapping[int, int]) -> Plan:
             moves.append(_planned(rows[shard], to.name, entities, f"{node.node.name} restarts"))
             rows[shard] = placed(rows[shard], to)
     note = f"{len(moves)} moves in all; nothing is rebalanced between the nodes"
-    return replace(draft, target="cluster", moves=tuple(moves), violations=tuple(violations), notes=(note,))
+    target = f"node/{request.node}" if request.node else "cluster"
+    return replace(draft, target=target, moves=tuple(moves), violations=tuple(violations), notes=(note,))
 
 
 def _drain(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, int]) -> Plan:

@@ -24,6 +24,7 @@ from node.crawler.providers.local import LocalClassifier
 from node.engine.config import CommitReplica, Exit, World
 from node.engine.engine import Engine
 from node.engine.keyservice import KeyService
+from node.engine.logservice import LogService
 from node.engine.nodeservice import NodeService
 from node.http.app import App
 from node.http.cluster import ClusterGate
@@ -43,6 +44,7 @@ from node.wire.roster import KeyPair, Roster
 from node.wire.transport_zmq import ZmqTransport
 from node.wiring import description, keys, signals, stores
 from node.wiring.joining import SeedWatch, membership_of
+from node.wiring.logring import LogRing
 from node.wiring.refusals import Refusals
 from node.wiring.replica_care import ReplicaCare
 
@@ -54,9 +56,10 @@ _log = logging.getLogger("node")
 class Process:
     """The adapters of one process, in the order in which they were opened. `ended` is why it must end, once it must."""
 
-    def __init__(self, settings: NodeSettings) -> None:
+    def __init__(self, settings: NodeSettings, ring: LogRing) -> None:
         """Raises OperatingError for settings that can't be used together."""
         self._settings = settings
+        self._ring = ring
         self._membership = membership_of(settings)
         self._seeds = SeedWatch(settings.wire.seeds)
         self._clock = SystemClock()
@@ -101,6 +104,8 @@ class Process:
         engine.counters["dropped_before_start"] += self._early
         service = NodeService(engine)
         service.edges.append(care.counters)
+        service.diagnosis.edges += [runtime.standing, driver.standing]
+        LogService(engine, self._ring)
         server = AdminServer(engine, service, classifier, keys.names(roster), partial(check, self._replica_path))
         self._open.push_async_callback(server.close)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,26 +23,23 @@ from node.admin.protocol import (
     Rehearsal,
     Rehearse,
     ServeIndexSeen,
-    StageRestart,
 )
 from promovolvectl.cli.conditions import judge, parse
-from promovolvectl.cli.confirm import confirm, plan_then_commit, spelled
+from promovolvectl.cli.confirm import confirm, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of
-from promovolvectl.cli.rules import overridden
+from promovolvectl.cli.restarting import RESTART_RULES, restarted
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import stop_all
 from promovolvectl.cli.waiting import until_all_hold
 from promovolvectl.cli.watch import watched
-from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Condition, Shutdown
 
 app = group("The cluster as a whole: status, health, decisions, waiting, restarts.")
-RESTART_RULES = ("capacity", "minimum-owners")
 SHUTDOWN_MS = 60_000
 
 
@@ -167,11 +163,26 @@ async def wait(
     app,
     "watch",
     does="The cluster's state and events as they come, a line each; Ctrl-C ends it.",
-    changes="Reads only. With -o json or jsonl each line is a document with its type; --limit N ends it.",
-    examples=("promovolvectl cluster watch", "promovolvectl cluster watch -o jsonl --limit 1"),
+    changes="Reads only. With -o json or jsonl each line is a document with its type; --limit N ends it, --for once "
+    "its conditions hold. A lost node is a gap, and another is asked.",
+    examples=(
+        "promovolvectl cluster watch --for converged --for healthy -t 10m",
+        "promovolvectl cluster watch -o jsonl --limit 1",
+    ),
 )
-async def watch(run: Run) -> ExitStatus:
-    return await watched(run)
+async def watch(
+    run: Run,
+    conditions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for", metavar="CONDITION", show_default=False, help="End once this holds, as in 'wait'; repeatable."
+        ),
+    ] = None,
+) -> ExitStatus:
+    wanted = tuple(parse(text) for text in conditions or ())
+    if any(item.token for item in wanted):
+        raise usage("--for", "'cluster wait' waits for a token", "promovolvectl cluster wait --for seen=TOKEN")
+    return await watched(run, wanted)
 
 
 @leaf(
@@ -208,17 +219,7 @@ async def restart(
     if not rolling:
         text = "say it: all nodes at once is 'down' and 'up'"
         raise usage("--rolling", text, "promovolvectl cluster restart --rolling")
-    again = spelled("cluster", "restart", "--rolling", *overridden(force, *RESTART_RULES))
-    supervisor = None
-    if given["wait"] and not given["dry_run"]:
-        from promovolvectl.local.rolling import Supervisor  # only who restarts nodes pays for it
-
-        _, meta = await run.ask(GetNodes(), NodeList)
-        folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
-        supervisor = Supervisor(folder, meta.cluster_id, run.say)
-    stage = StageRestart(force=bool(force), reason=given["reason"])
-    tend = supervisor.tend if supervisor is not None else None
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"], tend=tend)
+    return await restarted(run, "", force, spelled("cluster", "restart", "--rolling"), given)
 
 
 @leaf(

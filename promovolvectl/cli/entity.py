@@ -1,4 +1,4 @@
-"""`entity list|show|restart|passivate`, `entity quarantine list|show|release`."""
+"""`entity list|show|where|history|restart|passivate`, `entity quarantine list|show|release`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from node.admin.protocol import (
     QuarantineList,
     StageEntity,
 )
+from node.admin.protocol.diagnosis import EntityHistory, EntityPlace, GetEntityHistory, GetEntityPlace
 from promovolvectl.cli.confirm import plan_then_commit, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import EntityId, EntityType, entity_of, naming
@@ -82,6 +83,36 @@ async def list_(
 async def show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     kind, identity = entity_of(kind, identity)
     return answer_of("EntityShow", *await run.ask(GetEntity(kind=kind, id=identity), EntityShow))
+
+
+@leaf(
+    app,
+    "where",
+    does="Which node and shard an entity belongs to, and whether it is in memory there.",
+    changes="Reads only; does not start it. An id that nobody has used has a place, too: it ends with 0 and says so.",
+    examples=("promovolvectl entity where site example.com", "promovolvectl entity where site/example.com -o name"),
+    shows="EntityPlace",
+)
+async def where(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
+    kind, identity = entity_of(kind, identity)
+    return answer_of("EntityPlace", *await run.ask(GetEntityPlace(kind=kind, id=identity), EntityPlace))
+
+
+@leaf(
+    app,
+    "history",
+    does="Who owned an entity from when to when, why it moved, and under which epoch it was last written.",
+    changes="Reads only. The newest sixteen owners of its shard.",
+    examples=(
+        "promovolvectl entity history site example.com",
+        "promovolvectl entity history campaign cp-1 -o json --query 'items[?last_writer]'",
+    ),
+    exits=(ExitStatus.UNREACHABLE,),
+    shows="EntityHistory",
+)
+async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
+    kind, identity = entity_of(kind, identity)
+    return answer_of("EntityHistory", *await run.ask(GetEntityHistory(kind=kind, id=identity), EntityHistory))
 
 
 @leaf(

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol
+from node.admin.protocol import diagnosis
 from promovolvectl.cli.render import API_VERSION
 from promovolvectl.client import doctor_kinds, index_kinds, kinds, own_kinds
 
@@ -21,6 +22,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Classification": protocol.ClassificationShow,
     "ClusterCheck": protocol.ClusterCheck,
     "ClusterStatus": protocol.ClusterStatus,
+    "ClusterViews": diagnosis.ClusterViews,
     "Completion": kinds.Completion,
     "ConfigCheck": own_kinds.ConfigCheck,
     "ConfigDiff": own_kinds.ConfigDiff,
@@ -40,16 +42,23 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "WireReport": protocol.WireReport,
     "Down": kinds.Down,
     "EntityList": protocol.EntityList,
+    "EntityHistory": diagnosis.EntityHistory,
+    "EntityPlace": diagnosis.EntityPlace,
     "EntityShow": protocol.EntityShow,
+    "EventList": diagnosis.EventList,
     "ErrorCode": kinds.ErrorCode,
     "ErrorCodeList": kinds.ErrorCodeList,
     "Health": protocol.Health,
     "KeyRotation": protocol.KeyRotation,
+    "LogLevels": diagnosis.LogLevels,
+    "LogList": diagnosis.LogList,
     "Manual": own_kinds.Manual,
+    "MemberList": diagnosis.MemberList,
     "NodeList": protocol.NodeList,
     "NodeMailboxes": protocol.NodeMailboxes,
     "NodeShow": protocol.NodeShow,
     "NodeStart": kinds.NodeStart,
+    "NodeStatus": diagnosis.NodeStatus,
     "NodeStop": kinds.NodeStop,
     "NodeUndrain": kinds.NodeUndrain,
     "Operation": protocol.Operation,
@@ -63,6 +72,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ProfileShow": own_kinds.ProfileShow,
     "Rehearsal": protocol.Rehearsal,
     "QuarantineList": protocol.QuarantineList,
+    "RateList": diagnosis.RateList,
     "Replay": protocol.Replay,
     "ReplayList": protocol.ReplayList,
     "SchemaList": kinds.SchemaList,
@@ -94,6 +104,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Topic": own_kinds.Topic,
     "TopicList": own_kinds.TopicList,
     "Up": kinds.Up,
+    "StuckList": diagnosis.StuckList,
     "StoreVerify": kinds.StoreVerify,
     "Version": kinds.Version,
     "Wait": kinds.Wait,

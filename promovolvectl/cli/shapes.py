@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from promovolvectl.cli.diagnosis_shapes import DIAGNOSIS_SHAPES
 from promovolvectl.cli.index_shapes import INDEX_SHAPES
 from promovolvectl.cli.own_shapes import OWN_SHAPES
 from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under
@@ -270,6 +271,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "OperationList": Shape(
         _columns("id! verb target! state:state! elapsed_s:seconds started_at? reason? result+"), _each("op", "id")
     ),
+    **DIAGNOSIS_SHAPES,
     **INDEX_SHAPES,
     "Replay": Shape(
         _columns(

@@ -7,30 +7,35 @@ import csv
 import io
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from node.admin.protocol import AdminEvent, StatusPush
+from promovolvectl.cli.conditions import Wanted, judge
 from promovolvectl.cli.render import MACHINE
 from promovolvectl.cli.run import Run
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.kinds import Condition
 from promovolvectl.client.visible import visible
 
 _HEARTBEAT_S: Final = 15.0
 _LOST: Final = "E-LOST"
+_HINT: Final = "promovolvectl cluster status"
 _HEADING: Final = ("at", "topic", "object", "text")
 Push = StatusPush | AdminEvent | None
 
 
-async def watched(run: Run) -> ExitStatus:
-    """Writes pushes until `--limit` lines, `--timeout` or a signal; raises CommandFailed (8) when nobody is left."""
+async def watched(run: Run, wanted: Sequence[Wanted] = ()) -> ExitStatus:
+    """Writes pushes until `--limit` lines, `--timeout`, a signal, or a state in which all of `wanted` hold. Raises
+    CommandFailed: 8 when nobody is left, 9 when the time is over and they do not hold."""
     limit = run.flags.limit
     until = time.monotonic() + run.timeout_ms() / 1000 if run.flags.timeout else None
     written = 0
     first = True
+    failing = [Condition(condition=item.text, holds=False, found="nothing was seen yet") for item in wanted]
     async for push in _pushes(run, until):
         text = _text(run.format, push, first=first, headed=not (written or run.flags.no_headers))
         first = first and not isinstance(push, StatusPush)
@@ -39,8 +44,15 @@ async def watched(run: Run) -> ExitStatus:
         run.out.write(text)
         run.out.flush()
         written += 1
+        if isinstance(push, StatusPush):
+            failing = [found for item in wanted if not (found := judge(item, push.status, push.health)).holds]
+            if wanted and not failing:
+                return ExitStatus.OK
         if limit and written >= limit:
             break
+    if failing:
+        lines = [f"  {item.condition}: {item.found}" for item in failing]
+        raise CommandFailed(ExitStatus.TIMED_OUT, "E-TIMEOUT", "\n".join(("these do not hold", *lines)), hint=_HINT)
     return ExitStatus.OK
 
 

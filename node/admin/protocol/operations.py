@@ -57,10 +57,11 @@ class StageDrain(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.stage_restart")
 class StageRestart(msgspec.Struct, frozen=True, kw_only=True):
-    """Every node of the cluster, one after the other; whoever supervises a process starts it again."""
+    """Every node of the cluster, one after the other, or only `node`; whoever supervises a process starts it again."""
 
     force: bool = False
     reason: str = ""
+    node: str = ""
 
 
 @wire_type("admin.plan_move")

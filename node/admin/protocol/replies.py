@@ -9,6 +9,7 @@ from node.admin.protocol import (
     business,
     cluster,
     decisions,
+    diagnosis,
     domain,
     keys,
     live,
@@ -27,6 +28,18 @@ from node.admin.protocol import (
 
 # Each request with the type that answers it.
 REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
+    diagnosis.GetMembers: diagnosis.MemberList,
+    diagnosis.GetViews: diagnosis.ClusterViews,
+    diagnosis.GetNodeStatus: diagnosis.NodeStatus,
+    diagnosis.GetStuck: diagnosis.StuckList,
+    diagnosis.GetRates: diagnosis.RateList,
+    diagnosis.GetLogs: diagnosis.LogList,
+    diagnosis.GetLogLevels: diagnosis.LogLevels,
+    diagnosis.StageLogLevel: operations.Plan,
+    diagnosis.GetEventList: diagnosis.EventList,
+    diagnosis.GetEntityPlace: diagnosis.EntityPlace,
+    diagnosis.GetEntityHistory: diagnosis.EntityHistory,
+    diagnosis.StageClusterRepair: operations.Plan,
     cluster.GetClusterStatus: cluster.ClusterStatus,
     cluster.GetClusterHealth: cluster.Health,
     decisions.GetDecisions: decisions.DecisionList,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from diagnosis_samples import samples as diagnosis_samples
 
 from node.admin import protocol as p
 from promovolvectl.cli.render import plain
@@ -678,6 +679,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
     "Topic": o.Topic(topic="output", about="formats", text="-o FORMAT\n"),
     "TopicList": o.TopicList(items=(o.TopicName(topic="output", about="formats"),)),
     "Version": k.Version(version="0.1.0", protocol="promovolvectl/v1", python="3.11.7"),
+    **diagnosis_samples(NASTY),
     "Wait": k.Wait(conditions=(k.Condition(condition="converged", holds=True, found="converged"),), elapsed_s=0.1),
 }
 

@@ -21,6 +21,7 @@ from samples import SAMPLES, operation, plan, status
 from samples import node as sample_node
 
 from node.admin import protocol as p
+from node.admin.protocol import diagnosis as d
 from promovolvectl.cli import follow, terminal
 from promovolvectl.cli.follow import Words
 from promovolvectl.cli.nouns import NOUNS, app_of
@@ -39,6 +40,18 @@ READS: list[tuple[str, type, str]] = [
     ("cluster decisions", p.GetDecisions, "DecisionList"),
     ("cluster decisions --rehearse --cut node-1,node-2/node-3", p.Rehearse, "Rehearsal"),
     ("cluster decisions --rehearse --lose 1", p.Rehearse, "Rehearsal"),
+    ("cluster members --seen-by node-1", d.GetMembers, "MemberList"),
+    ("cluster views", d.GetViews, "ClusterViews"),
+    ("cluster top --interval 1s", d.GetRates, "RateList"),
+    ("node top node-1", d.GetRates, "RateList"),
+    ("node status node-1", d.GetNodeStatus, "NodeStatus"),
+    ("node logs node-1 --since 10m --grep shard --level warning", d.GetLogs, "LogList"),
+    ("node log-level node-1", d.GetLogLevels, "LogLevels"),
+    ("node log-level node-1 node.sharding debug --for 5m --dry-run", d.StageLogLevel, "Plan"),
+    ("node restart node-1 --dry-run", p.StageRestart, "Plan"),
+    ("events --since 1h --type shard.*", d.GetEventList, "EventList"),
+    ("entity where site/example.com", d.GetEntityPlace, "EntityPlace"),
+    ("entity history site example.com", d.GetEntityHistory, "EntityHistory"),
     ("node list", p.GetNodes, "NodeList"),
     ("node show node-1", p.GetNode, "NodeShow"),
     ("shard list --node node-1", p.GetShards, "ShardList"),

@@ -1,0 +1,32 @@
+"""Restarting one node or all of them: the plan at the cluster, the processes where they were started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from node.admin.protocol import GetNodes, NodeList, StageRestart
+from promovolvectl.cli.confirm import plan_then_commit
+from promovolvectl.cli.render import Answer
+from promovolvectl.cli.rules import overridden
+from promovolvectl.cli.run import Run
+from promovolvectl.client import paths
+
+RESTART_RULES: Final = ("capacity", "minimum-owners")
+
+
+async def restarted(run: Run, name: str, force: Sequence[str] | None, again: str, given: dict[str, Any]) -> Answer:
+    """One node or, unnamed, all of them one after the other; who was started here is started again here."""
+    words = overridden(list(force) if force else None, *RESTART_RULES)
+    tend = None
+    if given["wait"] and not given["dry_run"]:
+        from promovolvectl.local.rolling import Supervisor  # only who restarts nodes pays for it
+
+        _, meta = await run.ask(GetNodes(), NodeList)
+        folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
+        tend = Supervisor(folder, meta.cluster_id, run.say).tend
+    stage = StageRestart(force=bool(force), reason=given["reason"], node=name)
+    return await plan_then_commit(
+        run, stage, again=" ".join((again, *words)), given=given, wait=given["wait"], tend=tend
+    )
