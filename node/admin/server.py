@@ -16,6 +16,7 @@ from node.admin.actor_requests import ActorRequests
 from node.admin.business_requests import BusinessRequests
 from node.admin.caller import ASKED_BY
 from node.admin.check_requests import CheckRequests
+from node.admin.cluster_repair import ClusterRepair
 from node.admin.cluster_requests import ClusterRequests
 from node.admin.coverage_requests import CoverageRequests
 from node.admin.decision_requests import DecisionRequests
@@ -104,6 +105,7 @@ class AdminServer:
         RemovalRequests(self, index, held)
         DiagnosisRequests(self)
         JournalRequests(self, held)
+        ClusterRepair(self, held)
         self._verify = IndexVerify(self, index, check) if check is not None else None
         self.uploads = Uploads(self)
         self.live = Live(self)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from node.admin.protocol import ClusterStatus, Health, NodeRow, ServeIndexSeen
+from node.admin.protocol.diagnosis import NodeStatus
 from promovolvectl.cli.select import did_you_mean, usage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.kinds import Condition
@@ -106,7 +107,7 @@ def node_state(text: str) -> str:
     return name
 
 
-def judge_node(name: str, state: str, row: NodeRow | None) -> Condition:
+def judge_node(name: str, state: str, row: NodeRow | NodeStatus | None) -> Condition:
     """A node that is not listed is neither up nor down: it has been removed, or has never been there."""
     text = f"{name} {state}"
     if row is None:

@@ -186,7 +186,7 @@ async def log_level(
         for_s=max(1, milliseconds(for_, "--for") // 1_000),
     )
     again = spelled("node", "log-level", name, logger, wanted, *([] if wanted == "reset" else ["--for", for_]))
-    return await plan_then_commit(run, stage, again=again, given=given, wait=False)
+    return await plan_then_commit(run, stage, again=again, given=given)
 
 
 @leaf(

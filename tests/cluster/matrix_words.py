@@ -166,6 +166,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "auth rotate": "entity-2 --step retire --yes",
             "sim run": "--seeds 1 --nodes 3 --hours 0.001",
             "sim replay": "1",
+            "node watch": "entity-2 --limit 1",
             "node wait": "entity-2 --for up",
             "debug ping": "--count 2",
             "profile create": "matrix",

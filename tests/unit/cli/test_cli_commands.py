@@ -41,6 +41,7 @@ READS: list[tuple[str, type, str]] = [
     ("cluster decisions --rehearse --cut node-1,node-2/node-3", p.Rehearse, "Rehearsal"),
     ("cluster decisions --rehearse --lose 1", p.Rehearse, "Rehearsal"),
     ("cluster members --seen-by node-1", d.GetMembers, "MemberList"),
+    ("cluster repair --dry-run", d.StageClusterRepair, "Plan"),
     ("cluster views", d.GetViews, "ClusterViews"),
     ("cluster top --interval 1s", d.GetRates, "RateList"),
     ("node top node-1", d.GetRates, "RateList"),
