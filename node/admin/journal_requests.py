@@ -75,7 +75,9 @@ class JournalRequests:
     async def levels(self, request: d.GetLogLevels, call: p.Meta) -> tuple[d.LogLevels, p.Meta]:
         [name] = self._some(request.node) if request.node else [self._engine.me.name]
         found: n.LogLevels = await ask(self._engine, ServiceRef(name, "/node"), n.GetLogLevels(), NODE_DEADLINE_MS)
-        items = tuple(d.LogLevelItem(logger=row.logger, level=row.level, left_s=row.left_s) for row in found.rows)
+        items = tuple(
+            d.LogLevelItem(logger=row.logger, level=row.level, left_s=row.left_s or None) for row in found.rows
+        )
         return d.LogLevels(node=found.node, items=items), call
 
     async def stage_level(self, request: d.StageLogLevel, call: p.Meta) -> tuple[p.Plan, p.Meta]:
@@ -85,7 +87,7 @@ class JournalRequests:
         if level and not 1 <= request.for_s <= limits.log_level_s_max:
             raise BadInput("for", f"a level is set for 1 s to {limits.log_level_s_max} s")
         held = next((row for row in before.items if row.logger == request.logger), None)
-        for_a_time = held is not None and held.left_s > 0
+        for_a_time = held is not None and held.left_s is not None
         now = held.level if held else "as its parent's"
         words = f"{level} for {request.for_s} s, then as before" if level else "as before, at once"
         plan = self._held.hold(

@@ -180,21 +180,24 @@ class PlanRequests:
             name = await drain_name(self._server, node) or name
             start = replace(start, node=node, incarnation=member.incarnation)
         elif plan.verb == "restart":
-            start = replace(start, nodes=self._in_order_of_restart(plan.target.partition("/")[2]))
+            every = self._in_order_of_restart()
+            only = plan.target.partition("/")[2]
+            going = tuple(life for life in every if only in ("", life[0]))
+            start = replace(start, nodes=going, witnesses=tuple(name for name, _ in every))
         elif not plan.changes:
             raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", "the plan changes nothing", about=plan.target)
         await ask_coordinator(self._engine, r.Commit(plan.id, name, request.reason), plan.id)
         status = await ask(self._engine, EntityRef("operation", name), start)
         return operation(status, self._engine.world.clock.wall_ms()), call
 
-    def _in_order_of_restart(self, only: str) -> tuple[tuple[str, int], ...]:
-        """One node, or all, the youngest first: singletons move once, when the oldest node's turn comes at the end."""
+    def _in_order_of_restart(self) -> tuple[tuple[str, int], ...]:
+        """The youngest first: singletons move once, when the oldest node's turn comes at the end."""
         members = self._engine.view.up()
         away = sorted(m.node for m in members if not self._engine.view.reachable(m.node))
         if away:
             text = f"not all nodes can be reached: {', '.join(away)}"
             raise p.AdminRefusal(REFUSED, "E-NODE-UNREACHABLE", text, hint="promovolvectl cluster health")
-        return tuple((m.node, m.incarnation) for m in reversed(members) if only in ("", m.node))
+        return tuple((m.node, m.incarnation) for m in reversed(members))
 
     async def cancel(self, request: p.CancelPlan, call: p.Meta) -> tuple[p.Plan, p.Meta]:
         name = entity_id(request.id, "id")

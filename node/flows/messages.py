@@ -133,7 +133,7 @@ class Phase(msgspec.Struct, frozen=True):
 class StartOperation(msgspec.Struct, frozen=True):
     """`verb` drain (`node`, `incarnation`), restart (`nodes`: names with the incarnations that are to go, in order), or
     that of the committed plan `plan`, whose `target` says in words what it is about. The same id again changes
-    nothing."""
+    nothing. `witnesses`: by whose standing the cluster is whole again; those that go when empty."""
 
     verb: str
     node: str = ""
@@ -142,6 +142,7 @@ class StartOperation(msgspec.Struct, frozen=True):
     plan: str = ""
     target: str = ""
     nodes: tuple[tuple[str, int], ...] = ()
+    witnesses: tuple[str, ...] = ()
 
 
 @wire_type("flow.get_operation")

@@ -107,14 +107,19 @@ class Restart:
     def _nodes(self) -> rolling.Lives:
         return self._state.start.nodes
 
+    @property
+    def _witnesses(self) -> tuple[str, ...]:
+        """Whose standing says whether the cluster is whole: also nodes that stay, since what moves goes to them."""
+        return self._state.start.witnesses or tuple(name for name, _ in self._nodes)
+
     def _poll(self, ctx: Context) -> None:
         if self._waits_for and ctx.wall_ms() - self._asked_ms < 2 * ASK_MS:
             return
         self._round += 1
         self._asked_ms = ctx.wall_ms()
         # Who is away is not asked: each round would last as long as its silence.
-        self._standings = {name: None for name, _ in self._nodes}
-        self._waits_for = {name for name, _ in self._nodes if self._cluster.reachable(name)}
+        self._standings = dict.fromkeys(self._witnesses)
+        self._waits_for = {name for name in self._witnesses if self._cluster.reachable(name)}
         number = self._round
         for name in sorted(self._waits_for):
             node = ServiceRef(name, "/node")

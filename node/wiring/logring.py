@@ -52,7 +52,8 @@ class LogRing(logging.Handler):
             text = f"a level is {', '.join(LEVELS)}, for 1 to {log_level_s_max} s"
             raise BadInput("level", text)
         name = "" if logger == "root" else logger
-        if name and name not in logging.root.manager.loggerDict:
+        known = logging.root.manager.loggerDict
+        if name and name not in known and not any(each.startswith(f"{name}.") for each in known):
             raise BadInput("logger", f"there is no logger {logger!r:.80}")
         found = logging.getLogger(name)
         if not level:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+from msgspec.structs import replace
 
 from node.admin.protocol import Meta
 from node.admin.protocol.diagnosis import EventList, GetEventList
@@ -19,6 +20,7 @@ from promovolvectl.cli.tail import tailed
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("What happened in the cluster, as every node saw it.")
+Row = TypeVar("Row")
 _COLUMNS = ("at", "topic", "object", "text", "node")
 
 
@@ -57,13 +59,19 @@ async def events(
         return GetEventList(cursor=after, node=node, topics=tuple(kinds or ()), since_ms=since_ms)
 
     if not follow:
-        return answer_of("EventList", *await run.ask(asked(cursor), EventList))
+        found, meta = await run.ask(asked(cursor), EventList)
+        return answer_of("EventList", replace(found, items=newest(found.items, run.flags.limit)), meta)
 
     async def more(after: str) -> tuple[Sequence[dict[str, Any]], str, Meta]:
         found, meta = await run.ask(asked(after), EventList)
         return plain(found)["items"], found.cursor, meta
 
     return await tailed(run, more, _COLUMNS, cursor)
+
+
+def newest(items: tuple[Row, ...], limit: int) -> tuple[Row, ...]:
+    """Of what comes oldest first the last `limit`; all when it is 0."""
+    return items[-limit:] if limit else items
 
 
 def since_of(text: str) -> int:

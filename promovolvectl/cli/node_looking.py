@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
+from msgspec.structs import replace
 
 from node.admin.protocol import Meta
 from node.admin.protocol.diagnosis import (
@@ -23,7 +24,7 @@ from node.admin.protocol.diagnosis import (
 )
 from promovolvectl.cli.confirm import plan_then_commit, spelled
 from promovolvectl.cli.duration import milliseconds
-from promovolvectl.cli.events import since_of
+from promovolvectl.cli.events import newest, since_of
 from promovolvectl.cli.leaf import leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.node import Name, app
@@ -138,7 +139,8 @@ async def logs(
         return GetLogs(node=name, cursor=after, since_ms=since_ms, level=level, text=grep, limit=per_node)
 
     if not follow:
-        return answer_of("LogList", *await run.ask(asked(cursor), LogList))
+        found, meta = await run.ask(asked(cursor), LogList)
+        return answer_of("LogList", replace(found, items=newest(found.items, run.flags.limit)), meta)
 
     async def more(after: str) -> tuple[Sequence[dict[str, Any]], str, Meta]:
         found, meta = await run.ask(asked(after), LogList)

@@ -223,11 +223,11 @@ class GetLogLevels(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.log_level_item")
 class LogLevelItem(msgspec.Struct, frozen=True, kw_only=True):
-    """`left_s`: until it is as before by itself; 0 for one that stays."""
+    """`left_s`: until it is as before by itself; null for one that stays."""
 
     logger: str
     level: str
-    left_s: int
+    left_s: int | None
 
 
 @wire_type("admin.log_levels")

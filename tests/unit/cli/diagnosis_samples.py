@@ -113,7 +113,7 @@ def samples(nasty: str) -> dict[str, Any]:
         "LogLevels": d.LogLevels(
             node="node-1",
             items=(
-                d.LogLevelItem(logger="root", level="INFO", left_s=0),
+                d.LogLevelItem(logger="root", level="INFO", left_s=None),
                 d.LogLevelItem(logger="node.sharding", level="DEBUG", left_s=540),
             ),
         ),

@@ -81,6 +81,16 @@ def test_p44_a_rebalance_waits_for_the_cluster_to_be_whole_unless_it_is_forced()
     assert len(forced.moves) == 2
 
 
+def test_the_restart_of_one_node_moves_only_what_it_has() -> None:
+    plan = planned(Stage("p", "restart", node="n2"), situation((2, 3, 1)))
+    assert plan.target == "node/n2"
+    assert [move.source for move in plan.moves] == ["n2"] * 3
+    everything = planned(Stage("p", "restart"), situation((2, 3, 1)))
+    assert everything.target == "cluster"
+    assert {move.source for move in everything.moves} == {"n1", "n2", "n3"}
+    assert planned(Stage("p", "restart", node="n1"), situation((4,))).violations
+
+
 def test_p43_a_limit_of_zero_refuses() -> None:
     off = situation((4, 0), settings=ShardingSettings(shard_count=4, moves_at_once=0))
     declined = stage(Stage("p", "rebalance"), off)

@@ -1,0 +1,77 @@
+"""What an operator does about one node of a real cluster: looks at it, reads its log, restarts it."""
+
+from __future__ import annotations
+
+import json
+
+from cluster_world import Cluster, eventually
+
+
+def test_one_node_is_restarted_under_its_plan_and_watched_meanwhile(cluster: Cluster) -> None:
+    """It is drained, started again and whole; nobody else is restarted, and who watched saw it go and come back."""
+    name = cluster.owner_of(cluster.sites()[0]["site"])
+    before = {row["name"]: (row["incarnation"], row["pid"]) for row in cluster.ask("node", "list")["items"]}
+    shards = cluster.shards()
+    mine = [shard for shard, row in shards.items() if row["node"] == name]
+    plan = cluster.ask("node", "restart", name, "--dry-run")
+    assert (plan["target"], {move["from"] for move in plan["moves"]}) == (f"node/{name}", {name})
+    watching = cluster.begun("node", "watch", name, "--for", "down", "-t", "60s")
+    done = cluster.ask("node", "restart", name, "--yes", "--reason", "test", "-t", "120s")
+    assert (done["state"], [phase["name"] for phase in done["phases"]]) == ("done", [name, "cluster"])
+    assert done["result"]["messages_lost"] == 0
+    assert done["result"]["shards_moved"] == len(mine)
+    out, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert [json.loads(text)["type"] for text in out.splitlines()][:1] == ["snapshot"]
+    after = {row["name"]: (row["incarnation"], row["pid"]) for row in cluster.ask("node", "list")["items"]}
+    assert [node for node in before if before[node] != after[node]] == [name]
+    assert after[name][0] == before[name][0] + 1
+    # Who follows by a cursor is told that what the node had seen before is gone with its earlier start.
+    gaps = cluster.ask("events", "--after", f"{name}@{before[name][0]}:1")["items"]
+    assert [item["gap"] for item in gaps if item["node"] == name][:1] == [-1]
+    history = cluster.ask("shard", "history", str(mine[0]))["items"]
+    assert [entry["node"] for entry in history][-2] == name
+
+
+def test_a_log_level_is_set_for_a_time_and_is_as_before_by_itself(cluster: Cluster) -> None:
+    def held() -> dict[str, str]:
+        return {row["logger"]: row["level"] for row in cluster.ask("node", "log-level", "entity-1")["items"]}
+
+    before = held()
+    done = cluster.ask("node", "log-level", "entity-1", "node", "warning", "--for", "3s", "--yes")
+    assert (done["state"], done["result"]["changed"]) == ("done", True)
+    assert held() == before | {"node": "WARNING"}
+    eventually(held, lambda now: now == before, 10, "the level as it was")
+    lines = cluster.ask("node", "logs", "entity-1", "--grep", "log level of node")["items"]
+    assert [item["text"] for item in lines] == [
+        "the log level of node is WARNING for 3 s",
+        "the log level of node is as before",
+    ]
+    assert cluster.refused("node", "log-level", "entity-1", "nobody", "debug", "--yes", status=2)["code"] == "E-REJECTED"
+
+
+def test_views_and_members_agree_in_a_whole_cluster(cluster: Cluster) -> None:
+    views = cluster.ask("cluster", "views")
+    names = [row["name"] for row in cluster.ask("node", "list")["items"]]
+    assert views["agree"]
+    assert sorted(item["observer"] for item in views["items"]) == sorted(names)
+    for observer in names:
+        members = cluster.ask("cluster", "members", "--seen-by", observer)
+        assert (members["seen_by"], sorted(row["name"] for row in members["items"])) == (observer, sorted(names))
+    assert {row["node"] for row in cluster.ask("cluster", "top", "--interval", "200ms")["items"]} == set(names)
+
+
+def test_an_entity_is_where_its_shard_is_and_its_owners_are_told(cluster: Cluster) -> None:
+    site = cluster.sites()[0]["site"]
+    place = cluster.ask("entity", "where", f"site/{site}")
+    assert (place["node"], place["known"]) == (cluster.owner_of(site), True)
+    assert cluster.ask("entity", "where", "site", "nobody.example")["known"] is False
+    history = cluster.ask("entity", "history", "site", site)
+    assert history["items"][-1]["node"] == place["node"]
+    assert history["items"][-1]["until"] is None
+    assert history["durable_epoch"] <= history["items"][-1]["epoch"]
+
+
+def test_a_whole_cluster_needs_no_repair(cluster: Cluster) -> None:
+    plan = cluster.ask("cluster", "repair", "--yes")
+    assert (plan["kind"], plan["changed"], plan["moves"]) == ("Plan", False, [])
