@@ -47,7 +47,8 @@ def test_a_log_level_is_set_for_a_time_and_is_as_before_by_itself(cluster: Clust
         "the log level of node is WARNING for 3 s",
         "the log level of node is as before",
     ]
-    assert cluster.refused("node", "log-level", "entity-1", "nobody", "debug", "--yes", status=2)["code"] == "E-REJECTED"
+    refused = cluster.refused("node", "log-level", "entity-1", "nobody", "debug", "--yes", status=2)
+    assert refused["code"] == "E-REJECTED"
 
 
 def test_views_and_members_agree_in_a_whole_cluster(cluster: Cluster) -> None:
