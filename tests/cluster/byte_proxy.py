@@ -41,6 +41,7 @@ class Condition:
 
     delay_ms: int = 0
     bytes_per_s: int = 0
+    carried: int = 0
     corrupt_next: bool = False
     corrupted: int = 0
     open: asyncio.Event = field(default_factory=asyncio.Event)
@@ -111,6 +112,10 @@ class Relay:
 
     def corrupted(self, source: str, target: str) -> int:
         return sum(self._condition(source, target, lane).corrupted for lane in LANES)
+
+    def carried(self, lane: str) -> int:
+        """Bytes that all links together have let pass on this lane, as they are on the wire."""
+        return sum(condition.carried for (_, _, on), condition in self._conditions.items() if on == lane)
 
     def heal(self) -> None:
         """All links are good; connections that were black holes are closed, so that they are dialled anew."""
@@ -204,6 +209,7 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, con
             condition.corrupt_next = False
             condition.corrupted += 1
             data = data[:-1] + bytes([data[-1] ^ 1])
+        condition.carried += len(data)
         writer.write(data)
         await writer.drain()
     raise ConnectionResetError  # one direction has ended: so has the connection

@@ -51,10 +51,13 @@ def edit(folder: Path, name: str, section: str, values: dict[str, Any], *, whole
 
 
 @contextlib.contextmanager
-def relayed(cluster: Cluster, nodes: int, server: PostgresServer, *words: str) -> Iterator[Relay]:
-    """The relay before a new cluster in the folder of `cluster`, which is up (`words`: how) and keeps its durable state
-    in a schema of `server`. That is relayed, too, when it listens on TCP."""
-    layout = prepare(cluster.data, nodes)
+def relayed(
+    cluster: Cluster, nodes: int, server: PostgresServer, *words: str, api: int = 1, **sections: dict[str, Any]
+) -> Iterator[Relay]:
+    """The relay before a new cluster in the folder of `cluster`, which is up (`words`: how; `sections`: what else its
+    nodes' settings say) and keeps its durable state in a schema of `server`. That is relayed, too, when it listens on
+    TCP."""
+    layout = prepare(cluster.data, nodes, api=api)
     with Relay(layout, lambda: _pids(cluster.data), server.address) as relay:
         seeds = [f"{n.name}@{relay.addresses[n.name, 'control']}" for n in layout.nodes if "singleton" in n.roles]
         store = database(cluster.data.parent, server, relay.addresses.get((DATABASE, "data"), ""))
@@ -62,6 +65,8 @@ def relayed(cluster: Cluster, nodes: int, server: PostgresServer, *words: str) -
             advertised = {f"advertise_{lane}": relay.addresses[node.name, lane] for lane in LANES}
             edit(cluster.data, node.name, "wire", {**advertised, "seeds": seeds})
             edit(cluster.data, node.name, "store", store, whole=True)
+            for section, values in sections.items():
+                edit(cluster.data, node.name, section, values)
         try:
             cluster.up(*words)
             yield relay

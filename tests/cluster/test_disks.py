@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 from cluster_load import Load
 from cluster_world import Cluster, eventually
+from index_load import key_of, write_rows
 from small_disk import SmallDisk, small_disk
 
 from promovolvectl.local.demo.loader import load as load_demo
 
 NODE = "entity-2"
 ROOM_MIB = 8
+KEYS_A_LOOK = 200
 
 
 def faults(cluster: Cluster) -> dict[str, str]:
@@ -78,16 +80,18 @@ def new_pages(cluster: Cluster) -> Iterator[None]:
 
 
 def test_d1_a_full_disk_under_a_replica_degrades_it_and_pages_are_served(
-    cluster: Cluster, small_replica: SmallDisk
+    cluster: Cluster, small_replica: SmallDisk, tmp_path: Path
 ) -> None:
     """What can't be kept is held in memory, and said; nobody else notices, and it is kept when there is room."""
     pids = cluster.pids()
-    posted = new_pages(cluster)
+    numbers = itertools.count()
     small_replica.fill()
     with Load(cluster) as load:
 
         def degraded() -> str:
-            next(posted)
+            # New keys: what replaces others finds room in the file's free pages.
+            keys = [key_of(number, "filling") for number in itertools.islice(numbers, KEYS_A_LOOK)]
+            cluster.ask("serveindex", "load", str(write_rows(tmp_path / "rows", keys)), "--yes")
             return faults(cluster).get("E-REPLICA-DEGRADED", "")
 
         said = eventually(degraded, bool, 60, "a degraded replica")
@@ -160,6 +164,34 @@ def test_d4_d5_a_damaged_replica_is_set_aside_and_streamed_anew(
         aside = [path for path in folder.parent.iterdir() if path.name.startswith("replica") and path != folder]
         aside += [path for path in folder.iterdir() if "aside" in path.name or path.name.startswith("data.mdb.")]
         assert aside, list(folder.iterdir())
+    cluster.replicas_agree()
+
+
+def tenures(cluster: Cluster) -> dict[str, int]:
+    rows = cluster.ask("serveindex", "roster", "list")["items"]
+    return {row["node"]: row["tenure"] for row in rows if row["counts"]}
+
+
+def test_d17_a_replica_copied_back_from_a_backup_takes_over_before_it_counts_again(cluster: Cluster) -> None:
+    """When all nodes die at once the roster knows of no other stay: that its node has run since tells the copy."""
+    before = tenures(cluster)
+    folder = cluster.data / "nodes" / NODE / "replica"
+    backup = folder.with_name("backup")
+    cluster.kill(*before)
+    shutil.copytree(folder, backup)
+    cluster.up()
+    cluster.whole()
+    assert tenures(cluster) == before
+    log = cluster.data / "logs" / f"{NODE}.log"
+    cluster.kill(*before)
+    shutil.rmtree(folder)
+    backup.rename(folder)
+    said = len(log.read_text())
+    cluster.up()
+    cluster.whole()
+    assert "an older copy" in log.read_text()[said:]
+    after = {**before, NODE: before[NODE] + 1}
+    eventually(lambda: tenures(cluster), lambda found: found == after, 30, "a new stay of this replica alone")
     cluster.replicas_agree()
 
 
