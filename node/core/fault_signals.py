@@ -24,7 +24,8 @@ def arm_from_environment() -> str:
         return ""
     point, _, rest = wanted.partition(":")
     verb, _, nth = rest.partition(":")
-    if point not in faultpoints.POINTS or verb not in _SIGNALS or not (nth or "1").isdecimal():
+    known = faultpoints.POINTS.keys() | faultpoints.COMMAND_POINTS.keys()
+    if point not in known or verb not in _SIGNALS or not (nth or "1").isdecimal():
         raise OperatingError("E-CONFIG", f"{FAULT_AT}={wanted!r}: wanted is POINT:kill|stop[:N], POINT one of the list")
     left = int(nth or "1")
 

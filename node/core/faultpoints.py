@@ -38,11 +38,21 @@ POINTS: Final[dict[str, str]] = {
     "drain.leave": "phase 9 begins",
 }
 
+# Reached by commands that work on a store beside its nodes, which no simulated node does.
+COMMAND_POINTS: Final[dict[str, str]] = {
+    "backup.written": "an archive is whole and synced, under the name of an unfinished one",
+    "backup.named": "the archive has its name",
+    "restore.written": "everything is in a new file, or table, that nobody uses yet",
+    "restore.replaced": "it is the store from now on",
+    "compact.copied": "a small copy is whole and synced beside the file",
+    "compact.replaced": "the copy is the store's file from now on",
+}
+
 _hook: Callable[[str], None] | None = None
 
 
 def reach(point: str) -> None:
-    """Say that `point` (a key of POINTS) was reached. What the hook raises goes through: it ends the node."""
+    """Say that `point`, a key of these tables, was reached. What the hook raises goes through: it ends the node."""
     if _hook is not None:
         _hook(point)
 

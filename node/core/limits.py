@@ -120,6 +120,14 @@ store_lease_ms_max = 2_000  # a lease that takes longer to renew than this is as
 store_idle_transaction_ms_max = 2_000  # how long a node that is stopped inside a transaction may block the others
 store_batch_bytes_max = 16 << 20  # bodies in one transaction, which both sides hold in memory
 store_readers_max = 510  # reader slots of one file: nodes of a host, their threads, and tools beside them
+backup_frame_bytes = 1 << 20  # bodies under one checksum of an archive
+backup_frame_rows_max = 5_000  # and rows, of which most have no body to speak of
+backup_frame_bytes_max = 32 << 20  # what a reader of an archive takes into memory: a frame and one record of 4 MiB
+backup_snapshot_s_max = 900  # the store keeps all it frees for as long as a snapshot is read
+backup_say_s = 1.0  # between two lines of progress
+restore_batch_rows = 5_000  # in one transaction of the new file
+restore_jump = 1 << 32  # epochs, terms and starts given out since a backup: one a second for a century
+store_look_s_max = 2.0  # a writer that waits longer for the file's lock is reported as blocked
 
 # --- ads
 site_id_chars_max = 253

@@ -28,6 +28,7 @@ from node.store.lanes import READS
 from node.store.lease import StoreTime
 from node.store.lmdb_layout import FORMAT, FORMAT_KEY, IDENTITY_KEY, Prepared, prepare
 from node.store.lmdb_txn import StoreTxn
+from node.store.occupancy import Occupancy
 from node.store.record import RecordDamaged, seal, unseal
 
 IDENTITY_NOTE: Final = "identity.json"
@@ -46,7 +47,8 @@ class LmdbStore:
     """`StateStore` in a directory.
 
     `map_bytes` and `map_bytes_max` bound the memory map; `boot` names this boot of the machine (its lease times mean
-    nothing in another). Raises OperatingError: `E-STORE-PATH`, `E-STORE-DAMAGED`, `E-NEWER-FORMAT`, `E-NO-BOOT-ID`.
+    nothing in another). Raises OperatingError: `E-STORE-PATH`, `E-STORE-DAMAGED`,
+    `E-STORE-REPLACED`, `E-NEWER-FORMAT`, `E-NO-BOOT-ID`.
     """
 
     def __init__(
@@ -67,7 +69,13 @@ class LmdbStore:
         self._poisoned = False
         self._closed = False
         self.waiting_since_ns: int | None = None
-        self._env = _open(path, map_bytes)
+        datafile.prepare_dir(path)
+        self._occupancy = Occupancy(path, alone=False)
+        try:
+            self._env = open_file(path, map_bytes)
+        except BaseException:
+            self._occupancy.close()
+            raise
 
     def apply(self, batch: Sequence[port.Request]) -> list[port.Answer]:
         """See `StateStore.apply`. Whatever the disk does is answered as `StoreFailed`; raises only when used in a
@@ -99,8 +107,10 @@ class LmdbStore:
     def close(self) -> None:
         """Lets the file go. In a forked child nothing is touched: the handles are the parent's."""
         if os.getpid() == self._pid:
-            self._closed = True
             self._env.close()
+            if not self._closed:
+                self._occupancy.close()
+            self._closed = True
 
     def map_bytes(self) -> tuple[int, int]:
         """Bytes of the map in use, and the limit it may grow to."""
@@ -175,7 +185,7 @@ class LmdbStore:
 
     def _reopen(self) -> None:
         self._env.close()
-        self._env = _open(self._path, self._map_bytes)
+        self._env = open_file(self._path, self._map_bytes)
         self._poisoned = False
 
     def _note_identity(self, batch: Sequence[port.Request], answers: list[port.Answer]) -> None:
@@ -241,9 +251,8 @@ class _CommitFailedError(Exception):
         self.definite = definite
 
 
-def _open(path: Path, map_bytes: int) -> lmdb.Environment:
-    """Opens the file after it has passed every check that needs no reading of its data."""
-    datafile.prepare_dir(path)
+def open_file(path: Path, map_bytes: int) -> lmdb.Environment:
+    """Opens the file, in a folder that is there, after it has passed every check that needs no reading of its data."""
     known = datafile.read_note(path, IDENTITY_NOTE, port.Identity)
     missing = datafile.missing_data(path)
     if known is not None and missing:
@@ -305,5 +314,5 @@ def _first_records(env: lmdb.Environment) -> tuple[bytes | None, bytes | None, i
 
 def _damaged(message: str) -> OperatingError:
     return OperatingError(
-        "E-STORE-DAMAGED", message, hint="keep the directory as it is and restore: promovolvectl backup restore"
+        "E-STORE-DAMAGED", message, hint="keep the directory as it is and restore: promovolvectl store restore ARCHIVE"
     )

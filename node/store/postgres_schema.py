@@ -99,10 +99,10 @@ async def migrate(connection: Connection, schema: str, migrations: Sequence[str]
     The caller has opened a transaction and commits it. A schema that is up to date is only read, so a role that may
     not create tables is enough then. Raises OperatingError `E-NEWER-FORMAT`, `E-STORE-ENCODING`.
     """
-    found = await _version(connection, schema)
+    found = await version_of(connection, schema)
     if found < len(migrations):
         await connection.fetch("SELECT pg_advisory_xact_lock($1, hashtext($2))", _LOCK_CLASS, schema)
-        found = await _version(connection, schema)  # another node may have been first
+        found = await version_of(connection, schema)  # another node may have been first
     if found > len(migrations):
         raise OperatingError(
             "E-NEWER-FORMAT",
@@ -117,7 +117,8 @@ async def migrate(connection: Connection, schema: str, migrations: Sequence[str]
     return len(migrations) - found
 
 
-async def _version(connection: Connection, schema: str) -> int:
+async def version_of(connection: Connection, schema: str) -> int:
+    """How many migrations a schema has; 0 when it isn't there. `schema` is first in the search path, or it has none."""
     # Asked of the catalogue's tables: a name that was looked for in vain before the lock is remembered as missing.
     rows = await connection.fetch(
         "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"

@@ -230,6 +230,6 @@ def test_d4_d5_a_damaged_state_store_starts_nothing(cluster: Cluster, damage: Ca
             backup.replace(file)
     said = "".join(cluster.logs()) + str(error)
     assert "E-STORE-DAMAGED" in said
-    assert "backup restore" in said
+    assert "store restore" in said
     cluster.whole()
     assert cluster.state() == kept
