@@ -126,7 +126,7 @@ backup_frame_bytes_max = 32 << 20  # what a reader of an archive takes into memo
 backup_snapshot_s_max = 900  # the store keeps all it frees for as long as a snapshot is read
 backup_say_s = 1.0  # between two lines of progress
 restore_batch_rows = 5_000  # in one transaction of the new file
-restore_jump = 1 << 32  # epochs, terms and starts given out since a backup: one a second for a century
+restore_jump = 1_000_000_000  # epochs, terms and starts given out since a backup: one a second for thirty years
 store_look_s_max = 2.0  # a writer that waits longer for the file's lock is reported as blocked
 
 # --- ads

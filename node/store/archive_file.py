@@ -34,7 +34,8 @@ class ArchiveFile:
         try:
             _clear(self.folder)
             self._part = self.folder / _PART.format(os.getpid())
-            self.stream: BinaryIO = self._part.open("xb")
+            handle = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self.stream: BinaryIO = os.fdopen(handle, "wb")
         except OSError as error:
             raise _trouble(self.folder, error) from error
         fcntl.flock(self.stream, fcntl.LOCK_EX)

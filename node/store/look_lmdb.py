@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from node.store.backup_lmdb import counter_in, family, identity_in, occupied, re
 from node.store.lease import StoredLease, StoreTime, left_ns
 from node.store.lmdb import open_file
 from node.store.lmdb_layout import FACTS_KEY, VERSION_KEY
+from node.store.occupancy import users
 from node.store.store_look import BACKUP_NOTE, HeldLease, LastBackup, Look, Session
 
 
@@ -33,7 +35,7 @@ def look_lmdb(path: Path) -> Look:
         began_ns = clock.mono_ns()
         free = _writer_gets_its_turn(env)
         waited_ms = round((clock.mono_ns() - began_ns) / MS, 3)
-        sessions = _readers(env, info["last_txnid"])
+        sessions = _sessions(path, env, info["last_txnid"])
         if free:
             open_.callback(env.close)
         return Look(
@@ -98,14 +100,15 @@ def _writer_gets_its_turn(env: lmdb.Environment) -> bool:
     return had.wait(limits.store_look_s_max)
 
 
-def _readers(env: lmdb.Environment, last_commit: int) -> tuple[Session, ...]:
-    """Who has a reader's slot, out of LMDB's own table: a heading, then process, thread and snapshot (or a dash)."""
-    found: dict[int, int] = {}
+def _sessions(path: Path, env: lmdb.Environment, last_commit: int) -> tuple[Session, ...]:
+    """Who has the file open, and what of it is read: by LMDB's own table, a heading and then lines of process, thread
+    and snapshot (or a dash)."""
+    found = dict.fromkeys(users(path), -1)
     for line in env.readers().splitlines():
         words = line.split()
-        if len(words) == 3 and words[0].isdecimal():
-            behind = last_commit - int(words[2]) if words[2].isdecimal() else -1
-            found[int(words[0])] = max(behind, found.get(int(words[0]), -1))
+        if len(words) == 3 and words[0].isdecimal() and words[2].isdecimal() and int(words[0]) != os.getpid():
+            pid, behind = int(words[0]), last_commit - int(words[2])
+            found[pid] = max(behind, found.get(pid, -1))
     return tuple(Session(_name(pid), pid, reads_since_commits=behind) for pid, behind in sorted(found.items()))
 
 

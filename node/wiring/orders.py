@@ -40,7 +40,7 @@ class Check(msgspec.Struct, frozen=True, tag="check"):
 
 
 class Survey(msgspec.Struct, frozen=True, tag="survey"):
-    """What a restore would do. `archive` empty: what is there already is taken for new."""
+    """What a restore, or with an empty `archive` a compaction, would meet."""
 
     archive: str
     place: Place
@@ -95,7 +95,7 @@ class Surveyed(msgspec.Struct, frozen=True, tag="survey"):
     empty when nothing is."""
 
     place: str
-    manifest: Manifest
+    manifest: Manifest | None = None
     users: tuple[str, ...] = ()
     there: str = ""
     facts: int = 0

@@ -53,12 +53,14 @@ class _Reading:
         return self.manifest, self.identity
 
 
-def survey(found: Found, archive: Path, say: Say) -> Surveyed:
+def survey(found: Found, archive: Path | None, say: Say) -> Surveyed:
     """What a restore would meet; the whole archive is read. Raises OperatingError for one that is damaged."""
-    reading = _Reading(archive, say)
-    for _ in reading.rows():
-        pass
-    manifest, _ = reading.known()
+    manifest: Manifest | None = None
+    if archive is not None:
+        reading = _Reading(archive, say)
+        for _ in reading.rows():
+            pass
+        manifest, _ = reading.known()
     if found.postgres is not None:
         return asyncio.run(_survey_postgres(found, found.postgres, manifest))
     path = _folder(found)
@@ -132,7 +134,7 @@ async def _into_postgres(options: PostgresOptions, reading: _Reading, moment: st
         return kept if there else ""
 
 
-async def _survey_postgres(found: Found, options: PostgresOptions, manifest: Manifest) -> Surveyed:
+async def _survey_postgres(found: Found, options: PostgresOptions, manifest: Manifest | None) -> Surveyed:
     async with backup_postgres.connected(options) as connection:
         if not await backup_postgres.exists(connection, options.schema):
             return Surveyed(found.words, manifest)

@@ -73,7 +73,7 @@ def carry_out(order: Order, say: Progresses) -> Reply:
         case Check(archive, scratch):
             return check(Path(archive), Path(scratch) if scratch else None, say)
         case Survey(archive, place):
-            return survey(find(place), Path(archive), say)
+            return survey(find(place), Path(archive) if archive else None, say)
         case Restore(archive, place, replace):
             return restore(find(place), Path(archive), replace=replace, say=say)
         case Compact(place):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from promovolvectl.cli.node_codes import NODE_CODES
+from promovolvectl.cli.store_codes import STORE_CODES
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import ErrorCode
 
@@ -495,4 +496,4 @@ _ALL: Final = (
         "Send us the report that the message names.",
     ),
 )
-CODES: Final = {code.code: code for code in (*_ALL, *NODE_CODES)}
+CODES: Final = {code.code: code for code in (*_ALL, *NODE_CODES, *STORE_CODES)}

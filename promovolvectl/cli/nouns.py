@@ -31,7 +31,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "serveindex": Noun("serveindex", "The replicated index that serving reads: look, compare, repair, dump, load."),
     "replay": Noun("replay", "Rebuild the ServeIndex from durable state; coverage."),
     "plan": Noun("plan", "Plans: changes that were staged, and how far they are."),
-    "store": Noun("store", "The state store: looking for damage."),
+    "store": Noun("store", "The state store: backup and restore, damage, size, leases."),
     "op": Noun("op", "Operations: long work that goes on at the cluster."),
     "site": Noun("site", "Publishers' sites, their slots, floors and blocks."),
     "advertiser": Noun("advertiser", "Advertisers and their budgets."),

@@ -10,7 +10,7 @@ import msgspec
 from node.admin import protocol
 from node.admin.protocol import diagnosis
 from promovolvectl.cli.render import API_VERSION
-from promovolvectl.client import doctor_kinds, index_kinds, kinds, own_kinds
+from promovolvectl.client import doctor_kinds, index_kinds, kinds, own_kinds, store_kinds
 
 TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "AdvertiserList": protocol.AdvertiserList,
@@ -105,7 +105,12 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "TopicList": own_kinds.TopicList,
     "Up": kinds.Up,
     "StuckList": diagnosis.StuckList,
-    "StoreVerify": kinds.StoreVerify,
+    "StoreBackup": store_kinds.StoreBackup,
+    "StoreCompact": store_kinds.StoreCompact,
+    "StoreLeases": store_kinds.StoreLeases,
+    "StoreRestore": store_kinds.StoreRestore,
+    "StoreStatus": store_kinds.StoreStatus,
+    "StoreVerify": store_kinds.StoreVerify,
     "Version": kinds.Version,
     "Wait": kinds.Wait,
 }

@@ -13,6 +13,7 @@ from promovolvectl.cli.shaping import columns_of as _columns
 from promovolvectl.cli.shaping import each as _each
 from promovolvectl.cli.shaping import itself as _itself
 from promovolvectl.cli.shaping import whole as _whole
+from promovolvectl.cli.store_shapes import STORE_SHAPES
 from promovolvectl.cli.tables import Column
 from promovolvectl.cli.text import cell
 
@@ -421,11 +422,6 @@ SHAPES: Final[Mapping[str, Shape]] = {
             *((f"NEVER TRIED {_some(p['never'])}",) if p["never"] else ()),
         ),
     ),
-    "StoreVerify": Shape(
-        _columns("record!"),
-        _each("record", "record", Under("damaged")),
-        Under("damaged"),
-        head=lambda p: (f"STORE {cell(p['path'])}", f"CHECKED {p['checked']}", f"DAMAGED {len(p['damaged'])}"),
-    ),
+    **STORE_SHAPES,
     **OWN_SHAPES,
 }

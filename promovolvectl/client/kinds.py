@@ -90,18 +90,6 @@ class ErrorCodeList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[ErrorCode, ...]
 
 
-class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    record: str
-
-
-class StoreVerify(msgspec.Struct, frozen=True, kw_only=True):
-    """`checked` counts all records read, the damaged ones included."""
-
-    path: str
-    checked: int
-    damaged: tuple[DamagedRecord, ...]
-
-
 class Version(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     protocol: str

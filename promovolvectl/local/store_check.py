@@ -12,7 +12,7 @@ import msgspec
 
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.kinds import DamagedRecord, StoreVerify
+from promovolvectl.client.store_kinds import DamagedRecord, StoreVerify
 
 _MODULE = "node.store.verify"
 

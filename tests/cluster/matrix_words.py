@@ -73,6 +73,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
     page.write_text("A new night train connects the two cities; railway operators expect more passengers.")
     dump = folder / "index.jsonl"
     ask("serveindex", "dump", "--file", str(dump))
+    archive = ask("store", "backup", "--to", str(folder))["archive"]
     stopped = folder / "stopped"
     stopped.mkdir()
     for name in ("cluster.toml", "roster.toml"):
@@ -123,6 +124,8 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "FILE|URL|-": str(page),
             "FILE": str(page),
             "FILE|-": str(dump),
+            "DIR|FILE": str(folder),
+            "ARCHIVE": archive,
             "REPLICA": "entity-2",
             "entity ID": site,
             "shard ID": site,

@@ -13,6 +13,7 @@ from promovolvectl.cli.schemas import schema_of
 from promovolvectl.client import doctor_kinds as d
 from promovolvectl.client import kinds as k
 from promovolvectl.client import own_kinds as o
+from promovolvectl.client import store_kinds as st
 from promovolvectl.client.index_kinds import ServeIndexDump
 
 AT = "2026-11-29T14:03:11.204Z"
@@ -220,6 +221,18 @@ _OWNERSHIP = p.ShardOwnership(
     receipt=p.ShardReceipt(
         arrived=9, handled=6, returned=2, dropped=1, forwarded=2, refused=0, entities_stopped=3, digest="9c1e0a44"
     ),
+)
+_BACKUP = st.BackupInfo(
+    cluster_name=NASTY,
+    cluster_id="c-1",
+    store_kind="lmdb",
+    store_format=1,
+    archive_format=1,
+    release="0.1.0",
+    taken_at="2026-02-03T04:05:06.007Z",
+    last_offset=3,
+    placement_version=9,
+    parts=(st.BackupPart(part="facts", rows_count=3, bytes=300, digest="ab"),),
 )
 SAMPLES: dict[str, msgspec.Struct] = {
     "AdvertiserList": p.AdvertiserList(items=(_ADVERTISER,)),
@@ -663,7 +676,27 @@ SAMPLES: dict[str, msgspec.Struct] = {
         nodes=(k.UpNode(name="node-1", roles=("api",), admin="127.0.0.1:7401", pid=3),),
         demo=True,
     ),
-    "StoreVerify": k.StoreVerify(path="/d/store", checked=40, damaged=(k.DamagedRecord(record=NASTY),)),
+    "StoreBackup": st.StoreBackup(archive=f"/b/{NASTY}", bytes=4096, elapsed_s=0.2, backup=_BACKUP),
+    "StoreCompact": st.StoreCompact(path="/d/store", bytes_before=8192, bytes_after=4096, changed=True),
+    "StoreLeases": st.StoreLeases(
+        items=(st.StoreLease(lease="shard-coordinator", holder=NASTY, held=True, term=3, left_ms=900),)
+    ),
+    "StoreRestore": st.StoreRestore(place=NASTY, archive="/b/a.pbk", kept="", elapsed_s=0.2, backup=_BACKUP),
+    "StoreStatus": st.StoreStatus(
+        store_kind="lmdb",
+        place=NASTY,
+        store_of="shop (c-1)",
+        used_bytes=4096,
+        limit_bytes=None,
+        file_bytes=8192,
+        facts_count=3,
+        placement_version=9,
+        writer_waits_ms=0.2,
+        writer_blocked=False,
+        last_backup=None,
+        sessions=(st.StoreSession(name=NASTY, pid=7, reads_since_commits=None, busy_ms=4, waits=False),),
+    ),
+    "StoreVerify": st.StoreVerify(path="/d/store", checked=40, damaged=(st.DamagedRecord(record=NASTY),)),
     "ConfigCheck": o.ConfigCheck(
         path="/c/config.toml", ok=False, faults=(o.ConfigFault(line=3, setting="profiles.a.outptu", text=NASTY),)
     ),

@@ -11,7 +11,7 @@ from node.store import port
 from node.store.lmdb import LmdbStore
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.kinds import DamagedRecord
+from promovolvectl.client.store_kinds import DamagedRecord
 from promovolvectl.local import store_check
 
 
