@@ -26,7 +26,8 @@ def summary(tmp_path: Path) -> Path:
 
 def run(script: str, cluster: Cluster, summary: Path) -> subprocess.CompletedProcess[str]:
     path = f"{Path(CTL).parent}{os.pathsep}{os.environ['PATH']}"
-    env = {**cluster.env, "PATH": path, "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true"}
+    told = {"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": "true", "BACKUPS": str(summary.parent)}
+    env = {**cluster.env, "PATH": path, **told}
     return subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, timeout=SCRIPT_S, check=False)
 
 
@@ -73,7 +74,10 @@ def test_the_nightly_job_is_content_with_a_whole_cluster_and_not_with_a_stopped_
     cluster: Cluster, summary: Path
 ) -> None:
     assert run(NIGHTLY, cluster, summary).returncode == 0
-    assert "### ClusterCheck" in summary.read_text(encoding="utf-8")
+    told = summary.read_text(encoding="utf-8")
+    assert "### ClusterCheck" in told
+    assert "### StoreVerify" in told
+    assert len(list(summary.parent.glob("*.pbk"))) == 1
     stopped = cluster.pids()["entity-3"]
     os.kill(stopped, signal.SIGSTOP)
     try:

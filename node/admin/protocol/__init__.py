@@ -1,11 +1,8 @@
-"""The admin protocol: every request, reply and event that `promovolvectl` may see.
+"""The admin protocol: every request, reply and event that `promovolvectl` may see; shapes as in section 4 of `cli.md`.
 
 One document per message: `[id, timeout_ms, name, version, body]` from the client, `[id, meta, name, version, body]`
 from the node, where `name`/`version`/`body` is a registered type. A request is answered once, by its reply type or by
-`AdminError`; a subscription is answered by `Subscribed` and then pushes `AdminEvent`s under the same id.
-
-Shapes follow section 4 of `cli.md`; units stand in the names, money is decimal strings, times are RFC 3339.
-"""
+`AdminError`; a subscription by `Subscribed` and then `AdminEvent`s under its id. Units in names, money as text."""
 
 from __future__ import annotations
 

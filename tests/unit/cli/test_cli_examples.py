@@ -27,8 +27,8 @@ EXAMPLES = [(leaf, example) for leaf in LEAVES for example in leaf.about.example
 # These start processes, read a store or draw on a terminal; the matrix runs them for real, here they are parsed.
 # So are those that wait for what one sample can't show: a silence of all nodes, a shard's number.
 PARSED = {
-    "up", "down", "node start", "sim run", "sim replay", "dashboard", "store verify", "cluster watch",
-    "cluster shutdown", "shard wait",
+    "up", "down", "node start", "sim run", "sim replay", "dashboard", "cluster watch", "cluster shutdown",
+    "shard wait", "store status", "store leases", "store verify", "store backup", "store restore", "store compact",
 }  # fmt: skip
 BY_TYPE = {type(sample): sample for sample in SAMPLES.values() if isinstance(sample, msgspec.Struct)}
 DONE: dict[type, Any] = {
