@@ -47,7 +47,7 @@ def filled(store: port.StateStore) -> None:
     seen = Impression("r1", "s", "c", "a", 250)
     facts = tuple(port.Fact("fact.impression", CODEC.encode_record(seen)) for _ in range(3))
     answers = store.apply([port.Initialise(IDENTITY), port.NextIncarnation("n1")])
-    answers += store.apply([port.AcquireLease("c", "n1@1", 5_000)])
+    answers += store.apply([port.AcquireLease("c", "n1@1", 60_000)])
     answers += store.apply([port.WritePlacement("c", "n1@1", 1, 0, rows, (port.BookEntry("pins", b"book"),))])
     answers += store.apply([port.WriteState("site", "x", 7, 3, 0, b"a body to find", facts)])
     answers += store.apply([port.WriteState("site", "gone", 8, 3, 0, b"gone")])
@@ -127,14 +127,14 @@ def test_what_was_backed_up_is_restored_into_either_store_and_no_owner_from_befo
                 port.ReadPlacement(),
                 port.WriteState("site", "x", 7, 3, 1, b"of the former owner"),
                 port.NextIncarnation("n1"),
-                port.AcquireLease("c", "n2@1", 300),
+                port.AcquireLease("c", "n2@1", 60_000),
             ]
         )
         assert isinstance(placement, port.Placement)
         assert placement.rows[7] == port.ShardRow(7, epoch=3 + JUMP)
         assert (placement.version, placement.book) == (1 + JUMP, (port.BookEntry("pins", b"book"),))
         assert (wrong, started) == (port.Fenced(3 + JUMP), port.Incarnation(2 + JUMP))
-        assert lease == port.LeaseGranted(2 + JUMP, 300)
+        assert lease == port.LeaseGranted(2 + JUMP, 60_000)
         row = port.ShardRow(7, "n2", 1, 4 + JUMP, port.ShardState.RUNNING)
         late = port.WritePlacement("c", "n1@1", 1, 1, (row,))
         taken = port.WritePlacement("c", "n2@1", 2 + JUMP, 1 + JUMP, (row,))
