@@ -197,12 +197,18 @@ async def _bring_up(
     try:
         waiter = Waiter(folder, client, children, deadline, say)
         names = [node.name for node in layout.nodes]
-        _, meta = await waiter.serving(names)
+
+        def revive() -> None:
+            # One that ran when we came may end: left alone too long, it was no part of a majority any more.
+            alive = _alive(folder, layout).keys() | {child.log.stem for child in children}
+            children.extend(_start(folder, [node for node in layout.nodes if node.name not in alive], say))
+
+        _, meta = await waiter.serving(names, revive)
         found = msgspec.structs.replace(layout, cluster_id=meta.cluster_id)
         if demo or layout.demo:
             await _demonstrate(client, waiter, found, deadline, say)
             found = msgspec.structs.replace(found, demo=True)
-            _, meta = await waiter.serving(names)
+            _, meta = await waiter.serving(names, revive)
     finally:
         client.close()
     check_children(folder, children)

@@ -10,6 +10,7 @@ run/NAME.pid  logs/NAME.log                    a node's process and what it said
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -204,9 +205,19 @@ def locked(folder: Path) -> Iterator[None]:
 
 def local_trouble(path: Path, error: OSError) -> CommandFailed:
     """What the operating system refused, as an error of ours."""
+    why = error.strerror or str(error)
     return CommandFailed(
-        ExitStatus.LOCAL_FILE, "E-FILE", f"{path} can't be used: {error.strerror or error}", about=str(path)
+        ExitStatus.LOCAL_FILE, "E-FILE", f"{path} can't be used: {why}", hint=_way_out(path, error), about=str(path)
     )
+
+
+def _way_out(path: Path, error: OSError) -> str:
+    there = next((parent for parent in (path, *path.parents) if parent.exists()), Path("/"))
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"df -h {there}"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"ls -ld {there}, or another place: promovolvectl up --data DIR"
+    return "promovolvectl up --data DIR, with a folder that can be made and written"
 
 
 def unusable(folder: Path, message: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import zlib
@@ -18,6 +19,7 @@ _FIRST: Final = 17_400
 _LAST: Final = 32_000  # outgoing connections of the kernel's choice begin at 32768
 _STRIDE: Final = 20
 _KINDS: Final = 4
+_LISTENS: Final = "0A"  # TCP_LISTEN, as /proc/net/tcp writes it
 
 
 def plan(folder: Path, cluster: str, count: int) -> Layout:
@@ -48,11 +50,27 @@ def check_free(folder: Path, nodes: Iterable[NodePlace]) -> None:
                 raise CommandFailed(
                     ExitStatus.LOCAL_FILE,
                     "E-PORT",
-                    f"port {address} is in use by another program; {node.name} needs it as its {what} port "
+                    f"port {address} is in use by {holder(port)}; {node.name} needs it as its {what} port "
                     f"(its log: {log_file(folder, node.name)})",
                     hint=f"ss -ltnp 'sport = :{port}'",
                     about=address,
                 )
+
+
+def holder(port: int) -> str:
+    """Which program listens there, as far as this user may know (proc(5): net/tcp, PID/fd)."""
+    inodes = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
+                    inodes.add(f"socket:[{fields[9]}]")
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if any(str(link.readlink()) in inodes for link in (process / "fd").iterdir()):
+                return f"{(process / 'comm').read_text(encoding='utf-8').strip()} (process {process.name})"
+    return "another program"
 
 
 def _free(candidates: Iterable[int], wanted: int) -> list[int]:

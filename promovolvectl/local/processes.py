@@ -1,7 +1,9 @@
 """Node processes of one folder: started in sessions of their own, recognised by pid *and* start time.
 
-A pid alone is handed out again by the kernel, after a crash or a reboot; with the time at which the process started
-it names one process for ever, so that nothing is ever signalled that was not started here.
+A process writes its pid file itself, before it becomes the node: whoever starts it may be killed at any moment, and
+what it has started is known all the same. A pid alone is handed out again by the kernel, after a crash or a reboot;
+with the time at which the process started it names one process for ever, so that nothing is ever signalled that was
+not started here.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,6 +22,14 @@ from promovolvectl.local import layout as lay
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _LOG_TAIL_BYTES: Final = 16_384
+# Run by sh with the pid file, the boot id and the node's command: proc(5), field 22 of stat, is when it started. The
+# name in brackets is its own, `sh`: nothing in it can be taken for a field.
+_BECOME: Final = (
+    'read -r stat < /proc/$$/stat && file=$1 boot=$2 && shift 2 && started=$(set -- $stat; echo "${22}") '
+    '&& printf "%s %s %s\\n" $$ "$started" "$boot" > "$file.new" && mv "$file.new" "$file" && exec "$@"'
+)
+_PID_FILE_S: Final = 5.0
+_LOOK_S: Final = 0.005
 _OVERRIDES: Final = "PROMOVOLVE_NODE_"  # one set for a single node would change all of them
 
 
@@ -77,7 +88,7 @@ def running(folder: Path, name: str) -> Process | None:
 
 
 def start(folder: Path, name: str) -> Child:
-    """Starts a node's process; raises CommandFailed (17) when its log or pid file can't be written."""
+    """Starts a node's process; raises CommandFailed (17) when its log can't be written."""
     log = lay.log_file(folder, name)
     try:
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -86,8 +97,7 @@ def start(folder: Path, name: str) -> Child:
     try:
         offset = os.fstat(handle).st_size
         popen = subprocess.Popen(
-            # -P: the folder that it is started from must not hide the installed package
-            [sys.executable, "-P", "-m", "node", "--config", str(lay.node_file(folder, name))],
+            ["/bin/sh", "-c", _BECOME, "sh", str(lay.pid_file(folder, name)), _boot(), *_command(folder, name)],
             stdin=subprocess.DEVNULL,
             stdout=handle,
             stderr=handle,
@@ -100,9 +110,16 @@ def start(folder: Path, name: str) -> Child:
         raise lay.local_trouble(Path(sys.executable), error) from error
     finally:
         os.close(handle)
-    process = Process(popen.pid, _started(popen.pid) or 0, _boot())
-    lay.write_text(lay.pid_file(folder, name), f"{process.pid} {process.started} {process.boot}\n")
-    return Child(process, popen, log, offset)
+    child = Child(Process(popen.pid, _started(popen.pid) or 0, _boot()), popen, log, offset)
+    until = time.monotonic() + _PID_FILE_S
+    while child.ended() is None and running(folder, name) != child.process and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    return child
+
+
+def _command(folder: Path, name: str) -> list[str]:
+    # -P: the folder that it is started from must not hide the installed package
+    return [sys.executable, "-P", "-m", "node", "--config", str(lay.node_file(folder, name))]
 
 
 def forget(folder: Path, name: str) -> None:

@@ -90,12 +90,15 @@ class Waiter:
         self._deadline = deadline
         self._progress = Progress(say)
 
-    async def serving(self, names: Sequence[str]) -> tuple[ClusterStatus, Meta]:
-        """Until the cluster serves with all these nodes; raises CommandFailed: 9 too late, 15 a node ended."""
+    async def serving(self, names: Sequence[str], revive: Callable[[], None]) -> tuple[ClusterStatus, Meta]:
+        """Until the cluster serves with all these nodes; raises CommandFailed: 9 too late, 15 a node ended. `revive`
+        starts those that ended and are no children."""
         while True:
             found, answer = await self._status(lambda status, meta: lacking(status, meta, names))
             if answer is not None and not found:
                 return answer
+            check_children(self._folder, self._children)
+            revive()
             await self._not_yet("waiting for the cluster", found)
 
     async def node(self, name: str) -> None:

@@ -1,0 +1,46 @@
+"""`up` over what another one left: nodes that have died, and a command that was killed."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_world import Cluster, ended, eventually
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of its own, of two nodes, not started yet."""
+    found = Cluster(tmp_path)
+    try:
+        yield found
+        found.down()
+    finally:
+        found.last_resort()
+
+
+def pid_of(cluster: Cluster, name: str) -> int:
+    file = cluster.data / "run" / f"{name}.pid"
+    return int(file.read_text().split()[0]) if file.exists() else 0
+
+
+def test_up_completes_what_a_killed_one_began_and_what_has_died_since(pair: Cluster) -> None:
+    """The first node that was started goes on; of two nodes the one that is left alone ends, too, and is started."""
+    first = pair.begun("up", "--nodes", "2", "--data", str(pair.data))
+    pid = eventually(lambda: pid_of(pair, "api-1"), bool, 30, "the first node's process")
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    found = pair.up("--nodes", "2")
+    assert [row["name"] for row in found["nodes"]] == ["api-1", "entity-1"]
+    assert found["nodes"][0]["pid"] == pid
+    assert pair.up("--nodes", "2")["changed"] is False
+    pair.kill("entity-1")
+    again = pair.up("--nodes", "2")
+    assert again["changed"] is True
+    pids = {row["name"]: row["pid"] for row in again["nodes"]}
+    assert pids["entity-1"] != found["nodes"][1]["pid"]
+    if pids["api-1"] != pid:  # it waited too long alone: then it has ended, and was not killed
+        ended(pid)
+    assert pair.pids() == pids
