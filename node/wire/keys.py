@@ -36,7 +36,7 @@ def write_key_pair(path: Path, pair: KeyPair) -> None:
     Raises OperatingError `E-KEY-FILE`.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    text = tomli_w.dumps({"public_key": pair.public, "secret_key": pair.secret})
+    text = key_document(pair)
     try:
         part.unlink(missing_ok=True)
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
@@ -54,6 +54,11 @@ def write_key_pair(path: Path, pair: KeyPair) -> None:
         _refuse(path, "exists already", "choose another path, or move the old key away first")
     except OSError as error:
         _refuse(path, error.strerror or str(error))
+
+
+def key_document(pair: KeyPair) -> str:
+    """What stands in a key file: both halves."""
+    return tomli_w.dumps({"public_key": pair.public, "secret_key": pair.secret})
 
 
 def _parse(path: Path, data: bytes) -> KeyPair:

@@ -65,12 +65,28 @@ class NodeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.public_key, *(key.public_key for key in self.keys))
 
 
-class OperatorEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A person, or a script, that may use the admin protocol."""
+class OperatorEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A person, or a script, that may use the admin protocol. `expires_ms` 0: never. `previous_key` is accepted too,
+    until `previous_until_ms`: a rotation's overlap. Times are of the wall clock."""
 
     name: str
     public_key: str
     role: OperatorRole = OperatorRole.VIEWER
+    created_ms: int = 0
+    expires_ms: int = 0
+    previous_key: str = ""
+    previous_until_ms: int = 0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key that may stand for the operator."""
+        return (self.public_key, self.previous_key) if self.previous_key else (self.public_key,)
+
+    def accepts(self, key: str, at_ms: int) -> bool:
+        """Whether a key stands for the operator at a time."""
+        if self.expires_ms and at_ms >= self.expires_ms:
+            return False
+        return key == self.public_key or (key == self.previous_key and at_ms < self.previous_until_ms)
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
@@ -100,7 +116,7 @@ class Roster:
         self._nodes = {entry.name: entry for entry in self.nodes}
         self._operators = {entry.name: entry for entry in self.operators}
         self._node_of_key = {key: entry for entry in self.nodes for key in entry.accepted}
-        self._operator_of_key = {entry.public_key: entry for entry in self.operators}
+        self._operator_of_key = {key: entry for entry in self.operators for key in entry.keys}
         self._check()
 
     def node(self, name: str) -> NodeEntry | None:
@@ -116,8 +132,14 @@ class Roster:
         """Every key that stands for a node."""
         return frozenset(self._node_of_key)
 
-    def operator_of_key(self, public_key: str) -> OperatorEntry | None:
-        return self._operator_of_key.get(public_key)
+    def operator_of_key(self, public_key: str, at_ms: int) -> OperatorEntry | None:
+        """The operator whom a key stands for at a time of the wall clock: None once it has expired."""
+        entry = self._operator_of_key.get(public_key)
+        return entry if entry is not None and entry.accepts(public_key, at_ms) else None
+
+    def operator_keys(self, at_ms: int) -> frozenset[str]:
+        """Every key that stands for an operator at a time."""
+        return frozenset(key for key, entry in self._operator_of_key.items() if entry.accepts(key, at_ms))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Roster) and (self.nodes, self.operators) == (other.nodes, other.operators)
@@ -141,11 +163,12 @@ class Roster:
         for index, operator in enumerate(self.operators):
             where = f"operator[{index}]"
             operator_name(operator.name)
-            curve_key(operator.public_key, f"{where}.public_key")
+            for key in operator.keys:
+                curve_key(key, f"{where}.public_key")
         _unique("node", (entry.name for entry in self.nodes))
         _unique("operator", (entry.name for entry in self.operators))
         keys = [key for entry in self.nodes for key in entry.accepted]
-        _unique("public_key", keys + [entry.public_key for entry in self.operators])
+        _unique("public_key", keys + [key for entry in self.operators for key in entry.keys])
 
 
 def parse_roster(text: str) -> Roster:

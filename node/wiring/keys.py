@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 from node.admin.server import AdminServer
+from node.core.clock import MS, Clock
 from node.core.errors import OperatingError
+from node.core.limits import operators_expire_ms, operators_look_ms
 from node.core.settings import WireSection
+from node.engine.operatorservice import OperatorService
+from node.wire.admin_zmq import AdminListener
 from node.wire.keyring import Keyring
-from node.wire.roster import KeyPair, OperatorRole, Roster, parse_roster
+from node.wire.roster import KeyPair, Roster, parse_roster
 from node.wire.zmq_sockets import new_key_pair
 
 
@@ -43,10 +48,19 @@ def keyring(
         accept(roster)
         server.roster = names(roster)
 
-    def role_of(who: str) -> OperatorRole | None:
-        entry = ring.roster.operator(who)
-        return entry.role if entry else None
-
     ring = Keyring(wire.key_file, wire.roster_file, pair, roster, new_key_pair, apply, show)
-    server.role_of = role_of
+    server.guard.roster = lambda: ring.roster
     return ring
+
+
+async def watch(operators: OperatorService, listener: AdminListener, clock: Clock) -> None:
+    """For ever: ends the sessions of keys that expire, and looks for operators that were changed elsewhere."""
+    looked_ns = 0
+    while True:
+        now_ns = clock.mono_ns()
+        if not looked_ns or now_ns - looked_ns >= operators_look_ms * MS:
+            looked_ns = now_ns
+            operators.look()
+            operators.keep_uses()
+        listener.end_expired()
+        await asyncio.sleep(operators_expire_ms / 1_000)

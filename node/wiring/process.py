@@ -14,6 +14,7 @@ from node.actors.memory import give_back
 from node.actors.runtime import Runtime
 from node.actors.store_driver import StoreDriver
 from node.admin.key_requests import KeyRequests
+from node.admin.operator_requests import OperatorRequests
 from node.admin.server import AdminServer
 from node.core import limits
 from node.core.clock import SystemClock
@@ -26,6 +27,7 @@ from node.engine.engine import Engine
 from node.engine.keyservice import KeyService
 from node.engine.logservice import LogService
 from node.engine.nodeservice import NodeService
+from node.engine.operatorservice import OperatorService
 from node.http.app import App
 from node.http.cluster import ClusterGate
 from node.http.front import Front
@@ -117,12 +119,15 @@ class Process:
         keyring = keys.keyring(settings.wire, pair, roster, server, accept, transport.show)
         KeyService(engine, keyring)
         KeyRequests(server, keyring)
+        operators = OperatorService(engine, keyring)
+        OperatorRequests(server, operators)
         signals.watch(engine, service, keyring)
         engine.start()
         runtime.drive(engine)
         self._keep(stores.watch(driver, clock, engine.faults), "store-watch")
         self._keep(care.watch(engine.faults), "replica-watch")
         self._keep(self._seeds.watch(engine), "seeds")
+        self._keep(keys.watch(operators, admin, clock), "operators")
         front.become(App(ClusterGate(engine), service, f"http://{settings.wire.http}"))
         if http is not None:
             self._open.push_async_callback(http.stop)  # requests end first, before what answers them

@@ -1,4 +1,4 @@
-"""`auth rotate`."""
+"""`auth whoami|can-i|rotate`, and `auth key …` of `operator_keys`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from node.admin.protocol import KeyRotation, RotateKey
+from node.admin.protocol.operators import GetIdentity, GetPermission, Identity, Permission
+from promovolvectl.cli import operator_keys
 from promovolvectl.cli.confirm import confirm, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
+from promovolvectl.cli.nouns import NOUNS
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import did_you_mean
+from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
-app = group("Who may speak: keys of nodes.")
+app = group("Who may ask what: operators' keys and roles; rotating a node's key.")
+app.add_typer(operator_keys.app, name="key")
 
 
 class Step(StrEnum):
@@ -33,6 +39,43 @@ _DOES = {
     Step.USE: "shows its new key from now on; its connections begin anew, the old key is still accepted",
     Step.RETIRE: "is known by its new key alone; who still shows or expects the old one is cut off",
 }
+
+
+@leaf(
+    app,
+    "whoami",
+    does="Whom the cluster takes you for: your key's name, role and expiry, and what it may change.",
+    changes="Reads only.",
+    examples=("promovolvectl auth whoami", "promovolvectl auth whoami -o value --columns role"),
+    shows="Identity",
+)
+async def whoami(run: Run) -> Answer:
+    return answer_of("Identity", *await run.ask(GetIdentity(), Identity))
+
+
+@leaf(
+    app,
+    "can-i",
+    does="Whether your key may do something: 0 when it may, 7 when not.",
+    changes="Reads only; asks for the role that the command needs. Rules of safety are not asked.",
+    examples=(
+        "promovolvectl auth can-i drain node/entity-1",
+        "promovolvectl auth can-i create 'auth key' -q",
+    ),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.NOT_ALLOWED),
+    shows="Permission",
+)
+async def can_i(
+    run: Run,
+    verb: Annotated[str, typer.Argument(metavar="VERB", show_default=False, help="Such as drain.")],
+    noun: Annotated[str, typer.Argument(metavar="NOUN", show_default=False, help="Such as node, or node/entity-1.")],
+) -> Answer:
+    words = f"{noun.partition('/')[0]} {verb}"
+    if words.partition(" ")[0] not in NOUNS:
+        text = f"there is no noun {noun!r}.{did_you_mean(noun, NOUNS)}"
+        raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", text, hint="promovolvectl --help", about=noun)
+    found, meta = await run.ask(GetPermission(words=words), Permission)
+    return answer_of("Permission", found, meta, ExitStatus.OK if found.allowed else ExitStatus.NOT_ALLOWED)
 
 
 @leaf(
@@ -59,10 +102,10 @@ async def rotate(
     name: Annotated[str, named("node", "NODE", "The node's name.")],
     step: Annotated[Step, typer.Option("--step", show_default=False, help="install, then use, then retire.")],
     force: Annotated[bool, typer.Option("--force", help="Retire although a node has not confirmed.")] = False,
-    **_given: Any,
+    **given: Any,
 ) -> Answer:
     again = spelled("auth", "rotate", name, "--step", step.value, *(["--force"] if force else []))
     shown = f"{step.value.upper()}: {name} {_DOES[step]}\n"
     confirm(run, shown, again, f"node/{name}")
-    request = RotateKey(node=name, step=step.value, force=force)
+    request = RotateKey(node=name, step=step.value, force=force, reason=given["reason"])
     return answer_of("KeyRotation", *await run.ask(request, KeyRotation, run.timeout_ms(15_000)))

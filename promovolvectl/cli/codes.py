@@ -200,7 +200,7 @@ _ALL: Final = (
         "E-NOT-ALLOWED",
         ExitStatus.NOT_ALLOWED,
         "Your operator key has not the role that this needs.",
-        "Ask an administrator: the roster says which role each operator has.",
+        "The hint says who can hand out a key with that role; 'promovolvectl auth whoami' shows yours.",
     ),
     _code(
         "E-STALE-PLAN",

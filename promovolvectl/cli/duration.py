@@ -13,7 +13,7 @@ _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _LONGEST_MS: Final = 30 * 86_400_000
 
 
-def milliseconds(text: str, flag: str = "--timeout") -> int:
+def milliseconds(text: str, flag: str = "--timeout", longest_ms: int = _LONGEST_MS) -> int:
     """Raises CommandFailed (2) naming the flag."""
     parts = _PART.findall(text)
     if not parts or "".join(amount + unit for amount, unit in parts) != text:
@@ -25,6 +25,7 @@ def milliseconds(text: str, flag: str = "--timeout") -> int:
             hint=f"{flag} {example}",
         )
     total = sum(float(amount) * _UNIT_MS[unit] for amount, unit in parts)
-    if not 1 <= total <= _LONGEST_MS:
-        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"{flag}: {text!r} is not between 1ms and 30d")
+    if not 1 <= total <= longest_ms:
+        between = f"between 1ms and {longest_ms // _UNIT_MS['d']}d"
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"{flag}: {text!r} is not {between}")
     return int(total)

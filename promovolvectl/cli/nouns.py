@@ -37,7 +37,8 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "advertiser": Noun("advertiser", "Advertisers and their budgets."),
     "campaign": Noun("campaign", "Campaigns, their bids and categories."),
     "creative": Noun("creative", "Creatives and their approval."),
-    "auth": Noun("auth", "Who may speak: rotating a node's key."),
+    "auth": Noun("auth", "Who may ask what: operators' keys and roles; rotating a node's key."),
+    "audit": Noun("audit", "Who changed what, when and why; refusals too."),
     "page": Noun("page", "Pages: classify a text, list what is classified."),
     "sim": Noun("sim", "Rehearse a cluster in virtual time, under seeded faults."),
     "serve": Noun("serve", "Why an ad was served, or none."),
@@ -59,6 +60,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
 DEPTH: Final[Mapping[str, int]] = {name: 2 if noun.verbs else 1 for name, noun in NOUNS.items()} | {
     "entity quarantine": 3,
     "serveindex roster": 3,
+    "auth key": 3,
 }
 
 

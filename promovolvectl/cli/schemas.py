@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol
-from node.admin.protocol import diagnosis
+from node.admin.protocol import audit, diagnosis, operators
 from promovolvectl.cli.render import API_VERSION
 from promovolvectl.client import doctor_kinds, index_kinds, kinds, own_kinds, store_kinds
 
@@ -16,6 +16,10 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "AdvertiserList": protocol.AdvertiserList,
     "AdvertiserShow": protocol.AdvertiserShow,
     "Approved": protocol.Approved,
+    "AuditEntries": audit.AuditEntries,
+    "AuditEntry": audit.AuditEntry,
+    "AuditList": audit.AuditList,
+    "AuditVerify": audit.AuditVerify,
     "CanStop": protocol.CanStop,
     "CampaignList": protocol.CampaignList,
     "CampaignShow": protocol.CampaignShow,
@@ -49,6 +53,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ErrorCode": kinds.ErrorCode,
     "ErrorCodeList": kinds.ErrorCodeList,
     "Health": protocol.Health,
+    "Identity": operators.Identity,
     "KeyRotation": protocol.KeyRotation,
     "LogLevels": diagnosis.LogLevels,
     "LogList": diagnosis.LogList,
@@ -63,7 +68,11 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "NodeUndrain": kinds.NodeUndrain,
     "Operation": protocol.Operation,
     "OperationList": protocol.OperationList,
+    "OperatorKeyChanged": operators.OperatorKeyChanged,
+    "OperatorKeyList": operators.OperatorKeyList,
+    "OperatorKeyMade": own_kinds.OperatorKeyMade,
     "PageList": protocol.PageList,
+    "Permission": operators.Permission,
     "PlacementExplanation": protocol.PlacementExplanation,
     "Plan": protocol.Plan,
     "Revoked": protocol.Revoked,

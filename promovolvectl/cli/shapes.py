@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from promovolvectl.cli.auth_shapes import AUTH_SHAPES
 from promovolvectl.cli.diagnosis_shapes import DIAGNOSIS_SHAPES
 from promovolvectl.cli.index_shapes import INDEX_SHAPES
 from promovolvectl.cli.own_shapes import OWN_SHAPES
@@ -423,5 +424,6 @@ SHAPES: Final[Mapping[str, Shape]] = {
         ),
     ),
     **STORE_SHAPES,
+    **AUTH_SHAPES,
     **OWN_SHAPES,
 }

@@ -106,3 +106,18 @@ class Manual(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     pages: tuple[str, ...]
     changed: bool
+
+
+class OperatorKeyMade(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that was made here. `key_file`: where it stands; `key`: the file's text, secret half included, where
+    standard output was asked for, and empty otherwise."""
+
+    name: str
+    role: str
+    public_key: str
+    expires_at: str | None
+    confirmed: tuple[str, ...]
+    unconfirmed: tuple[str, ...]
+    changed: bool
+    key_file: str
+    key: str

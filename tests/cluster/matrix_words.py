@@ -109,6 +109,15 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
     def spare() -> str:
         return str(ask("profile", "create", f"spare-{next(numbers)}")["name"])
 
+    def keyed() -> str:
+        name = f"spare-{next(numbers)}"
+        return f"{name} --out {folder / name}.key --yes"
+
+    def held() -> str:
+        words = keyed()
+        ask("auth", "key", "create", *words.split())
+        return words.split()[0]
+
     return Names(
         {
             "NODE": "entity-2",
@@ -167,6 +176,8 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "site resume": "spare.example",
             "site update": "spare.example --floor-cpm 0.80 --block-domain shop.example",
             "auth rotate": "entity-2 --step retire --yes",
+            "auth can-i": "drain node/entity-2",
+            "audit show": "1",
             "sim run": "--seeds 1 --nodes 3 --hours 0.001",
             "sim replay": "1",
             "node watch": "entity-2 --limit 1",
@@ -185,6 +196,9 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "plan discard": staged,
             "plan commit": lambda: f"{staged()} --yes",
             "plan cancel": over,
+            "auth key create": keyed,
+            "auth key rotate": lambda: f"{held()} --out {folder / f'again-{next(numbers)}.key'} --yes",
+            "auth key revoke": lambda: f"{held()} --yes",
             "profile rename": lambda: f"{spare()} spare-{next(numbers)}",
             "profile delete": lambda: f"{spare()} --yes",
         },

@@ -100,20 +100,9 @@ from node.admin.protocol.domain import (
     SiteShow,
     Slot,
 )
-from node.admin.protocol.envelope import (
-    AdminError,
-    AdminRefusal,
-    Meta,
-    Missing,
-    Warned,
-)
+from node.admin.protocol.envelope import AdminError, AdminRefusal, Meta, Missing, Warned
 from node.admin.protocol.keys import KeyRotation, RotateKey
-from node.admin.protocol.live import (
-    AdminEvent,
-    StatusPush,
-    Subscribe,
-    Subscribed,
-)
+from node.admin.protocol.live import AdminEvent, StatusPush, Subscribe, Subscribed
 from node.admin.protocol.members import CanStop, GetCanStop, StageRemove, StopReason
 from node.admin.protocol.operations import (
     CancelOperation,
@@ -140,11 +129,7 @@ from node.admin.protocol.operations import (
     Undrain,
 )
 from node.admin.protocol.probing import GetPing, GetWire, PingItem, PingReport, WireItem, WireLink, WireReport
-from node.admin.protocol.processes import (
-    Done,
-    FreezePlacement,
-    StopNode,
-)
+from node.admin.protocol.processes import Done, FreezePlacement, StopNode
 from node.admin.protocol.replays import (
     CancelReplay,
     Coverage,

@@ -15,6 +15,7 @@ class RotateKey(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     step: str
     force: bool = False
+    reason: str = ""
 
 
 @wire_type("admin.key_rotation")

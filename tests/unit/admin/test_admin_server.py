@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from guarded import OPERATORS, placed_store
 from msgspec.structs import replace
 
 from node.actors.actor import Failed, Failure
@@ -37,7 +38,6 @@ from node.store.port import (
     PlacementWritten,
     ShardRow,
     ShardState,
-    StatePage,
     StoreFailed,
     WritePlacement,
 )
@@ -56,8 +56,8 @@ class Engine:
         self.counters: Counter[str] = Counter()
         self.config = SimpleNamespace(cluster=SimpleNamespace(name="demo", id="c-1"))
         rng = random.Random(1)
-        empty = StatePage((), False)
-        self.world = SimpleNamespace(clock=clock, rng=rng, submit=lambda _request, done: done(empty))
+        self.store = placed_store(clock)
+        self.world = SimpleNamespace(clock=clock, rng=rng, submit=lambda r, done: done(self.store.apply([r])[0]))
         members = {n: Member(n, 1, f"{n}:1", roles=("entity",), status=Status.UP) for n in ("n1", "n2")}
         self.view = ClusterView(ME, members=members)
         self.version = 1
@@ -128,10 +128,12 @@ class Console:
         self.engine = Engine()
         service = SimpleNamespace(report=lambda *, coverage: None)
         self.server = AdminServer(cast(Any, self.engine), cast(Any, service), cast(Any, None))
+        self.server.guard.roster = lambda: OPERATORS
+        self.who = "admin"
         self.replies: list[tuple[int, Any, Any]] = []
 
     def send(self, data: bytes) -> None:
-        self.server.on_request("ops", "client", data, self._reply)
+        self.server.on_request(self.who, "client", data, self._reply)
 
     def _reply(self, data: bytes) -> None:
         document = loads(data)

@@ -8,6 +8,7 @@ import msgspec
 from diagnosis_samples import samples as diagnosis_samples
 
 from node.admin import protocol as p
+from node.admin.protocol import audit, operators
 from promovolvectl.cli.render import plain
 from promovolvectl.cli.schemas import schema_of
 from promovolvectl.client import doctor_kinds as d
@@ -234,6 +235,34 @@ _BACKUP = st.BackupInfo(
     placement_version=9,
     parts=(st.BackupPart(part="facts", rows_count=3, bytes=300, digest="ab"),),
 )
+_PUBLIC = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
+_ENTRY = audit.AuditEntry(
+    number=17,
+    at="2026-11-29T14:00:00.000Z",
+    who="ann",
+    role="operator",
+    node="node-1",
+    verb="node drain",
+    about="node/node-2",
+    reason=NASTY,
+    outcome="refused",
+    code="E-NOT-ALLOWED",
+    plan="p-1",
+    operation="op-1",
+    begins=16,
+    nonce="ab" * 8,
+    before="c" * 64,
+    digest="d" * 64,
+)
+_CHANGED: dict[str, Any] = {
+    "name": "ann",
+    "role": "viewer",
+    "public_key": _PUBLIC,
+    "expires_at": None,
+    "confirmed": ("node-1",),
+    "unconfirmed": ("node-2",),
+    "changed": True,
+}
 SAMPLES: dict[str, msgspec.Struct] = {
     "AdvertiserList": p.AdvertiserList(items=(_ADVERTISER,)),
     "AdvertiserShow": _ADVERTISER,
@@ -377,6 +406,32 @@ SAMPLES: dict[str, msgspec.Struct] = {
     "ErrorCode": k.ErrorCode(code="E-X", exit=3, meaning=NASTY),
     "ErrorCodeList": k.ErrorCodeList(items=(k.ErrorCode(code="E-X", exit=3, meaning=NASTY),)),
     "Health": p.Health(state="unhealthy", reasons=(p.HealthReason(code="E-X", object="node/node-2", text=NASTY),)),
+    "AuditEntries": audit.AuditEntries(items=(_ENTRY,)),
+    "AuditEntry": _ENTRY,
+    "AuditList": audit.AuditList(items=(_ENTRY,), next_below=17),
+    "AuditVerify": audit.AuditVerify(ok=False, entries=16, digest="d" * 64, broken=17, why=NASTY),
+    "Identity": operators.Identity(
+        name="ann", role="operator", public_key=_PUBLIC, expires_at="2026-12-29T14:00:00.000Z", may=("node drain",)
+    ),
+    "Permission": operators.Permission(
+        command="node remove", name="ann", role="operator", needed="admin", allowed=False, grants=("eve",)
+    ),
+    "OperatorKeyList": operators.OperatorKeyList(
+        items=(
+            operators.OperatorKeyItem(
+                name="ann",
+                role="viewer",
+                state="active",
+                public_key=_PUBLIC,
+                created_at=None,
+                expires_at=None,
+                last_used_at="2026-11-29T14:00:00.000Z",
+                last_used_on="node-1",
+            ),
+        )
+    ),
+    "OperatorKeyChanged": operators.OperatorKeyChanged(**_CHANGED, state="revoked"),
+    "OperatorKeyMade": o.OperatorKeyMade(**_CHANGED, key_file="/home/ann/ann.key", key=""),
     "KeyRotation": p.KeyRotation(
         node="node-2", step="use", accepted=("a" * 40, "b" * 40), confirmed=("node-1",), unconfirmed=("node-3",)
     ),

@@ -34,7 +34,7 @@ def test_a_roster_survives_its_file() -> None:
     assert again == roster
     assert again.node_of_key(B.public) == NodeEntry("beta", B.public, ("api",))
     assert again.node_of_key(C.public) is None
-    assert again.operator_of_key(C.public) == again.operator("ann.b")
+    assert again.operator_of_key(C.public, 0) == again.operator("ann.b")
     assert parse_roster("") == Roster()
 
 
