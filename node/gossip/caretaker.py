@@ -38,15 +38,15 @@ class Caretaker:
             return False
         mine = [o for o in self._contents.tombstones.origins() if self._stay.roster.caretaker_of(o) == self._me]
         held = {origin: self._contents.tombstones.of_origin(origin) for origin in mine}
-        found = {key: version for group in held.values() for key, version in group.items()}
-        on_disk = {key: version for key, version in found.items() if self._contents.durable(key)}
-        self._removals.adopt(on_disk, now_ns)
+        durable = self._contents.durable
+        on_disk = {key: version for group in held.values() for key, version in group.items() if durable(key)}
+        self._removals.adopt(on_disk, now_ns, wall_ms)
         if not held or self.why_not(now_ns):
             return False
         before_ms = wall_ms - self._settings.tombstone_min_age_ms
         marks = []
         for origin, group in held.items():
-            unconfirmed = [key for key, version in group.items() if self._removals.awaited(key, version) != ()]
+            unconfirmed = [key for key, version in group.items() if not self._removals.confirmed(key, version)]
             marks.append((origin, mark_of(group, unconfirmed, before_ms)))
         return self._contents.settled.merge(marks)
 

@@ -70,6 +70,7 @@ class Removals:
         self._certificates: OrderedDict[str, Certificate] = OrderedDict()
         self._order: list[tuple[int, str]] = []
         self._fresh: set[str] = set()  # whose tombstone is not on this node's disk yet
+        self._pending: set[str] = set()  # those without a majority: their number is asked for at every outcome
         self._pause_ns = 0
         self._number = 0
         self.counters: Counter[str] = Counter()
@@ -78,14 +79,14 @@ class Removals:
 
     def pending(self, limit: int, now_ns: int) -> list[PendingRemoval]:
         """The oldest removals without a majority."""
-        found = [r for r in self._open.values() if not r.majority_ms and (r.attempts or not r.durable)]
+        found = [self._open[key] for key in self._pending]
         found.sort(key=lambda removal: (removal.asked_ms, removal.key))
-        return [self._pending(removal, now_ns) for removal in found[:limit]]
+        return [self._told(removal, now_ns) for removal in found[:limit]]
 
     def pending_count(self) -> int:
-        return sum(1 for r in self._open.values() if not r.majority_ms and (r.attempts or not r.durable))
+        return len(self._pending)
 
-    def _pending(self, removal: Removal, now_ns: int) -> PendingRemoval:
+    def _told(self, removal: Removal, now_ns: int) -> PendingRemoval:
         voters = removal.voters(self._roster)
         return PendingRemoval(
             removal.key,
@@ -133,6 +134,11 @@ class Removals:
             return tuple(sorted(r.node for r in self._roster.replicas if (r.node, r.tenure) not in known[1]))
         return None
 
+    def confirmed(self, key: str, version: Version) -> bool:
+        """Whether the tombstone is in this node's care, and the whole roster has it on disk."""
+        known = self._whole.get(key)
+        return known is not None and known[0] == version
+
     # ---- what happens
 
     def begin(self, key: str, version: Version, wall_ms: int, by: str, last_serve_ms: int) -> None:
@@ -140,8 +146,9 @@ class Removals:
         self._forget(key)
         self._open[key] = Removal(key, version, wall_ms, by, last_serve_ms=last_serve_ms)
         self._fresh.add(key)
+        self._pending.add(key)
 
-    def adopt(self, tombstones: Mapping[str, Version], now_ns: int) -> None:
+    def adopt(self, tombstones: Mapping[str, Version], now_ns: int, wall_ms: int) -> None:
         """All tombstones in this node's care that are on its disk: new ones are confirmed too, and what is no tombstone
         of that version any more is forgotten."""
         for key in [key for key, removal in self._open.items() if tombstones.get(key) != removal.version]:
@@ -149,11 +156,14 @@ class Removals:
                 self._forget(key)
         for key in [key for key, (version, _) in self._whole.items() if tombstones.get(key) != version]:
             del self._whole[key]
+        tenure = self._roster.tenure_of(self._me)
         for key, version in tombstones.items():
             if key not in self._open and key not in self._whole:
                 removal = self._open[key] = Removal(key, version, hlc_wall_ms(version.hlc), "", outcome="adopted")
                 removal.durable = True
+                removal.held[self._me] = HeldAt(self._me, tenure, wall_ms)
                 self._schedule(removal, now_ns)
+                self._count(removal, wall_ms)
 
     def put(self, key: str) -> list[RemovalOutcome]:
         """The owner wrote the key again: that cancels what is left of its removal."""
@@ -186,6 +196,7 @@ class Removals:
             return []
         removal.durable = True
         self._fresh.discard(key)
+        self._pending.discard(key)
         removal.held[self._me] = HeldAt(self._me, tenure, wall_ms)
         self._schedule(removal, now_ns)
         return self._count(removal, wall_ms)
@@ -257,6 +268,8 @@ class Removals:
                 self.counters["removals_pending"] += 1
                 out += self._tell(removal, "pending")
             removal.attempts += 1
+            if not removal.majority_ms:
+                self._pending.add(removal.key)
             removal.next_ns = None
             if not removal.majority_ms or self._lacking(removal) & self._peers:
                 wait_ns = self._settings.removal_retry_ns << min(removal.attempts - 1, 16)
@@ -294,6 +307,7 @@ class Removals:
         voters = removal.voters(self._roster)
         if self._roster.replicas and removal.durable and not removal.majority_ms and len(voters) >= self._roster.needed:
             removal.majority_ms = wall_ms
+            self._pending.discard(removal.key)
             self.counters["removals_done"] += 1
             out = self._tell(removal, "removed")
         if removal.majority_ms and voters == self._roster.names():
@@ -315,3 +329,4 @@ class Removals:
         self._open.pop(key, None)
         self._whole.pop(key, None)
         self._fresh.discard(key)
+        self._pending.discard(key)

@@ -161,7 +161,9 @@ def test_p76_a_majority_is_enough_and_without_one_it_is_pending_until_it_has_it(
     assert all(world.get(name, "s|b") is None for name in world.names)
 
 
-def test_settled_tombstones_leave_memory_gossip_and_disk_and_do_not_come_back():
+@pytest.mark.parametrize("restarted", [False, True])
+def test_settled_tombstones_leave_memory_gossip_and_disk_and_do_not_come_back(restarted):
+    """Also those of an earlier start of the node that wrote them, under the same roster."""
     world = cluster(3)
     for i in range(300):
         world.put("n0", f"s|{i}")
@@ -171,6 +173,8 @@ def test_settled_tombstones_leave_memory_gossip_and_disk_and_do_not_come_back():
     world.until(lambda: outcomes(world).count("removed") == 300, 3_000)
     tombstones = lambda: [sum(m.tombstones for m in h.replicator.map_status()) for h in world.hosts.values()]  # noqa: E731
     assert tombstones() == [300, 300, 300]
+    if restarted:
+        world.restart("n0")
     world.run(3_500)
     assert tombstones() == [300, 300, 300], "not before they are old enough"
     world.until(lambda: tombstones() == [0, 0, 0], 10_000)
