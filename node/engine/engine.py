@@ -141,7 +141,7 @@ class Engine:
         """Let time pass for the machines and run a slice of the actors; True when more waits."""
         self.members.tick(now_ns)
         self.replication.tick(now_ns)
-        if now_ns >= self._tick_ns(limits.engine_rest_early_ms):
+        if now_ns >= self._soonest_tick_ns and now_ns >= self._tick_ns(limits.engine_rest_early_ms):
             self._ticked_ns = now_ns
             self._forget_drained(now_ns)
             self._release_balance(now_ns)
@@ -172,6 +172,11 @@ class Engine:
         resting = self.sharding.at_rest and not self.drain.active
         return self._ticked_ns + (limits.engine_rest_tick_ms - early_ms if resting else limits.engine_tick_ms) * MS
 
+    @property
+    def _soonest_tick_ns(self) -> int:
+        """No tick is due before: nearly every turn and effect needs to know no more."""
+        return self._ticked_ns + limits.engine_tick_ms * MS
+
     def wake_before(self, due_ns: int | None) -> None:
         """A machine wants time to pass at `due_ns`: ask for a turn if the driver would come later. A turn after every
         heartbeat that has nothing to do would be most of what an idle node does."""
@@ -180,7 +185,8 @@ class Engine:
 
     def wake_unless_resting(self) -> None:
         """Something began that needs time to pass: the next tick may be due sooner than the driver was told."""
-        self.wake_before(self._tick_ns())
+        if self._soonest_tick_ns < self._promised_ns:
+            self.wake_before(self._tick_ns())
 
     # ---- envelopes
 

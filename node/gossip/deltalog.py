@@ -164,12 +164,12 @@ class DeltaSender:
 
     def due_ns(self) -> int | None:
         """When `flush` has something to do, if nothing else happens."""
-        resend = [
-            feed.moved_ns + self._settings.delta_resend_ns
-            for feed in self._feeds.values()
-            if feed.present and feed.sent > feed.acked
-        ]
-        return min([*resend, *([self._flush_ns] if self._flush_ns is not None else [])], default=None)
+        due_ns = self._flush_ns
+        for feed in self._feeds.values():
+            if feed.sent > feed.acked and feed.present:
+                resend_ns = feed.moved_ns + self._settings.delta_resend_ns
+                due_ns = resend_ns if due_ns is None else min(due_ns, resend_ns)
+        return due_ns
 
     def flush(self, now_ns: int, *, full: bool = False) -> list[tuple[str, Delta]]:
         """What is to leave now: batches that are due (or `full`), and again what was not acknowledged in time."""
