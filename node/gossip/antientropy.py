@@ -20,10 +20,8 @@ that the other holds of a leaf and asked for nothing, and forgets what the other
 
 from __future__ import annotations
 
-import enum
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from node.core import limits
 from node.core.hashing import LEAF_COUNT, MAP_COUNT
@@ -49,37 +47,11 @@ from node.gossip.replica_messages import (
     key_version,
     to_wire,
 )
+from node.gossip.round import Phase, Round
 from node.gossip.stay import Stay
 from node.gossip.version import Version, version_of
 from node.gossip.wants import Wants
 from node.store.replica_port import ReplicaEntry
-
-
-class Phase(enum.Enum):
-    """What an asker's round waits for."""
-
-    LEAVES = "leaves"
-    OFFER = "offer"
-    FETCH = "fetch"
-
-
-@dataclass(slots=True)
-class Round:
-    """A comparison under way: the leaves still `todo`, those of the `window` the peer was asked about; `whole`: nothing
-    that was found missing had to be left to a later round."""
-
-    number: int
-    peer: str
-    began_ns: int
-    deadline_ns: int
-    takes_over: bool = False
-    phase: Phase = Phase.LEAVES
-    peer_ready: bool = False
-    peer_tenure: int = 0
-    whole: bool = True
-    fetching: tuple[int, int] = (0, 0)  # leaves whose entries are being fetched, and how many those were
-    todo: deque[Place] = field(default_factory=deque)
-    window: tuple[Place, ...] = ()
 
 
 class AntiEntropy:

@@ -16,44 +16,15 @@ from __future__ import annotations
 import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from node.core import limits
 from node.core.hlc import hlc_wall_ms
+from node.gossip.removal import Removal
 from node.gossip.replica_io import RemovalOutcome, ReplicationSettings, Send
 from node.gossip.replica_messages import Confirm, Confirmed, KeyVersion
 from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replica_views import Certificate, HeldAt, PendingRemoval
 from node.gossip.version import Version
-
-Tombstone = tuple[str, Version]
-
-
-@dataclass(slots=True)
-class Removal:
-    """`held`: who has it on disk, by name; `outcome`: what its caller was told last."""
-
-    key: str
-    version: Version
-    asked_ms: int
-    asked_by: str
-    held: dict[str, HeldAt] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    durable: bool = False
-    attempts: int = 0
-    next_ns: int | None = None
-    majority_ms: int = 0
-    last_serve_ms: int = 0
-    outcome: str = ""
-
-    def votes(self, roster: ReplicaRoster) -> int:
-        """How many of the roster have it, each under its tenure."""
-        return len(self.voters(roster))
-
-    def voters(self, roster: ReplicaRoster) -> frozenset[str]:
-        return frozenset(
-            r.node for r in roster.replicas if (held := self.held.get(r.node)) is not None and held.tenure == r.tenure
-        )
 
 
 class Removals:
@@ -81,48 +52,20 @@ class Removals:
         """The oldest removals without a majority."""
         found = [self._open[key] for key in self._pending]
         found.sort(key=lambda removal: (removal.asked_ms, removal.key))
-        return [self._told(removal, now_ns) for removal in found[:limit]]
+        return [removal.told(self._roster, now_ns) for removal in found[:limit]]
 
     def pending_count(self) -> int:
         return len(self._pending)
 
-    def _told(self, removal: Removal, now_ns: int) -> PendingRemoval:
-        voters = removal.voters(self._roster)
-        return PendingRemoval(
-            removal.key,
-            removal.version,
-            removal.asked_ms,
-            removal.asked_by,
-            removal.attempts,
-            self._roster.needed,
-            tuple(sorted(voters)),
-            tuple(sorted(self._roster.names() - voters)),
-            tuple(sorted(removal.refused.items())),
-            max(0, (removal.next_ns or now_ns) - now_ns) // 1_000_000,
-        )
-
     def certificate(self, key: str) -> Certificate | None:
         """Of the newest removal of a key, also while it is pending; None when none is remembered."""
         removal = self._open.get(key)
-        return self._certify(removal) if removal is not None else self._certificates.get(key)
+        return removal.certificate(self._roster) if removal is not None else self._certificates.get(key)
 
     def certificates(self, limit: int) -> list[Certificate]:
         """The newest removals, those of which least is known first."""
-        found = [self._certify(removal) for removal in self._open.values()][::-1]
+        found = [removal.certificate(self._roster) for removal in self._open.values()][::-1]
         return (found + list(reversed(self._certificates.values())))[:limit]
-
-    def _certify(self, removal: Removal) -> Certificate:
-        return Certificate(
-            removal.key,
-            removal.version,
-            removal.asked_ms,
-            removal.asked_by,
-            self._roster.version,
-            self._roster.needed,
-            tuple(sorted(removal.held.values())),
-            removal.majority_ms,
-            removal.last_serve_ms,
-        )
 
     def awaited(self, key: str, version: Version) -> tuple[str, ...] | None:
         """Who on the roster has not confirmed a tombstone; None when it is not in this node's care."""
@@ -312,7 +255,7 @@ class Removals:
             out = self._tell(removal, "removed")
         if removal.majority_ms and voters == self._roster.names():
             self._certificates.pop(removal.key, None)
-            self._certificates[removal.key] = self._certify(removal)
+            self._certificates[removal.key] = removal.certificate(self._roster)
             if len(self._certificates) > limits.certificates_kept_max:
                 self._certificates.popitem(last=False)
             del self._open[removal.key]
@@ -323,7 +266,7 @@ class Removals:
         if removal.outcome == "adopted":  # nobody waits: whoever asked for it did so in an earlier life of this node
             return []
         removal.outcome = outcome
-        return [RemovalOutcome(removal.key, removal.version, outcome, self._certify(removal))]
+        return [RemovalOutcome(removal.key, removal.version, outcome, removal.certificate(self._roster))]
 
     def _forget(self, key: str) -> None:
         self._open.pop(key, None)
