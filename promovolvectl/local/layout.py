@@ -158,10 +158,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 def claim(folder: Path) -> None:
-    """Makes the folder for its owner alone; refuses one that holds something else (16) or can't be made (17)."""
+    """Makes the folder for its owner alone; refuses one that holds something else (16) or can't be made (17). A store
+    alone may be there: what 'store restore --data' has made, for a cluster that is to be."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        others = [entry.name for entry in folder.iterdir() if entry.name != _LOCK]
+        others = [entry.name for entry in folder.iterdir() if entry.name not in (_LOCK, store_dir(folder).name)]
         if others and not (folder / _FILE).is_file():
             unusable(folder, f"{folder} holds no cluster but other files, such as {sorted(others)[0]!r}")
         folder.chmod(0o700)

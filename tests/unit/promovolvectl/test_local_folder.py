@@ -303,3 +303,11 @@ def test_a_folder_that_can_t_be_made_is_local_trouble(tmp_path: Path) -> None:
         layout.claim(tmp_path / "file" / "data")
     assert failed.value.status is ExitStatus.LOCAL_FILE
     assert os.fspath(tmp_path / "file" / "data") in failed.value.message
+
+
+def test_a_folder_that_holds_a_restored_store_and_nothing_else_is_taken(tmp_path: Path) -> None:
+    layout.store_dir(tmp_path).mkdir()
+    layout.claim(tmp_path)
+    (tmp_path / "letters.txt").touch()
+    with pytest.raises(CommandFailed, match=r"letters\.txt"):
+        layout.claim(tmp_path)
