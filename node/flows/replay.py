@@ -98,9 +98,10 @@ class Replay:
             ctx.passivate()
             return
         running = state.status.state == "running"
+        seen = running and state.surveyed and self._known
         match message:
             case GetReplay():
-                ctx.reply((rules.seen(state, self._known) if running and self._known else state).status)
+                ctx.reply((rules.seen(state, self._known) if seen else state).status)
             case CancelReplay(reason):
                 if running:
                     self._end(ctx, state, "cancelled", reason)

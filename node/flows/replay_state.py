@@ -114,6 +114,8 @@ def verdict(replay: ReplayState) -> tuple[str, str]:
         return "failed", f"none of its {status.failed} pages could be auctioned again"
     if wanted and replay.waiting:
         return "done", f"coverage {wanted:g} is reached; the other pages were left alone"
+    if replay.missing and not status.total:
+        return "done", "nothing is missing"
     return "done", ""
 
 

@@ -197,7 +197,7 @@ def _replay_lines(replay: Replay) -> list[str]:
         return [*lines, f"  {replay.state}" + (f": {replay.reason}" if replay.reason else "")]
     if not pages.total:
         return []
-    lines = [f"  {replay.scope}: {pages.total} pages, coverage {replay.coverage_before:.3f}"]
+    lines = [f"  {replay.scope}: pages: {pages.total}, coverage {replay.coverage_before:.3f}"]
     if done >= pages.total:
         return [*lines, "  all pages are out: waiting for their auctions"]
     tenths = 10 * done // pages.total

@@ -58,9 +58,13 @@ def settings_text(folder: Path, layout: Layout, node: NodePlace) -> str:
 
 
 def _key(path: Path, *, may_make: bool) -> KeyPair:
-    try:
-        if may_make and not path.exists():
+    if may_make and not path.exists():
+        try:
             write_key_pair(path, new_key_pair())
+        except OperatingError as error:  # the disk's trouble, not the key's
+            refused = error.__context__ if isinstance(error.__context__, OSError) else OSError(error.message)
+            raise lay.local_trouble(path, refused) from error
+    try:
         return read_key_pair(path)
     except OperatingError as error:
         raise CommandFailed(

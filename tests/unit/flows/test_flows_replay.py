@@ -163,6 +163,14 @@ def test_no_more_pages_a_second_than_were_asked_for(world: World) -> None:
     assert max(order.limit for order in world.orders) == CHUNK
 
 
+def test_before_every_site_was_heard_it_does_not_say_where_coverage_stands(world: World) -> None:
+    world.silent = {"s2"}
+    start(world, "s1", "s2")
+    world.advance(600)
+    found = status(world)
+    assert (found.state, counts(found), found.coverage_before) == ("running", (0, 0, 0, 0), 0.0)
+
+
 def test_only_what_is_missing_asks_only_sites_that_lack_something(world: World) -> None:
     world.present = {"s2": 1}
     assert start(world, "s1", "s2", missing=True).state == "running"
@@ -175,7 +183,7 @@ def test_only_what_is_missing_asks_only_sites_that_lack_something(world: World) 
     assert all(order.missing for order in world.orders)
     start(world, "s1", "s2", name="r-2", missing=True)
     world.advance(1_000)
-    assert (status(world, "r-2").state, counts(status(world, "r-2"))) == ("done", (0, 0, 0, 0)), "nothing is missing"
+    assert (status(world, "r-2").reason, counts(status(world, "r-2"))) == ("nothing is missing", (0, 0, 0, 0))
 
 
 def test_the_wanted_coverage_ends_it_early_and_one_that_does_not_come_fails_it(world: World) -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from promovolvectl.local import layout, ports, processes
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.local import files, layout, ports, processes
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 # Starts a node's process and is gone at once, as if killed there.
@@ -93,3 +95,20 @@ def test_what_the_system_refuses_comes_with_a_way_out(tmp_path: Path, number: in
     failed = layout.local_trouble(tmp_path / "is" / "not", OSError(number, os.strerror(number)))
     assert os.strerror(number) in failed.message
     assert failed.hint.startswith(hint.format(tmp_path))
+
+
+def test_a_key_that_finds_no_room_is_the_disk_s_trouble_and_made_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = ports.plan(tmp_path, "local", 1)
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("node.wire.keys.os.fsync", full)
+        with pytest.raises(CommandFailed, match="No space left on device") as caught:
+            files.prepare(tmp_path, found)
+    assert (caught.value.status, caught.value.code) == (ExitStatus.LOCAL_FILE, "E-FILE")
+    assert caught.value.hint.startswith("df -h ")
+    assert files.prepare(tmp_path, found).keys() == {"api-1"}
