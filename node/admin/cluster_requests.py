@@ -43,11 +43,13 @@ class ClusterRequests:
 
     async def nodes(self, _request: p.GetNodes, call: p.Meta) -> tuple[p.NodeList, p.Meta]:
         reports, missing = await self._server.gatherer.reports(coverage=False)
-        return p.NodeList(items=views.node_rows(self._engine.view, reports)), self._server.with_missing(call, missing)
+        rows = views.node_rows(self._engine.view, reports, self._engine.sharding.region.homes())
+        return p.NodeList(items=rows), self._server.with_missing(call, missing)
 
     async def node(self, request: p.GetNode, call: p.Meta) -> tuple[p.NodeShow, p.Meta]:
         reports, missing = await self._server.gatherer.reports(coverage=False)
-        rows = {row.name: row for row in views.node_rows(self._engine.view, reports)}
+        homes = self._engine.sharding.region.homes()
+        rows = {row.name: row for row in views.node_rows(self._engine.view, reports, homes)}
         row = rows.get(request.node)
         if row is None:
             raise not_found("node", request.node, sorted(rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from node.admin import protocol as p
@@ -16,12 +17,16 @@ from node.store.port import ShardRow, ShardState
 Reports = Mapping[str, NodeReport]
 
 
-def node_rows(view: ClusterView, reports: Reports) -> tuple[p.NodeRow, ...]:
-    """All members, those that did not answer too, by name."""
-    return tuple(_node_row(view, member, reports.get(name)) for name, member in sorted(view.members.items()))
+def node_rows(view: ClusterView, reports: Reports, homes: Sequence[ShardRow]) -> tuple[p.NodeRow, ...]:
+    """All members, those that did not answer too, by name. What a silent one has is what the placement table, `homes`,
+    says: that it runs nothing is known of nobody who does not say so."""
+    placed = Counter(row.node for row in homes)
+    return tuple(
+        _node_row(view, member, reports.get(name), placed[name]) for name, member in sorted(view.members.items())
+    )
 
 
-def _node_row(view: ClusterView, member: Member, report: NodeReport | None) -> p.NodeRow:
+def _node_row(view: ClusterView, member: Member, report: NodeReport | None, placed: int) -> p.NodeRow:
     if report is not None and report.incarnation != member.incarnation:
         report = None
     seen = view.unreachable.get(member.node)
@@ -37,7 +42,7 @@ def _node_row(view: ClusterView, member: Member, report: NodeReport | None) -> p
         version=member.app_version,
         pid=report.pid if report else 0,
         uptime_s=report.uptime_ms / 1_000 if report else 0.0,
-        shards=len(report.running) if report else 0,
+        shards=len(report.running) if report else placed,
         entities=sum(report.entities_by_kind.values()) if report else 0,
         ready=report.ready if report else False,
         why_not_ready=report.why_not_ready if report else ("no answer",),
@@ -172,7 +177,7 @@ def cluster_status(
 ) -> p.ClusterStatus:
     """The cluster on one page. `known_sites`: how many the store holds, None when it does not say; until all of them
     answer, coverage is 0."""
-    nodes = node_rows(view, reports)
+    nodes = node_rows(view, reports, rows)
     items = shard_items(view, rows, reports)
     index = maps(reports)
     covered = coverage(reports)

@@ -53,7 +53,9 @@ def report(failed: CommandFailed, output: str, err: TextIO) -> None:
 
 
 def save_report(error: BaseException, arguments: list[str], folder: Path) -> CommandFailed:
-    """Keeps what we need to find our own mistake: the stack without anybody's data, and the versions."""
+    """Keeps what we need to find our own mistake: the stack and the versions, without anybody's data or secrets."""
+    from promovolvectl.client.scrub import Scrubber, of_environment  # only who has made a mistake pays for it
+
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     path = folder / f"report-{stamp}-{os.getpid()}.txt"
     words = [word for word in arguments if word.startswith("-")]
@@ -70,7 +72,7 @@ def save_report(error: BaseException, arguments: list[str], folder: Path) -> Com
         with contextlib.ExitStack() as stack:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             stream = stack.enter_context(os.fdopen(handle, "w", encoding="utf-8"))
-            stream.write(text)
+            stream.write(Scrubber(of_environment(os.environ.items()))(text))
     except OSError as problem:
         where = f"a report could not be saved in {folder}: {problem.strerror}"
     return CommandFailed(

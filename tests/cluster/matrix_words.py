@@ -46,7 +46,7 @@ class Names:
             return (*leaf.words, *own.split())
         words = [*leaf.words]
         for parameter in leaf.arguments:
-            if parameter.required:
+            if parameter.required or parameter.metavar == "[ID]":  # TYPE ID, which may be given as TYPE/ID
                 words.append(self._value(leaf, parameter))
         for parameter in leaf.flags:
             if parameter.required:
@@ -56,7 +56,7 @@ class Names:
         return tuple(words)
 
     def _value(self, leaf: Leaf, parameter: Parameter) -> str:
-        metavar = parameter.metavar.rstrip("…")
+        metavar = parameter.metavar.rstrip("…").strip("[]")
         return self.of.get(f"{leaf.words[0]} {metavar}", self.of.get(metavar, NOTHING))
 
 

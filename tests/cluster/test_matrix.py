@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 from cluster_world import CTL, Cluster
-from matrix_seat import ESCAPE, Ended, check, in_pipe, on_terminal
+from matrix_seat import ESCAPE, Ended, Remembered, check, in_pipe, on_terminal
 from matrix_words import REFUSED, Names, names_of
 
 from promovolvectl.cli.render import FORMATS
 from promovolvectl.cli.walk import Leaf, leaves
+from promovolvectl.client.calls import AdminClient
 from promovolvectl.local import simulation
 
 LEAVES = list(leaves())
@@ -61,6 +62,19 @@ def _simulated_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def asked_once() -> Iterator[None]:
+    """The cluster is asked by the first command line of a leaf, and by those that ask for something else."""
+    remembered = Remembered()
+
+    async def call(client: AdminClient, params: Any, timeout_ms: int = 10_000) -> Any:
+        return await remembered.call(client, params, timeout_ms)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AdminClient, "call", call)
+        yield
+
+
 def answer(words: tuple[str, ...], env: dict[str, str]) -> Any:
     """The document of a command that must succeed."""
     found = in_pipe((*words, "-o", "json"), env)
@@ -77,6 +91,7 @@ def declared(leaf: Leaf) -> tuple[int, ...]:
     return tuple(int(status) for status in leaf.about.exits)
 
 
+@pytest.mark.usefixtures("asked_once")
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.name)
 def test_every_format_in_a_pipe_and_on_a_terminal(leaf: Leaf, own: tuple[Cluster, Names]) -> None:
     cluster, names = own
@@ -98,6 +113,7 @@ def test_every_format_in_a_pipe_and_on_a_terminal(leaf: Leaf, own: tuple[Cluster
     assert len(answered) == expected, f"{leaf.name} answered {len(answered)} times: see matrix_words"
 
 
+@pytest.mark.usefixtures("asked_once")
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.name)
 def test_check_v15_what_ci_and_shells_set_changes_no_byte(leaf: Leaf, own: tuple[Cluster, Names]) -> None:
     """In a pipe there is never an escape byte, whatever is set."""

@@ -64,11 +64,11 @@ def test_every_shard_has_an_owner_or_a_reason() -> None:
 
 
 def test_a_node_that_did_not_answer_is_shown_as_such() -> None:
-    rows = {row.name: row for row in views.node_rows(TWO, {"n1": report("n1", lag_ms={"n2": 7, "n3": 9})})}
+    rows = {row.name: row for row in views.node_rows(TWO, {"n1": report("n1", lag_ms={"n2": 7, "n3": 9})}, ())}
     assert (rows["n1"].ready, rows["n1"].shards, rows["n1"].entities, rows["n1"].max_lag_ms) == (True, 2, 4, 9)
     assert rows["n1"].cpu_ratio == 0.05
     assert (rows["n2"].ready, rows["n2"].why_not_ready) == (False, ("no answer",))
-    stale = views.node_rows(TWO, {"n1": report("n1", incarnation=2)})
+    stale = views.node_rows(TWO, {"n1": report("n1", incarnation=2)}, ())
     assert stale[0].why_not_ready == ("no answer",), "what an earlier start said is not about this one"
 
 
