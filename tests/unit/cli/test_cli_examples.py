@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from promovolvectl.client.profiles import Profile, write_profile
 
 LEAVES = tuple(leaves())
 EXAMPLES = [(leaf, example) for leaf in LEAVES for example in leaf.about.examples]
-# These start processes, read a store or draw on a terminal; the matrix runs them for real, here they are parsed.
-# So are those that wait for what one sample can't show: a silence of all nodes, a shard's number.
+# These start or stop processes in folders that a person may have, read or write a store, or draw on a terminal for as
+# long as it is there; the matrix runs them for real, here they are parsed. So are those that wait for what one sample
+# can't show: a silence of all nodes, a shard's number.
 PARSED = {
-    "up", "down", "node start", "sim run", "sim replay", "dashboard", "cluster watch", "cluster shutdown",
+    "up", "down", "node start", "dashboard", "cluster watch", "cluster shutdown",
     "shard wait", "store status", "store leases", "store verify", "store backup", "store restore", "store compact",
 }  # fmt: skip
 BY_TYPE = {type(sample): sample for sample in SAMPLES.values() if isinstance(sample, msgspec.Struct)}
@@ -62,6 +63,12 @@ def answering() -> Iterator[FakeNode]:
         yield node
 
 
+async def simulated(arguments: Sequence[str], **_: Any) -> Any:
+    """In place of minutes of simulation, which tests/sim runs: what it was told to do makes a report."""
+    assert arguments
+    return SAMPLES["SimReport"]
+
+
 def parsed(words: list[str]) -> None:
     """Raises what the parser raises."""
     command, line = root(), hoisted(words, DEPTH)
@@ -82,6 +89,7 @@ def test_an_example_runs(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Night trains run again.")))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PROMOVOLVECTL_TIMEOUT", "1s")
+    monkeypatch.setattr("promovolvectl.cli.sim.simulate", simulated)
     for name in ("article.txt", "config.toml"):
         (tmp_path / name).touch()
     lines = split(example)
