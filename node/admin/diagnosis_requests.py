@@ -64,7 +64,8 @@ class DiagnosisRequests:
         name = self._one(request.node)
         found, missing = await self._server.gatherer.each([name], GetNodeReport(coverage=False), NodeReport)
         report = next(iter(found), None)
-        rows = views.node_rows(self._engine.view, {name: report} if report else {})
+        homes = self._engine.sharding.region.homes()
+        rows = views.node_rows(self._engine.view, {name: report} if report else {}, homes)
         row = next(row for row in rows if row.name == name)
         return node_status(row, report), self._server.with_missing(call, tuple(missing))
 
