@@ -22,6 +22,7 @@ from node.admin.coverage_requests import CoverageRequests
 from node.admin.decision_requests import DecisionRequests
 from node.admin.diagnosis_requests import DiagnosisRequests
 from node.admin.domain_requests import DomainRequests
+from node.admin.drills import Drills
 from node.admin.gather import Gatherer
 from node.admin.guard import Guard
 from node.admin.held_plans import HeldPlans
@@ -106,6 +107,7 @@ class AdminServer:
         DiagnosisRequests(self)
         JournalRequests(self, held)
         ClusterRepair(self, held)
+        Drills(self, held)
         self._verify = IndexVerify(self, index, check) if check is not None else None
         self.uploads = Uploads(self)
         self.live = Live(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from promovolvectl.cli.shaping import Detail, Payload, Shape, Under, columns_of, each, itself, whole
+from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under, columns_of, each, itself, whole
 from promovolvectl.cli.text import cell
 
 
@@ -38,6 +38,12 @@ def _history_head(payload: Payload) -> Sequence[str]:
         f"ENTITY     {cell(payload['type'])}/{cell(payload['id'])}  shard {payload['shard']}, {stored}",
         f"FENCED     {payload['fenced_count']} writes under an epoch that was over, as far as nodes remember",
     )
+
+
+def _drill_rows(payload: Payload) -> Rows:
+    """A row for each run that is remembered, and one for a drill that has none."""
+    never = {"outcome": "never", "at": None, "text": ""}
+    return [{**drill, **run} for drill in payload["items"] for run in drill["runs"] or (never,)]
 
 
 DIAGNOSIS_SHAPES: Final[Mapping[str, Shape]] = {
@@ -75,6 +81,11 @@ DIAGNOSIS_SHAPES: Final[Mapping[str, Shape]] = {
             "run_queue entities? shards? max_lag_ms:ms? interval_ms+"
         ),
         each("node", "node"),
+    ),
+    "DrillList": Shape(
+        columns_of("drill! outcome:state! at! text proves"),
+        each("drill", "drill"),
+        _drill_rows,
     ),
     "LogList": Shape(
         columns_of("at! node! level! logger? text! gap+"), lambda p: [f"node/{row['node']}" for row in p["items"]]

@@ -50,7 +50,7 @@ async def watch(
     shown = ""
     written = 0
     while True:
-        found, text, at = await _looked(run, name)
+        found, text, at, asked = await _looked(run, name)
         if text != shown:
             item: dict[str, Any] = {"at": at, "object": f"node/{name}", "node": name, "text": text, "gap": 0}
             kind = "changed" if written else "snapshot"
@@ -60,7 +60,8 @@ async def watch(
             written += 1
             shown = text
         judged = [judge_node(name, state, found) for state in wanted]
-        if (wanted and all(condition.holds for condition in judged)) or written == run.flags.limit > 0:
+        holds = bool(wanted) and asked and all(condition.holds for condition in judged)
+        if holds or written == run.flags.limit > 0:
             return ExitStatus.OK
         if until is not None and time.monotonic() >= until:
             break
@@ -72,15 +73,16 @@ async def watch(
     return ExitStatus.OK
 
 
-async def _looked(run: Run, name: str) -> tuple[NodeStatus | None, str, str]:
-    """The node as it stands, None when it is no member or nobody can be asked; in words; and when that was."""
+async def _looked(run: Run, name: str) -> tuple[NodeStatus | None, str, str, bool]:
+    """The node as it stands, None when it is no member; in words; when that was; and whether anybody could be asked."""
     try:
         found, meta = await run.ask(GetNodeStatus(node=name), NodeStatus)
     except CommandFailed as failed:
         if failed.status not in _PASSES:
             raise
-        text = "it is not a member" if failed.status is ExitStatus.NOT_FOUND else "nobody could be asked"
-        return None, text, run.local_meta().observed_at
+        asked = failed.status is ExitStatus.NOT_FOUND
+        text = "it is not a member" if asked else "nobody could be asked"
+        return None, text, run.local_meta().observed_at, asked
     if not found.answers:
         ready = "does not answer"
     else:
@@ -88,4 +90,4 @@ async def _looked(run: Run, name: str) -> tuple[NodeStatus | None, str, str]:
     observers = ", ".join(found.observers) or "nobody in reach"
     reach = "reachable" if found.reachable else f"reported unreachable by {observers}"
     faults = f"; {len(found.faults)} faults" if found.faults else ""
-    return found, f"{found.status}, {reach}, {ready}, {found.shards} shards{faults}", meta.observed_at
+    return found, f"{found.status}, {reach}, {ready}, {found.shards} shards{faults}", meta.observed_at, True

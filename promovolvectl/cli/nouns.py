@@ -22,7 +22,7 @@ class Noun:
 NOUNS: Final[Mapping[str, Noun]] = {
     "up": Noun("local_up", "Start a whole cluster on this machine.", verbs=False),
     "down": Noun("local_down", "Drain and stop this machine's cluster.", verbs=False),
-    "cluster": Noun("cluster_looking", "The cluster as a whole: status, health, views, waiting, restarts."),
+    "cluster": Noun("cluster_drill", "The cluster as a whole: status, health, views, waiting, restarts."),
     "node": Noun("node_watch", "Nodes: how they stand, their logs, draining, restarting."),
     "shard": Noun("shard", "Where entities live, and moving them; check and repair."),
     "entity": Noun("entity", "Entities: where they are and were, restart, passivate, quarantine."),
@@ -58,6 +58,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
 }
 # How many words name a command; a noun and a group of verbs under it take three.
 DEPTH: Final[Mapping[str, int]] = {name: 2 if noun.verbs else 1 for name, noun in NOUNS.items()} | {
+    "cluster drill": 3,
     "entity quarantine": 3,
     "serveindex roster": 3,
     "auth key": 3,

@@ -44,6 +44,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Doctor": doctor_kinds.Doctor,
     "PingReport": protocol.PingReport,
     "WireReport": protocol.WireReport,
+    "DrillList": diagnosis.DrillList,
     "Down": kinds.Down,
     "EntityList": protocol.EntityList,
     "EntityHistory": diagnosis.EntityHistory,

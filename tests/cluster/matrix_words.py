@@ -180,6 +180,8 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "audit show": "1",
             "sim run": "--seeds 1 --nodes 3 --hours 0.001",
             "sim replay": "1",
+            "cluster drill show": "fence",
+            "cluster drill run": f"fence --site {site} --dry-run",
             "node watch": "entity-2 --limit 1",
             "node wait": "entity-2 --for up",
             "debug ping": "--count 2",

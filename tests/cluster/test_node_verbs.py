@@ -15,7 +15,7 @@ def test_one_node_is_restarted_under_its_plan_and_watched_meanwhile(cluster: Clu
     mine = [shard for shard, row in shards.items() if row["node"] == name]
     plan = cluster.ask("node", "restart", name, "--dry-run")
     assert (plan["target"], {move["from"] for move in plan["moves"]}) == (f"node/{name}", {name})
-    watching = cluster.begun("node", "watch", name, "--for", "down", "-t", "60s")
+    watching = cluster.begun("node", "watch", name, "--for", "removed", "-t", "60s")
     done = cluster.ask("node", "restart", name, "--yes", "--reason", "test", "-t", "120s")
     assert (done["state"], [phase["name"] for phase in done["phases"]]) == ("done", [name, "cluster"])
     assert done["result"]["messages_lost"] == 0
@@ -76,3 +76,17 @@ def test_an_entity_is_where_its_shard_is_and_its_owners_are_told(cluster: Cluste
 def test_a_whole_cluster_needs_no_repair(cluster: Cluster) -> None:
     plan = cluster.ask("cluster", "repair", "--yes")
     assert (plan["kind"], plan["changed"], plan["moves"]) == ("Plan", False, [])
+
+
+def test_a_drill_proves_the_fence_and_a_move_there_and_back(cluster: Cluster) -> None:
+    site = cluster.sites()[0]["site"]
+    shard = cluster.ask("shard", "where", "site", site)
+    refused = cluster.ask("cluster", "drill", "run", "fence", "--site", site, "--yes")
+    assert (refused["state"], refused["result"]["missed_count"]) == ("done", 0)
+    moved = cluster.ask("cluster", "drill", "run", "move", "--site", site, "--yes")
+    assert (moved["state"], moved["result"]["missed_count"]) == ("done", 0)
+    after = cluster.ask("shard", "where", "site", site)
+    assert after["node"] == shard["node"]
+    assert after["epoch"] > shard["epoch"]
+    last = {item["drill"]: item["last"] for item in cluster.ask("cluster", "drill", "list")["items"]}
+    assert [last[name]["outcome"] for name in ("fence", "move")] == ["passed", "passed"]

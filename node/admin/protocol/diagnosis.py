@@ -346,3 +346,47 @@ class StageClusterRepair(msgspec.Struct, frozen=True, kw_only=True):
     """One plan of all that can be mended now: shards, then the replicas. Answered by a Plan."""
 
     reason: str = ""
+
+
+# ---- drills
+
+
+@wire_type("admin.drills_get")
+class GetDrills(msgspec.Struct, frozen=True, kw_only=True):
+    """One drill or, empty, all."""
+
+    drill: str = ""
+
+
+@wire_type("admin.drill_run")
+class DrillRun(msgspec.Struct, frozen=True, kw_only=True):
+    """`outcome`: passed or failed; `node` carried it out."""
+
+    at: str
+    outcome: str
+    node: str
+    text: str
+
+
+@wire_type("admin.drill_item")
+class DrillItem(msgspec.Struct, frozen=True, kw_only=True):
+    """`runs` are those that nodes remember, oldest first; `last` is the newest of them."""
+
+    drill: str
+    proves: str
+    last: DrillRun | None
+    runs: tuple[DrillRun, ...]
+
+
+@wire_type("admin.drill_list")
+class DrillList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[DrillItem, ...]
+
+
+@wire_type("admin.stage_drill")
+class StageDrill(msgspec.Struct, frozen=True, kw_only=True):
+    """Rehearse a failure at a site that can take it. Answered by a Plan."""
+
+    drill: str
+    site: str
+    reason: str = ""

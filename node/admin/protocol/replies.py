@@ -42,6 +42,8 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     diagnosis.GetEntityPlace: diagnosis.EntityPlace,
     diagnosis.GetEntityHistory: diagnosis.EntityHistory,
     diagnosis.StageClusterRepair: operations.Plan,
+    diagnosis.GetDrills: diagnosis.DrillList,
+    diagnosis.StageDrill: operations.Plan,
     cluster.GetClusterStatus: cluster.ClusterStatus,
     cluster.GetClusterHealth: cluster.Health,
     decisions.GetDecisions: decisions.DecisionList,

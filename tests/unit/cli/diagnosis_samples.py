@@ -124,6 +124,17 @@ def samples(nasty: str) -> dict[str, Any]:
                 d.EventItem(at=AT, topic="shard.moved", object="shard/17", text=nasty, node="node-1"),
             ),
         ),
+        "DrillList": d.DrillList(
+            items=(
+                d.DrillItem(
+                    drill="fence",
+                    proves="a stale write is refused",
+                    last=d.DrillRun(at=AT, outcome="passed", node="node-1", text=nasty),
+                    runs=(d.DrillRun(at=AT, outcome="passed", node="node-1", text=nasty),),
+                ),
+                d.DrillItem(drill="move", proves="a shard goes and comes back", last=None, runs=()),
+            )
+        ),
         "EntityPlace": d.EntityPlace(
             kind="site", id="example.com", shard=17, node=None, epoch=4, state="passivated", known=True
         ),

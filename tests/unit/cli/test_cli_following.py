@@ -111,6 +111,17 @@ def test_a_node_that_does_not_become_ready_in_time_ends_with_9(tmp_path: Path, i
     assert "replica" in err
 
 
+def test_a_node_is_not_taken_for_removed_because_nobody_could_be_asked(tmp_path: Path, invoke: Invoke) -> None:
+    def gone(_request: Any) -> Any:
+        raise p.AdminRefusal(9, "E-NO-ANSWER", "busy")
+
+    with FakeNode({d.GetNodeStatus: gone}) as server:
+        server.write(tmp_path)
+        code, out, _ = invoke("node", "watch", "node-1", "--for", "removed", "-t", "200ms")
+    assert code == 9
+    assert "nobody could be asked" in out
+
+
 def test_a_cluster_is_watched_until_all_conditions_hold(tmp_path: Path, invoke: Invoke) -> None:
     def pushes(request: p.Subscribe) -> list[msgspec.Struct]:
         cut, whole = status(converged=False), status(nodes=(node("node-1"),))

@@ -1,0 +1,148 @@
+"""`cluster drill`: failures rehearsed on the living cluster, where they hurt nobody; refused when it is not healthy.
+
+What came of each is told to every node as an event, so that whoever asks later learns when it was last proven.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from node.actors.runtime import outcome_of
+from node.admin import protocol as p
+from node.admin import views
+from node.admin.held_plans import HeldPlans, Result
+from node.admin.outcomes import CONFLICT, not_found
+from node.admin.protocol import diagnosis as d
+from node.core.clock import rfc3339
+from node.core.hashing import shard_of
+from node.engine import diagnosis_messages as n
+from node.store.port import Fenced, Record, WriteState
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+POLL_S = 0.2
+S = TypeVar("S", bound=msgspec.Struct)
+PROVES: Final = {
+    "fence": "a write under an epoch that is over is refused by the state store",
+    "move": "a shard goes to another node and back, its entity keeps its state, and no message is lost",
+}
+# Based on no revision that there is: were the fence broken, this write would still change nothing.
+_NO_REVISION = 1 << 40
+
+
+class Drills:
+    """Handlers by request type."""
+
+    def __init__(self, server: AdminServer, held: HeldPlans) -> None:
+        self._server = server
+        self._engine = server.engine
+        self._held = held
+        self._drills: dict[str, Callable[[str, p.Meta], Awaitable[str]]] = {"fence": self._fence, "move": self._move}
+        server.handlers |= {d.GetDrills: self.list, d.StageDrill: self.stage}
+
+    async def list(self, request: d.GetDrills, call: p.Meta) -> tuple[d.DrillList, p.Meta]:
+        if request.drill and request.drill not in PROVES:
+            raise not_found("drill", request.drill, sorted(PROVES))
+        members = self._engine.view.members
+        pages, missing = await self._server.gatherer.each(members, n.GetEvents(), n.EventPage)
+        events = {event for page in pages for event in page.events if event.topic.startswith("drill.")}
+        items = []
+        for name in [request.drill] if request.drill else sorted(PROVES):
+            of_it = sorted((e for e in events if e.object == f"drill/{name}"), key=lambda e: e.at_ms)
+            runs = tuple(
+                d.DrillRun(at=rfc3339(e.at_ms), outcome=e.topic.partition(".")[2], node=e.node, text=e.text)
+                for e in of_it
+            )
+            items.append(d.DrillItem(drill=name, proves=PROVES[name], last=runs[-1] if runs else None, runs=runs))
+        return d.DrillList(items=tuple(items)), self._server.with_missing(call, tuple(missing))
+
+    async def stage(self, request: d.StageDrill, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        if request.drill not in PROVES:
+            raise not_found("drill", request.drill, sorted(PROVES))
+        sites = await self._server.states.ids("site")
+        if request.site not in sites:
+            raise not_found("site", request.site, sites)
+        status, meta = await self._server.status(call)
+        health = views.health(status, self._server.roster)
+        plan = self._held.hold(
+            "drill",
+            f"{request.drill} at site/{request.site}",
+            lambda _reason: self._carry_out(request, call),
+            violations=tuple(f"the cluster is {health.state}: {reason.text}" for reason in health.reasons),
+            notes=(f"proves that {PROVES[request.drill]}",),
+        )
+        return plan, meta
+
+    async def _carry_out(self, request: d.StageDrill, call: p.Meta) -> Result:
+        try:
+            text = await self._drills[request.drill](request.site, call)
+            failed = 0
+        except p.AdminRefusal as refused:
+            text, failed = refused.message, 1
+        outcome = "failed" if failed else "passed"
+        self._engine.emit(f"drill.{outcome}", f"drill/{request.drill}", f"{request.site}: {text}", cluster=True)
+        return {"drill": request.drill, "found": text, "missed_count": failed}
+
+    # ---- the drills
+
+    async def _fence(self, site: str, _call: p.Meta) -> str:
+        record = await self._record(site)
+        row = self._engine.sharding.region.homes()[shard_of(site)]
+        stale = WriteState("site", site, row.shard, row.epoch - 1, _NO_REVISION, record.body)
+        answer = await outcome_of(lambda done: self._engine.world.submit(stale, done))
+        if not isinstance(answer, Fenced):
+            raise _broken(f"a write under epoch {stale.epoch} was answered with {type(answer).__name__}, not fenced")
+        if await self._record(site) != record:
+            raise _broken(f"site {site} changed while its fence was tried: try again when nobody edits it")
+        return f"epoch {stale.epoch} is refused, {answer.found} writes"
+
+    async def _move(self, site: str, call: p.Meta) -> str:
+        before = await self._record(site)
+        row = self._engine.sharding.region.homes()[shard_of(site)]
+        others = [
+            member.node
+            for member in self._engine.view.up("entity")
+            if member.node != row.node and self._engine.view.reachable(member.node)
+        ]
+        if not others:
+            raise _broken("there is no other entity node to move to")
+        lost = 0
+        for target in (others[0], row.node):
+            plan = await self._ask(p.StageMove(shard=row.shard, to=target, reason="drill"), call, p.Plan)
+            if plan.violations:
+                raise _broken(f"the move to {target} is refused: {'; '.join(plan.violations)}")
+            done = await self._ask(p.CommitPlan(id=plan.id, reason="drill"), call, p.Operation)
+            while done.state == "running":
+                await asyncio.sleep(POLL_S)
+                done = await self._ask(p.GetOperation(id=done.id), call, p.Operation)
+            if done.state != "done":
+                raise _broken(f"the move to {target}, {done.id}, is {done.state}")
+            counted = done.result.get("messages_lost", 0)
+            lost += int(counted) if isinstance(counted, int) else 0
+            await self._ask(p.GetSite(site=site), call, p.SiteShow)  # it answers where it is now
+        if lost:
+            raise _broken(f"{lost} messages were lost on the way")
+        after = await self._record(site)
+        if after.body != before.body:
+            raise _broken(f"the state of site {site} is another than before: was it edited meanwhile?")
+        return f"shard {row.shard} went from {row.node} to {others[0]} and back, its state is the same"
+
+    async def _record(self, site: str) -> Record:
+        record = await self._server.states.record("site", site)
+        if record is None:
+            raise not_found("site", site, [])
+        return record
+
+    async def _ask(self, request: msgspec.Struct, call: p.Meta, answer: type[S]) -> S:
+        found, _ = await self._server.handlers[type(request)](request, call)
+        assert isinstance(found, answer)
+        return found
+
+
+def _broken(text: str) -> p.AdminRefusal:
+    return p.AdminRefusal(CONFLICT, "E-DRILL", text)

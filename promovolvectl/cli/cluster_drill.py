@@ -1,0 +1,74 @@
+"""`cluster drill list|run|show`: failures rehearsed on the living cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from node.admin.protocol.diagnosis import DrillList, GetDrills, StageDrill
+from promovolvectl.cli.cluster_looking import app
+from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.names import named, naming
+from promovolvectl.cli.options import CHANGE
+from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.run import Run
+from promovolvectl.client.exit_codes import ExitStatus
+
+__all__ = ["app"]
+drill = group("Failures rehearsed on the living cluster, where they hurt nobody.")
+app.add_typer(drill, name="drill")
+RUN_MS: Final = 110_000  # a shard is handed over twice
+Site = Annotated[str, naming("--site", "site", "SITE", "A site that can take it.")]
+Name = Annotated[str, named("drill", "DRILL", "From 'cluster drill list'.")]
+
+
+@leaf(
+    drill,
+    "list",
+    does="The drills there are, what each proves, and when that was last proven.",
+    changes="Reads only. Runs are events: as long as nodes keep those.",
+    examples=("promovolvectl cluster drill list", "promovolvectl cluster drill list -o json --query 'items[].last'"),
+    shows="DrillList",
+)
+async def list_(run: Run) -> Answer:
+    return answer_of("DrillList", *await run.ask(GetDrills(), DrillList))
+
+
+@leaf(
+    drill,
+    "show",
+    does="The runs of one drill.",
+    changes="Reads only.",
+    examples=("promovolvectl cluster drill show fence", "promovolvectl cluster drill show fence -o json"),
+    exits=(ExitStatus.NOT_FOUND,),
+    shows="DrillList",
+)
+async def show(run: Run, name: Name) -> Answer:
+    return answer_of("DrillList", *await run.ask(GetDrills(drill=name), DrillList))
+
+
+@leaf(
+    drill,
+    "run",
+    does="Rehearse a failure at one site: fence writes under an old epoch, move sends its shard there and back.",
+    changes="Nothing that stays: a fenced write changes nothing, a moved shard comes home. Refused when the cluster is "
+    "not healthy. Ends with 15 when what it proves does not hold.",
+    examples=(
+        "promovolvectl cluster drill run fence --site example.com",
+        "promovolvectl cluster drill run move --site example.com --yes -o json",
+    ),
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.REFUSED,
+        ExitStatus.NOT_CONFIRMED,
+        ExitStatus.NOT_ALLOWED,
+        ExitStatus.FAILED,
+    ),
+    flags=CHANGE,
+    shows="Operation",
+)
+async def run_(run: Run, name: Name, site: Site, **given: Any) -> Answer:
+    stage = StageDrill(drill=name, site=site, reason=given["reason"])
+    again = spelled("cluster", "drill", "run", name, "--site", site)
+    return await plan_then_commit(run, stage, again=again, given=given, answer_ms=run.timeout_ms(RUN_MS))

@@ -1,0 +1,196 @@
+"""Drills: each fails when what it proves does not hold, is refused where not all is well, and is on record."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from node.admin import protocol as p
+from node.admin.drills import Drills
+from node.admin.held_plans import HeldPlans
+from node.admin.protocol import diagnosis as d
+from node.core.clock import ManualClock
+from node.core.hashing import SHARD_COUNT, shard_of
+from node.core.ids import NodeId
+from node.engine.diagnosis_messages import EventPage
+from node.engine.events import NodeEvent
+from node.gossip.member import Member, Status
+from node.gossip.view import ClusterView
+from node.store.port import Conflict, Fenced, Record, ShardRow, ShardState, WriteState
+
+META = p.Meta(cluster_name="demo", cluster_id="c-1", observed_at="", observed_by="n1")
+SITE = "blog.example"
+SHARD = shard_of(SITE)
+FENCED = Fenced(5)
+RECORD = Record("site", SITE, 3, 5, b"state")
+
+_SHOWN = p.SiteShow(
+    site=SITE, host=SITE, publisher="ann", verified_host="", slots=(), pages_fresh=0, suspended=False
+)
+
+
+class Server:
+    """n1 owns everything under epoch 5, n2 is there too; `answers` says what becomes of a write and of each move."""
+
+    def __init__(self, *, write: Any = FENCED, ends: Any = None, nodes: tuple[str, ...] = ("n1", "n2")) -> None:
+        self.written: list[WriteState] = []
+        self.moved: list[str] = []
+        self.events: list[NodeEvent] = []
+        self.record = RECORD
+        self.faults: tuple[p.FaultRow, ...] = ()
+        self._ends = ends or {}
+        rows = tuple(ShardRow(shard, "n1", 1, 5, ShardState.RUNNING) for shard in range(SHARD_COUNT))
+        members = {n: Member(n, 1, f"{n}:1", roles=("entity",), status=Status.UP) for n in nodes}
+
+        def submit(request: WriteState, done: Callable[[Any], None]) -> None:
+            self.written.append(request)
+            done(write)
+
+        self.engine = SimpleNamespace(
+            world=SimpleNamespace(clock=ManualClock(), rng=random.Random(1), submit=submit),
+            sharding=SimpleNamespace(region=SimpleNamespace(version=1, homes=lambda: rows)),
+            view=ClusterView(NodeId("n1", 1), members=members),
+            emit=self._emit,
+        )
+        self.roster: tuple[str, ...] = ()
+        self.states = SimpleNamespace(ids=self._ids, record=self._record)
+        self.gatherer = SimpleNamespace(each=self._each)
+        self.handlers: dict[type, Any] = {
+            p.CommitPlan: self._commit,
+            p.StageMove: self._stage,
+            p.GetSite: self._answers(_SHOWN),
+        }
+        Drills(cast(Any, self), HeldPlans(cast(Any, self)))
+
+    def _emit(self, topic: str, about: str, text: str, *, cluster: bool) -> None:
+        assert cluster
+        self.events.append(NodeEvent(len(self.events), topic, about, text, "n1"))
+
+    async def _ids(self, _kind: str) -> list[str]:
+        return [SITE]
+
+    async def _record(self, _kind: str, _name: str) -> Record:
+        return self.record
+
+    async def _each(self, _nodes: Any, _message: Any, _answer: Any) -> Any:
+        return [EventPage("n1", 1, tuple(self.events), len(self.events))], []
+
+    async def status(self, call: p.Meta) -> Any:
+        totals = p.ShardTotals(total=256, allocated=256, moving=0, unallocated=0)
+        index = p.ServeIndexTotals(maps=32, keys=0, agree=True, max_lag_ms=0, tombstones=0, pending_removals=0)
+        status = p.ClusterStatus(
+            converged=True,
+            leader="n1",
+            coordinator="n1",
+            term=1,
+            nodes=(),
+            shards=totals,
+            serveindex=index,
+            coverage=p.CoverageTotals(expected=0, present=0, ratio=1.0),
+            faults=self.faults,
+        )
+        return status, call
+
+    def with_missing(self, meta: p.Meta, _missing: Any) -> p.Meta:
+        return meta
+
+    def _answers(self, found: msgspec.Struct) -> Any:
+        async def answer(_request: Any, call: p.Meta) -> Any:
+            return found, call
+
+        return answer
+
+    async def _stage(self, request: p.StageMove, call: p.Meta) -> Any:
+        assert request.shard == SHARD
+        return p.Plan(id=f"p-{request.to}", verb="move", target=request.to, base_version=1, moves=()), call
+
+    async def _commit(self, request: p.CommitPlan, call: p.Meta) -> Any:
+        target = request.id.removeprefix("p-")
+        self.moved.append(target)
+        state, result = self._ends.get(target, ("done", {"messages_lost": 0}))
+        if state == "edited":
+            self.record, state = msgspec.structs.replace(RECORD, body=b"other"), "done"
+        done = p.Operation(
+            id="op", verb="move", target=target, state=state, phases=(), elapsed_s=0.1, result=cast(Any, result)
+        )
+        return done, call
+
+    def ask(self, request: msgspec.Struct) -> Any:
+        return asyncio.run(self.handlers[type(request)](request, META))[0]
+
+    def drilled(self, drill: str) -> Any:
+        plan = self.ask(d.StageDrill(drill=drill, site=SITE))
+        assert not plan.violations
+        return self.ask(p.CommitPlan(id=plan.id))
+
+
+def test_a_fence_is_proven_by_a_write_that_could_change_nothing() -> None:
+    server = Server()
+    done = server.drilled("fence")
+    [write] = server.written
+    assert (write.epoch, write.shard, write.body) == (4, SHARD, RECORD.body)
+    assert write.revision > RECORD.revision
+    assert (done.state, [event.topic for event in server.events]) == ("done", ["drill.passed"])
+
+
+@pytest.mark.parametrize("answer", [Conflict(3), RECORD])
+def test_a_fence_that_lets_a_stale_writer_through_fails_the_drill(answer: Any) -> None:
+    server = Server(write=answer)
+    assert server.drilled("fence").state == "failed"
+    assert [event.topic for event in server.events] == ["drill.failed"]
+
+
+def test_a_shard_goes_away_and_comes_back() -> None:
+    server = Server()
+    assert server.drilled("move").state == "done"
+    assert server.moved == ["n2", "n1"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ({"n2": ("failed", {})}, "is failed"),
+        ({"n1": ("done", {"messages_lost": 2})}, "2 messages were lost"),
+        ({"n2": ("edited", {})}, "another than before"),
+    ],
+)
+def test_a_move_that_loses_something_fails_the_drill(ends: Any, words: str) -> None:
+    done = Server(ends=ends).drilled("move")
+    assert (done.state, words in str(done.result["found"])) == ("failed", True)
+
+
+def test_nobody_to_move_to_fails_the_drill() -> None:
+    server = Server(nodes=("n1",))
+    assert (server.drilled("move").state, server.moved) == ("failed", [])
+
+
+def test_a_cluster_that_is_not_healthy_is_not_drilled() -> None:
+    server = Server()
+    server.faults = (p.FaultRow(code="E-STORE", object="store", message="it does not answer", since=""),)
+    plan = server.ask(d.StageDrill(drill="fence", site=SITE))
+    assert any("does not answer" in text for text in plan.violations)
+    with pytest.raises(p.AdminRefusal):
+        server.ask(p.CommitPlan(id=plan.id))
+    assert server.written == []
+
+
+def test_what_was_proven_is_on_record() -> None:
+    server = Server()
+    assert [item.last for item in server.ask(d.GetDrills()).items] == [None, None]
+    server.drilled("fence")
+    [item] = server.ask(d.GetDrills(drill="fence")).items
+    assert item.last is not None
+    assert (item.last.outcome, len(item.runs)) == ("passed", 1)
+
+
+@pytest.mark.parametrize("request_", [d.StageDrill(drill="flood", site=SITE), d.StageDrill(drill="fence", site="x.y")])
+def test_what_is_not_there_is_not_found(request_: msgspec.Struct) -> None:
+    with pytest.raises(p.AdminRefusal) as refused:
+        Server().ask(request_)
+    assert refused.value.exit_status == 3
