@@ -94,6 +94,8 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "Make another administrator first: 'promovolvectl auth key create NAME --role admin'."),
     ("E-TOO-LARGE", _FAILED, "The answer is larger than one message may be.",
      "Ask for less: --limit, --node, --type or --state, where the command has them."),
+    ("E-DRILL", int(ExitStatus.CONFLICT), "What a drill proves does not hold, or could not be tried.",
+     "Its text says what was found: 'promovolvectl cluster drill show NAME'; then 'promovolvectl cluster check'."),
     ("E-ZMQ-VERSION", _CONFIG, "libzmq is too old to be safe, or was built without encryption.",
      "Install the packages that the release names."),
 )  # fmt: skip
