@@ -52,7 +52,7 @@ class CoverageRequests:
             if not request.sites or site.site in request.sites
             for slot in site.slots
         ]
-        nodes = await self._on_nodes(expected)
+        nodes = await self._on_nodes(expected, sorted(reports))  # who was silent a moment ago is not waited for again
         rows = tuple(
             p.NodeCoverage(
                 node=node, expected=len(expected), present=len(keys), ratio=views.ratio(len(keys), len(expected))
@@ -63,10 +63,9 @@ class CoverageRequests:
             expected=found.expected, present=found.present, ratio=found.ratio, sites=found.sites, nodes=rows
         ), self._server.with_missing(call, missing)
 
-    async def _on_nodes(self, keys: Sequence[str]) -> dict[str, set[str]]:
+    async def _on_nodes(self, keys: Sequence[str], members: Sequence[str]) -> dict[str, set[str]]:
         """Of these keys, those that each node's own replica can serve; a node that does not say is left out."""
         found: dict[str, set[str]] = {}
-        members = sorted(self._engine.view.members)
         for begin in range(0, max(len(keys), 1), coverage_keys_max):
             order = FindKeys(tuple(keys[begin : begin + coverage_keys_max]))
             answers, _ = await self._server.gatherer.each(members, order, KeysFound)
@@ -78,8 +77,8 @@ class CoverageRequests:
         site = site_id(request.site)
         explained: m.CoverageExplained = await ask(self._engine, EntityRef("site", site), m.ExplainCoverage())
         filled = [serve_key(site, slot.slot) for slot in explained.slots if slot.reason == FILLED]
-        nodes = await self._on_nodes(filled)
         members = sorted(self._engine.view.members)
+        nodes = await self._on_nodes(filled, members)
         slots = tuple(
             p.ExplainedSlot(
                 slot=slot.slot,
