@@ -52,7 +52,9 @@ class CoverageRequests:
             if not request.sites or site.site in request.sites
             for slot in site.slots
         ]
-        nodes = await self._on_nodes(expected, sorted(reports))  # who was silent a moment ago is not waited for again
+        # Who was silent a moment ago is not waited for again.
+        heard = set(self._engine.view.members) - {one.node for one in missing}
+        nodes = await self._on_nodes(expected, sorted(heard))
         rows = tuple(
             p.NodeCoverage(
                 node=node, expected=len(expected), present=len(keys), ratio=views.ratio(len(keys), len(expected))
