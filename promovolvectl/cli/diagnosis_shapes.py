@@ -42,8 +42,12 @@ def _history_head(payload: Payload) -> Sequence[str]:
 
 def _drill_rows(payload: Payload) -> Rows:
     """A row for each run that is remembered, and one for a drill that has none."""
-    never = {"outcome": "never", "at": None, "text": ""}
-    return [{**drill, **run} for drill in payload["items"] for run in drill["runs"] or (never,)]
+    never = {"outcome": "never", "at": None, "node": None, "text": ""}
+    return [
+        {"drill": drill["drill"], "proves": drill["proves"], **run}
+        for drill in payload["items"]
+        for run in drill["runs"] or (never,)
+    ]
 
 
 DIAGNOSIS_SHAPES: Final[Mapping[str, Shape]] = {
@@ -83,7 +87,7 @@ DIAGNOSIS_SHAPES: Final[Mapping[str, Shape]] = {
         each("node", "node"),
     ),
     "DrillList": Shape(
-        columns_of("drill! outcome:state! at! text proves"),
+        columns_of("drill! outcome:state! at! text proves node+"),
         each("drill", "drill"),
         _drill_rows,
     ),
