@@ -73,7 +73,7 @@ _READS: Final[tuple[type[msgspec.Struct], ...]] = (
     *(p.GetPing, p.GetWire),
     *(diagnosis.GetMembers, diagnosis.GetViews, diagnosis.GetNodeStatus, diagnosis.GetStuck, diagnosis.GetRates),
     *(diagnosis.GetLogs, diagnosis.GetLogLevels, diagnosis.GetEventList),
-    *(diagnosis.GetEntityPlace, diagnosis.GetEntityHistory),
+    *(diagnosis.GetEntityPlace, diagnosis.GetEntityHistory, diagnosis.GetDrills),
     *(p.ClassifyText, p.SendPiece),  # a text that is classified is stored nowhere, nor are its pieces
     *(operators.GetIdentity, operators.GetPermission, operators.GetOperatorKeys),
     *(audit.GetAudit, audit.GetAuditEntries, audit.GetAuditVerify),
@@ -101,12 +101,15 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
     p.StageRebalance: _prepares(OPERATOR, "shard rebalance"),
     p.StageRepair: _prepares(OPERATOR, "shard repair"),
     diagnosis.StageClusterRepair: _prepares(OPERATOR, "cluster repair"),
+    diagnosis.StageDrill: _prepares(OPERATOR, "cluster drill run", "site", "site"),
     diagnosis.StageLogLevel: _prepares(OPERATOR, "node log-level", "node", "node"),
     p.StageDrain: _prepares(OPERATOR, "node drain", "node", "node"),
     p.StageCordon: _prepares(
         OPERATOR, "node cordon, node uncordon", "node", "node", lambda r: "node cordon" if r.on else "node uncordon"
     ),
-    p.StageRestart: _prepares(OPERATOR, "cluster restart, node restart", spell=lambda _: "cluster restart"),
+    p.StageRestart: _prepares(
+        OPERATOR, "cluster restart, node restart", spell=lambda r: "node restart" if r.node else "cluster restart"
+    ),
     p.StageRemove: _prepares(ADMIN, "node remove", "node", "node"),
     p.StageEntity: _prepares(
         OPERATOR,
