@@ -83,7 +83,7 @@ class IndexWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._client.close)
+        self.begin(self._end()).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -91,6 +91,10 @@ class IndexWriter:
     def begin(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Runs it beside this thread; its future."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def _end(self) -> None:
+        self._client.close()
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
 
     async def put(self, keys: list[str]) -> int:
         """Loads a row for each key; how many their owners wrote. Raises CommandFailed."""
@@ -109,19 +113,19 @@ class IndexWriter:
 
     async def put_steadily(self, keys: list[str], rate: int) -> int:
         """So many puts a second, in ten batches; how many were written."""
-        size, begun, written = rate // BATCHES_PER_S, time.monotonic(), 0
+        size, begun = rate // BATCHES_PER_S, time.monotonic()
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def batch(start: int) -> None:
-            nonlocal written
+        async def batch(start: int) -> int:
             async with slots:
-                written += await self.put(keys[start : start + size])
+                return await self.put(keys[start : start + size])
 
+        tasks: list[asyncio.Task[int]] = []
         async with asyncio.TaskGroup() as group:
             for number, start in enumerate(range(0, len(keys), size)):
                 await asyncio.sleep(begun + number / BATCHES_PER_S - time.monotonic())
-                group.create_task(batch(start))
-        return written
+                tasks.append(group.create_task(batch(start)))
+        return sum(task.result() for task in tasks)
 
 
 class Removing:
