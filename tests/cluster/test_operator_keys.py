@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from cluster_world import CTL, Cluster, eventually
 from matrix_seat import Ended, in_pipe
-from matrix_words import names_of
+from matrix_words import NOTHING, Names, names_of
 
 from node.admin.permits import changing_words
 from promovolvectl.cli.walk import leaves
@@ -23,6 +23,7 @@ from promovolvectl.cli.walk import leaves
 LOCAL = {"down", "cluster shutdown", "node restart"}
 # What the matrix leaves away, since a usage error is an answer there.
 WORDS = {f"entity {verb}": ("example.com",) for verb in ("restart", "passivate", "quarantine release")}
+WORDS["node log-level"] = ("node.sharding", "debug")  # without them it only reads
 
 
 class Seats:
@@ -115,6 +116,31 @@ def test_p91_every_changing_command_under_a_viewer_key_is_refused_and_on_record(
     assert len(refused) - before >= len(changing)
     assert seats.ask("", "shard", "map")["version"] == placement
     assert seats.ask("", "audit", "verify")["ok"] is True
+
+
+def test_p91_an_unknown_name_changes_nothing_and_is_on_record(seats: Seats) -> None:
+    """With every argument naming nothing; what creates takes new names and is not asked."""
+    unknown = Names({}, {}, {})
+    asked = [
+        leaf
+        for leaf in leaves()
+        if leaf.name in set(changing_words()) - LOCAL
+        and leaf.words[-1] != "create"
+        and any(argument.required for argument in leaf.arguments)
+    ]
+    assert len(asked) > 20
+    before = seats.ask("", "audit", "verify")["entries"]
+    ended = []
+    for leaf in asked:
+        sure = ("--confirm", NOTHING) if leaf.takes("--confirm") else ()
+        ended.append(seats.run("", *unknown.words(leaf), *WORDS.get(leaf.name, ()), *sure, "--yes", "-o", "json"))
+    taken = {" ".join(found.words[:2]): found.status for found in ended if found.status not in (2, 3, 17)}
+    assert set(taken) == {"node uncordon"}, taken  # of a node that is gone, too
+    assert sum(found.status == 3 for found in ended) > 15
+    entries = [entry for entry in seats.entries("--who", "operator") if entry["number"] > before]
+    assert {entry["outcome"] for entry in entries} == {"refused"}
+    assert {entry["code"] for entry in entries} <= {"E-NOT-FOUND", "E-BAD-INPUT", "E-REJECTED"}
+    assert len(entries) >= sum(found.status == 3 for found in ended) // 2, "some are refused before they are sent"
 
 
 def test_a_change_is_on_record_with_who_why_plan_and_operation(seats: Seats) -> None:
