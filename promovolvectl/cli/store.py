@@ -169,7 +169,8 @@ def backup(
     changes=(
         "Refused while a node uses the store. The store of before is kept under another name. Epochs, terms and starts "
         "jump ahead and all shards are without owner, so that nobody from before can write: what was acknowledged "
-        f"after the backup is lost. {_WHERE}"
+        f"after the backup is lost. {_WHERE} In a new folder 'up --data DIR' goes on from it; for a node that is "
+        "not there any more 'serveindex roster remove NODE' ends the wait for its replica."
     ),
     examples=(
         "promovolvectl store restore nightly.pbk --data /srv/promovolve",
