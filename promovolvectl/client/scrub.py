@@ -11,15 +11,17 @@ from typing import Final
 
 HIDDEN: Final = "«secret»"
 _LONG_ENOUGH: Final = 6  # a shorter word would be found everywhere
+# Names are bounded, or a long run of letters would be tried from each of them.
 _NAME: Final = (
-    r"(?:[a-z0-9_.-]*(?:password|passwd|secret|token|private[_-]?key|api[_-]?key|credential|authorization|cookie)"
-    r"[a-z0-9_.-]*|dsn|pgpassword|webhook(?:[_-]?url)?)"
+    r"(?:[a-z0-9_.-]{0,64}"
+    r"(?:password|passwd|secret|token|private[_-]?key|api[_-]?key|credential|authorization|cookie)"
+    r"[a-z0-9_.-]{0,64}|dsn|pgpassword|webhook(?:[_-]?url)?)"
 )
 _PATTERNS: Final = (
     # a URL's password, and all behind a webhook's or a signed link's host
-    re.compile(r"(?P<kept>[a-z][a-z0-9+.-]*://[^\s/@:\"']*:)[^\s/@\"']+(?=@)", re.IGNORECASE),
-    re.compile(r"(?P<kept>https?://[^\s/\"']*hooks?[^\s/\"']*/)[^\s\"'<>]+", re.IGNORECASE),
-    re.compile(r"(?P<kept>[?&](?:[a-z_-]*(?:token|key|secret|signature|sig|password))=)[^&\s\"'<>]+", re.IGNORECASE),
+    re.compile(r"(?P<kept>\b[a-z][a-z0-9+.-]{0,30}://[^\s/@:\"']*:)[^\s/@\"']+(?=@)", re.IGNORECASE),
+    re.compile(r"(?P<kept>https?://[^\s/\"']{0,200}hooks?[^\s/\"']{0,200}/)[^\s\"'<>]+", re.IGNORECASE),
+    re.compile(r"(?P<kept>[?&][a-z_-]{0,40}(?:token|key|secret|signature|sig|password)=)[^&\s\"'<>]+", re.IGNORECASE),
     # a header, a name with its value: TOML, JSON, YAML, a shell's assignment
     re.compile(r"(?P<kept>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE),
     re.compile(rf"(?P<kept>[\"']?\b{_NAME}[\"']?\s*[=:]\s*\")(?:[^\"\\\n]|\\.)+", re.IGNORECASE),

@@ -8,14 +8,19 @@ from typing import Final
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol import diagnosis as d
 
 LETTERS: Final = 200
 TURNS: Final = 500
+LINES: Final = 2_000  # of a node's log in its memory; its file, where it is here, goes further back
 
 # Asked of one node that answers, for all.
 CLUSTER: Final[Mapping[str, msgspec.Struct]] = {
     "cluster/health.json": p.GetClusterHealth(),
     "cluster/check.json": p.CheckCluster(),
+    "cluster/views.json": d.GetViews(),
+    "cluster/stuck.json": d.GetStuck(),
+    "cluster/events.json": d.GetEventList(),
     "cluster/decisions.json": p.GetDecisions(),
     "cluster/shards.json": p.GetShards(),
     "cluster/shard-map.json": p.GetShardMap(),
@@ -38,7 +43,8 @@ def of_node(name: str) -> dict[str, msgspec.Struct]:
     """Asked of each node itself: its own view of the others, and what only it knows."""
     return {
         "status.json": p.GetClusterStatus(),
-        "members.json": p.GetNodes(),
+        "members.json": d.GetMembers(),
+        "logs.json": d.GetLogs(node=name, limit=LINES),
         "node.json": p.GetNode(node=name),
         "mailboxes.json": p.GetMailboxes(node=name),
         "flight.json": p.GetFlight(node=name, limit=TURNS),
