@@ -85,7 +85,9 @@ class Process:
 
     def boot(self) -> None:
         """Learn the cluster's id and this start's number from the store, then start the engine."""
-        proposed = f"c-{self._scheduler.derive(f'cluster/{self.host.name}').getrandbits(48):012x}"
+        # Another at each start, or the one that made the cluster would take it for a new one again.
+        draw = self._scheduler.derive(f"cluster/{self.host.name}/{self.host.starts}")
+        proposed = f"c-{draw.getrandbits(48):012x}"
         wanted = Identity(proposed, CLUSTER, SHARD_COUNT, MAP_COUNT, HASH_VERSION)
 
         def identified(answer: Answer) -> None:
