@@ -14,6 +14,7 @@ from promovolvectl.local.doctor.gathering import Gathered, Reached, counters
 from promovolvectl.local.doctor.replicas import replica_rows
 
 SKEW_WARN_MS: Final = 1_000
+EXPIRY_WARN_MS: Final = 7 * 86_400_000
 HEALTH: Final = "promovolvectl cluster health"
 _STORE_FAULTS: Final = "E-STORE"
 _LOSSES: Final = ("lost", "refused", "dropped", "unsent")
@@ -28,7 +29,7 @@ def judge(found: Gathered, ours: str) -> list[Finding]:
         asked = {row.check for row in rows}
         return rows + [finding(check, "cluster", "unknown", reach, fix) for check in CLUSTER if check not in asked]
     judges: tuple[Callable[[Gathered], list[Finding]], ...] = (
-        _health, _invariants, _links, _network, _registry, _store, _letters, _quarantine, _executors, replica_rows,
+        _health, _invariants, _links, _network, _registry, _store, _letters, _quarantine, _executors, _expiry, replica_rows,
     )  # fmt: skip
     rows += [*_clock(found), *_versions(found, ours)]
     return rows + [row for each in judges for row in each(found)]
@@ -229,6 +230,20 @@ def _executors(found: Gathered) -> list[Finding]:
                 text = f"{executor}: {load} of {limit} calls queued or running"
                 rows.append(finding("actors.executors", name, "fail", text, f"promovolvectl node mailboxes {name}"))
     return rows or [finding("actors.executors", "cluster", "ok", "every executor has room")]
+
+
+def _expiry(found: Gathered) -> list[Finding]:
+    """Of the key that asks: others' are for 'auth key list'."""
+    who = found.identity
+    if who is None:
+        return _unknown("keys.expiry", found, "identity")
+    heard_ms = next(each.heard_ms for each in found.reached if each.meta is not None)
+    if who.expires_at is None:
+        return [finding("keys.expiry", who.name, "ok", "does not expire")]
+    left_ms = datetime.fromisoformat(who.expires_at).timestamp() * 1_000 - heard_ms
+    state: Grade = "ok" if left_ms > EXPIRY_WARN_MS else "warn"
+    fix = "" if state == "ok" else "promovolvectl auth key list"
+    return [finding("keys.expiry", who.name, state, f"expires at {who.expires_at}", fix)]
 
 
 def _unknown(check: str, found: Gathered, what: str) -> list[Finding]:

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol.operators import GetIdentity, Identity
 from node.core.clock import SystemClock
 from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.connect import Open
@@ -46,6 +47,7 @@ class Gathered:
     index: p.ServeIndexStatus | None = None
     letters: p.DeadLetterList | None = None
     quarantine: p.QuarantineList | None = None
+    identity: Identity | None = None
     shows: dict[str, p.NodeShow] = field(default_factory=dict)
     missing: tuple[p.Missing, ...] = ()
     problems: dict[str, str] = field(default_factory=dict)
@@ -87,6 +89,7 @@ async def _whole(found: Gathered, client: AdminClient, node_ms: int) -> None:
         ask("letters", p.GetDeadLetters(limit=50), p.DeadLetterList),
         ask("quarantine", p.GetQuarantine(), p.QuarantineList),
     )
+    found.identity = await ask("identity", GetIdentity(), Identity)
     silent = {missing.node for missing in found.missing}
     names = [row.name for row in (found.status.nodes if found.status else ()) if row.name not in silent]
     shows = await asyncio.gather(*(ask(f"node {name}", p.GetNode(node=name), p.NodeShow) for name in names))

@@ -15,6 +15,7 @@ from fake_server import META, FakeNode
 from samples import NASTY, SAMPLES, node, status
 
 from node.admin import protocol as p
+from node.admin.protocol.operators import Identity
 from node.core.clock import rfc3339
 from node.core.grace import Grace
 from node.wire.keys import write_key_pair
@@ -214,6 +215,12 @@ def test_what_is_wrong_with_a_cluster_is_found(check: str, state: str, fields: d
     assert all(
         row.fix.startswith(("promovolvectl ", "ps ")) for row in rows if row.state != "ok" and row.check == check
     )
+
+
+def test_a_key_that_is_about_to_expire_is_named() -> None:
+    for expires_at, state in ((None, "ok"), (rfc3339(int(time.time() * 1_000) + 3_600_000), "warn")):
+        who = Identity(name="ann", role="viewer", public_key="k", expires_at=expires_at, may=())
+        assert states(cluster.judge(gathered(identity=who), "0.1.0"))["keys.expiry"] == state
 
 
 def test_a_store_of_one_machine_under_nodes_of_two_and_two_stores_are_found() -> None:
