@@ -29,7 +29,8 @@ def judge(found: Gathered, ours: str) -> list[Finding]:
         asked = {row.check for row in rows}
         return rows + [finding(check, "cluster", "unknown", reach, fix) for check in CLUSTER if check not in asked]
     judges: tuple[Callable[[Gathered], list[Finding]], ...] = (
-        _health, _invariants, _links, _network, _registry, _store, _letters, _quarantine, _executors, _expiry, replica_rows,
+        _health, _invariants, _links, _network, _registry, _store, _letters, _quarantine, _executors, _expiry,
+        replica_rows,
     )  # fmt: skip
     rows += [*_clock(found), *_versions(found, ours)]
     return rows + [row for each in judges for row in each(found)]
