@@ -305,7 +305,9 @@ class Participant:
                 self._out.append(Changed(self.view))
             mine = self.view.members[self._me.node]
             if mine.status is Status.EXITING and self.view.converged:
-                self._end("left")
+                # All know that it goes. Its last word says that it has gone, whatever else they heard meanwhile: else
+                # they would wait for a word that it has seen that too, until its silence is taken for a failure.
+                self._adopt(self.state.with_member(moved(mine, Status.REMOVED, cause="left")))
                 return
             moves = leader.actions(self.view, self.state.up_mark)
             if moves:
