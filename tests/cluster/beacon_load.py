@@ -58,7 +58,8 @@ class BeaconLoad:
         eventually(lambda: len(self.outcomes.counted), lambda found: found >= wanted, 90, f"{count} more beacons")
 
     def settle_unknown(self) -> None:
-        """Sends those without an answer again, under the same ids, as a browser would: counted once all the same."""
+        """Sends those without an answer again, under the same ids, as a browser would: counted once all the same. A
+        beacon's token lives three minutes, so it is called soon after what left them unanswered."""
         asyncio.run(self._again())
 
     async def _run(self) -> None:
@@ -106,10 +107,16 @@ class BeaconLoad:
             self.outcomes.refused.append(f"{event}: {status} {text[:200]}")
 
     async def _again(self) -> None:
-        connection = _Connection(self._host, self._port)
-        for (event, _), url in list(self.outcomes.unknown.items()):
-            await self._beacon(connection, event, url)
-        connection.close()
+        left = list(self.outcomes.unknown.items())
+
+        async def send() -> None:
+            connection = _Connection(self._host, self._port)
+            while left:
+                (event, _), url = left.pop()
+                await self._beacon(connection, event, url)
+            connection.close()
+
+        await asyncio.gather(*(send() for _ in range(CONNECTIONS // 4)))
 
 
 class _Connection:

@@ -99,6 +99,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(
             cluster.kill(victim)
             load.more(RATE)
             cluster.ask("node", "start", victim, "--data", str(cluster.data))
+            load.settle_unknown()
     loads = [load]
     for _ in range(ALL_NODES):
         loads.append(BeaconLoad(cluster, RATE))
@@ -106,9 +107,9 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(
             loads[-1].more(RATE)
             cluster.kill(*NODES)
         cluster.up("-t", "60s")
+        loads[-1].settle_unknown()
     cluster.whole()
     for each in loads:
-        each.settle_unknown()
         assert each.outcomes.refused == []
     acknowledged = set().union(*(each.outcomes.counted for each in loads))
     unanswered = set().union(*(each.outcomes.unknown for each in loads))

@@ -71,9 +71,7 @@ def missing(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def test_s06_v3_a_node_that_is_set_up_for_another_cluster_says_so_and_ends(
-    missing: Cluster, tmp_path: Path
-) -> None:
+def test_s06_v3_a_node_that_is_set_up_for_another_cluster_says_so_and_ends(missing: Cluster, tmp_path: Path) -> None:
     members = [(row["name"], row["incarnation"]) for row in missing.ask("node", "list")["items"]]
     for settings, words in (
         ({"MEMBERSHIP__HEARTBEAT_MS": "300"}, "heartbeat_ms is '300' here and '200' there"),
