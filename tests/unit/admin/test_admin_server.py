@@ -258,8 +258,10 @@ def test_refusals_carry_their_exit_status(request_: msgspec.Struct, code: str, e
 
 def test_a_fault_of_ours_is_answered_too_and_absurd_timeouts_do_no_harm() -> None:
     async def scene(console: Console) -> None:
+        sharding = console.engine.sharding
         del console.engine.sharding
         assert (await console.ask(p.GetShardOf(kind="site", id="a"))).code == "E-BUG"
+        console.engine.sharding = sharding
         for timeout_ms in (-1, 0, 10**18, 1 << 63):
             assert (await console.ask(p.GetNode(node="n9"), timeout_ms=timeout_ms)).code == "E-NOT-FOUND"
 
