@@ -101,7 +101,7 @@ class Restart:
 
     @property
     def _roll(self) -> Roll:
-        return self._state.roll or Roll()
+        return self._state.roll or Roll(entered_ms=self._state.status.started_ms)
 
     @property
     def _nodes(self) -> rolling.Lives:

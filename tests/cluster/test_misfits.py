@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from node.core.clock import SystemClock
 from node.core.hashing import HASH_VERSION, MAP_COUNT, SHARD_COUNT
 from node.store.lmdb import LmdbStore
-from node.store.port import Identity, Initialise
+from node.store.port import Identity, Initialise, NextIncarnation
 
 NODE = "entity-2"
 MISMATCH = 14
 WAIT_S = 60
+STARTS = 100
 
 
 def ended(cluster: Cluster, **settings: str) -> tuple[int, str]:
@@ -43,13 +44,15 @@ def files(folder: Path) -> dict[str, str]:
 
 
 def old_store(folder: Path, **made_for: Any) -> Path:
-    """A store that another cluster, or another release, has made."""
+    """A store that another cluster, or another release, has made. It has counted more starts of the node than ours:
+    under a number that ours has met, it would be taken for that life, and its messages for repeats."""
     folder.mkdir()
     ours = Identity("c-old", "local", SHARD_COUNT, MAP_COUNT, HASH_VERSION)
     store = LmdbStore(folder, SystemClock())
     try:
         (found,) = store.apply([Initialise(replace(ours, **made_for))])
         assert isinstance(found, Identity)
+        store.apply([NextIncarnation(NODE)] * STARTS)
     finally:
         store.close()
     return folder

@@ -22,8 +22,7 @@ from promovolvectl.cli.walk import leaves
 # They act on this machine's processes and files, with whatever its owner may do, and not by the operator's key.
 LOCAL = {"down", "cluster shutdown", "node restart"}
 # What the matrix leaves away, since a usage error is an answer there.
-WORDS = {f"entity {verb}": ("example.com",) for verb in ("restart", "passivate", "quarantine release")}
-WORDS["node log-level"] = ("node.sharding", "debug")  # without them it only reads
+WORDS = {"node log-level": ("node.sharding", "debug")}  # without them it only reads
 
 
 class Seats:
