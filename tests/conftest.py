@@ -1,10 +1,11 @@
-"""A PostgreSQL server for whoever asks: one for the session, and one of its own for a test that ends or freezes it.
+"""What all tests share: a PostgreSQL server for the session, one for a test that ends or freezes it, and a quiet end.
 
 PROMOVOLVE_TEST_SCALE makes tests longer, each in its own way, and so the time that they get.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
@@ -40,3 +41,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         scaled = pytest.mark.timeout(scale * float(config.getini("timeout")))
         for item in items:
             item.add_marker(scaled)
+
+
+@pytest.fixture(autouse=True)
+def levels_of_logging_stay() -> Iterator[None]:
+    """A program or a command that a test runs in this process may silence the nodes' log for good; tests after it
+    listen to it."""
+    kept = _levels()
+    yield
+    for log, level in _levels().items():
+        if level != kept.get(log, logging.NOTSET):
+            log.setLevel(kept.get(log, logging.NOTSET))
+
+
+def _levels() -> dict[logging.Logger, int]:
+    known = logging.root.manager.loggerDict
+    found = [log for name, log in list(known.items()) if name.partition(".")[0] == "node"]
+    return {log: log.level for log in found if isinstance(log, logging.Logger)}
