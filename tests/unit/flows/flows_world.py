@@ -43,6 +43,7 @@ class Members:
         self.coordinator: str | None = "n1"
         self.away: set[str] = set()
         self.ended = "left"
+        self.unplaced = ""
 
     def coordinator_node(self) -> str | None:
         return self.coordinator
@@ -54,7 +55,7 @@ class Members:
         return node not in self.away
 
     def why_not_placed(self) -> str:
-        return ""
+        return self.unplaced
 
     def how_ended(self, node: str, incarnation: int) -> str:
         return self.ended

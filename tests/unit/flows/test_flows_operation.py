@@ -8,6 +8,7 @@ import pytest
 from flows_world import World
 
 from node.actors.actor import Failed
+from node.core import limits
 from node.core.clock import SECOND
 from node.core.ids import EntityRef
 from node.engine.drain import ALL
@@ -327,3 +328,18 @@ def test_p72_an_operation_that_ended_long_ago_is_deleted_when_it_starts_and_a_ru
     assert isinstance(page, StatePage)
     assert [record.id for record in page.records] == ["op-1", *(["op-2"] if kept else [])]
     assert status(world).state == "running"
+
+
+# ---- rolling restart
+
+
+def test_a_restart_ordered_while_the_cluster_is_not_whole_waits_for_it_from_its_start(world: World) -> None:
+    """Not since 1970: it failed at once when the first look found shards on their way."""
+    world.cluster.unplaced = "3 shards are on their way"
+    start(world, StartOperation("restart", nodes=(("n2", 1),)))
+    world.advance(limits.roll_settle_ms_max - 2 * POLL_MS)
+    assert status(world).state == "running"
+    world.advance(10 * POLL_MS)
+    ended = status(world)
+    assert ended.state == "failed"
+    assert "3 shards are on their way" in ended.result["reason"]
