@@ -182,6 +182,8 @@ escrow_block_ratio = 0.02  # of a day's budget: what a crash may keep from being
 settled_minutes_kept = 8  # a beacon's token lives three minutes either way, so older ids can't come again
 auction_round_pages_max = 64  # pages auctioned in one round, so that a large site shares its node
 bidder_campaigns_max = 200  # campaigns one bidder offers; more than a publisher ever approves for one subject
+floor_categories_max = 200  # categories of one site with a floor of their own; the rest shares the site's
+floor_observations_max = 100  # of a site's floors, for whoever looks back: a day at four an hour
 pending_creatives_max = 500  # per site; a queue longer than this is not read by a publisher
 
 # --- actors, continued
