@@ -50,7 +50,10 @@ def test_q5_quality(placement: Placement, quality: float, floor: float) -> None:
     assert effective_floor_micros(UNIT, slot_quality(placement)) == round(floor * UNIT)
 
 
-@given(st.floats(), st.floats(), st.sampled_from(["article", "NAV", "", "aside", "?"]), st.floats(), st.integers(0, 10**9))
+REGIONS = st.sampled_from(["article", "NAV", "", "aside", "?"])
+
+
+@given(st.floats(), st.floats(), REGIONS, st.floats(), st.integers(0, 10**9))
 def test_whatever_a_tag_reports_a_floor_stays_between_half_and_all_of_the_raw_one(
     fold: float, view: float, region: str, text: float, raw: int
 ) -> None:
