@@ -96,7 +96,11 @@ class AdminListener:
             self.counters["ended"] = self.counters.get("ended", 0) + self._connections.keep(accepted.__contains__)
 
     def send(self, client: AdminClient, data: bytes) -> SendOutcome:
-        """A reply or an event to a client. PEER_BUSY when it doesn't read, NO_ROUTE when it is gone or revoked."""
+        """A reply or an event to a client. PEER_BUSY when it doesn't read, NO_ROUTE when it is gone or revoked, or
+        nobody listens any more: an answer may be found only after the node has ended."""
+        if self._socket.closed:
+            self._count("gone")
+            return SendOutcome.NO_ROUTE
         if len(data) > limits.admin_request_bytes_max:
             self._count("too_large")
             return SendOutcome.TOO_LARGE

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from promovolvectl.local import layout as lay
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _LOG_TAIL_BYTES: Final = 16_384
+_CODED: Final = re.compile(r"E-[A-Z-]+: ")
 # Run by sh with the pid file, the boot id and the node's command: proc(5), field 22 of stat, is when it started. The
 # name in brackets is its own, `sh`: nothing in it can be taken for a field.
 _BECOME: Final = (
@@ -66,7 +68,8 @@ class Child:
         return self.popen.poll()
 
     def last_line(self) -> str:
-        """The last thing that it said but for a hint, empty when it said nothing."""
+        """The error with a code that it ended with, or else the last thing that it said but for a hint: a server may
+        say that it stops after the node has said why. Empty when it said nothing."""
         try:
             with self.log.open("rb") as stream:
                 end = stream.seek(0, os.SEEK_END)
@@ -74,7 +77,8 @@ class Child:
                 lines = stream.read().decode(errors="replace").splitlines()
         except OSError:
             return ""
-        return next((line.strip() for line in reversed(lines) if line.strip() and not line.startswith("hint:")), "")
+        said = [line.strip() for line in reversed(lines) if line.strip() and not line.startswith("hint:")]
+        return next((line for line in said if _CODED.match(line)), said[0] if said else "")
 
 
 def running(folder: Path, name: str) -> Process | None:

@@ -78,6 +78,16 @@ def test_a_pid_file_that_can_not_be_written_ends_the_process_with_its_reason(
     assert "n1.pid" in child.last_line()
 
 
+def test_the_error_it_ended_with_is_told_before_what_a_server_says_as_it_stops(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "echo 'E-REMOVED: the cluster removed this node'; echo 'hint: start it again'; echo INFO Shutting down"
+    monkeypatch.setattr(processes, "_command", lambda folder, name: ["/bin/sh", "-c", said])
+    child = processes.start(folder, "n1")
+    assert child.popen.wait(timeout=20) == 0
+    assert child.last_line() == "E-REMOVED: the cluster removed this node"
+
+
 def test_who_listens_on_a_port_is_named() -> None:
     with socket.socket() as listener:
         listener.bind((ports.HOST, 0))

@@ -200,6 +200,20 @@ def test_a_client_that_is_gone_or_revoked_gets_nothing(run: Run) -> None:
     run(body)
 
 
+def test_an_answer_found_after_the_listener_has_closed_goes_nowhere(run: Run) -> None:
+    async def body() -> None:
+        server = Server()
+        ann = dial(server, ANN)
+        ann.send(b"1")
+        await until(lambda: len(server.requests) == 1, "the request arrives")
+        [(client, _)] = server.requests
+        server.listener.close()
+        assert server.listener.send(client, b"late") is SendOutcome.NO_ROUTE
+        assert server.listener.counters["gone"] == 1
+
+    run(body)
+
+
 def test_bounds_are_checked_before_anything_is_sent(run: Run) -> None:
     async def body() -> None:
         server = Server()
