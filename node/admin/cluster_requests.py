@@ -64,9 +64,10 @@ class ClusterRequests:
             entities_by_kind=_counters(report.entities_by_kind) if report else (),
             settings=tuple(sorted(report.settings.items())) if report else (),
             peers=views.node_peers(report) if report else (),
+            placed=tuple(home.shard for home in homes if (home.node, home.incarnation) == (row.name, row.incarnation)),
+            drain=await self._server.operations.running_drain(row.name, row.incarnation),
         )
         return show, self._server.with_missing(call, missing)
-
 
     # ---- processes
 

@@ -47,23 +47,45 @@ class OperationRequests:
         name = entity_id(request.id, "id")
         try:
             status = await ask(self._engine, EntityRef("operation", name), f.GetOperation(), NODE_DEADLINE_MS)
+            state = None if status.verb != "drain" else await self._recorded(name)
         except p.AdminRefusal as refused:
             # Its entity may be on its way to another node, or have none: what is durable can be read all the same.
-            state = await self._server.states.one("operation", name, OperationState)
+            state = await self._recorded(name)
             if refused.exit_status == NOT_FOUND or state is None:
                 raise
-            status = self._as_it_stands(state)
+            status = state.status
+        if state is not None:
+            status = self._as_it_stands(msgspec.structs.replace(state, status=status))
         return operation(status, self._engine.world.clock.wall_ms()), call
 
+    async def _recorded(self, name: str) -> OperationState | None:
+        return await self._server.states.one("operation", name, OperationState)
+
     def _as_it_stands(self, state: OperationState) -> f.OperationStatus:
-        """What is on record; of a drain whose node has gone, how it ended: when the last entity node drains, nobody is
-        left who could write that down."""
+        """What is on record, with what the cluster knows of a drain whose node can't say so itself. When the last
+        entity node drains, nobody is left who could write its end down."""
         start, status = state.start, state.status
         cluster = self._engine.sharding
-        if status.state != "running" or start.verb != "drain" or cluster.is_member(start.node, start.incarnation):
+        if start.verb != "drain" or status.state in ("done", "cancelled"):
             return status
-        outcome, phases, more = drain_outcome.ended(status.phases, cluster.how_ended(start.node, start.incarnation))
-        return msgspec.structs.replace(status, state=outcome, phases=phases, result=status.result | more)
+        if status.state == "running" and not cluster.is_member(start.node, start.incarnation):
+            how = cluster.how_ended(start.node, start.incarnation)
+            outcome, phases, more = drain_outcome.ended(status.phases, how)
+            status = msgspec.structs.replace(status, state=outcome, phases=phases, result=status.result | more)
+        elif status.state == "running" and cluster.reachable(start.node):
+            return status
+        left = [r.shard for r in cluster.region.homes() if (r.node, r.incarnation) == (start.node, start.incarnation)]
+        phases = drain_outcome.left_on(start.node, status.phases, left)
+        return msgspec.structs.replace(status, phases=phases, result=status.result | {"shards_left": len(left)})
+
+    async def running_drain(self, node: str, incarnation: int) -> str:
+        """The operation that drains this start of a node, empty when none does; the node need not answer."""
+        for state in await self._server.states.all("operation", OperationState):
+            start = state.start
+            of_node = (start.verb, start.node, start.incarnation) == ("drain", node, incarnation)
+            if of_node and self._as_it_stands(state).state == "running":
+                return state.status.id
+        return ""
 
     async def cancel(self, request: p.CancelOperation, call: p.Meta) -> tuple[p.Operation, p.Meta]:
         name = entity_id(request.id, "id")

@@ -100,8 +100,10 @@ class PlanRequests:
             text = f"{request.node} is the last entity node: nobody could take its shards"
             hint = "start another entity node first, or say --force last-entity-node"
             raise p.AdminRefusal(REFUSED, "E-LAST-ENTITY-NODE", text, hint=hint, about=request.node)
-        if member.status is not Status.UP or member.id in engine.going_nodes():
-            under_way = await drain_name(self._server, request.node)
+        # A node that does not answer says no more that it drains: what is on record does.
+        under_way = await self._server.operations.running_drain(request.node, member.incarnation)
+        if member.status is not Status.UP or member.id in engine.going_nodes() or under_way:
+            under_way = under_way or await drain_name(self._server, request.node)
             version = engine.sharding.region.version
             target = f"node/{request.node}"
             held = p.Plan(

@@ -95,7 +95,7 @@ class AdminServer:
         DomainRequests(self)
         BusinessRequests(self)
         CoverageRequests(self)
-        OperationRequests(self)
+        self.operations = OperationRequests(self)
         ReplayRequests(self)
         held = HeldPlans(self)
         ActorChanges(self, ActorRequests(self), held)

@@ -5,8 +5,11 @@ The record is written before a phase begins, so the phase that it says is runnin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from node.core.limits import drain_blockers_named_max
 from node.flows.messages import DrainProgress, Phase
 
 LAST_PHASE = "leave"
@@ -36,6 +39,19 @@ def counted(progress: DrainProgress) -> dict[str, int | str]:
 def stopped_at(phases: tuple[Phase, ...], state: str) -> tuple[Phase, ...]:
     """The phases with the running one in its last state."""
     return tuple(msgspec.structs.replace(p, state=state) if p.state == "running" else p for p in phases)
+
+
+def left_on(node: str, phases: tuple[Phase, ...], shards: Sequence[int]) -> tuple[Phase, ...]:
+    """The phases of a drain whose node does not answer, with the shards that the placement table still has on it: the
+    phase that runs, or that it ended in, is held up by them."""
+    named = tuple(f"shard/{shard}: is placed on {node}, which does not answer" for shard in shards)
+    text, more = named[:drain_blockers_named_max], named[drain_blockers_named_max:]
+    text += (f"and {len(more)} more",) if more else ()
+    at = [phase.state in ("running", "interrupted") for phase in phases]
+    return tuple(
+        msgspec.structs.replace(phase, blockers=text) if here and text else phase
+        for phase, here in zip(phases, at, strict=True)
+    )
 
 
 def waiting(node: str, phases: tuple[Phase, ...], *, reachable: bool) -> tuple[Phase, ...]:

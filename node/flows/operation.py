@@ -190,6 +190,8 @@ class Operation:
 
     def _ask_plan(self, ctx: Context, state: OperationState) -> None:
         coordinator = self._cluster.coordinator_node()
+        if coordinator is None or not self._cluster.reachable(coordinator):
+            self._plan_stands(state, plan_outcome.leaderless(state.status.phases, coordinator), {})
         if coordinator is not None:
             self._asked = True
             ctx.ask(ServiceRef(coordinator, "/node"), GetPlans(state.start.plan), PLAN_TIMEOUT_MS, _PlanSeen)
@@ -207,8 +209,11 @@ class Operation:
         if over:
             self._end(ctx, state, over, phases, plan_outcome.result(view))
             return
-        # How far it is stands in the placement table: nothing is lost when this is not written down.
-        status = msgspec.structs.replace(state.status, phases=phases, result=plan_outcome.result(view))
+        self._plan_stands(state, phases, plan_outcome.result(view))
+
+    def _plan_stands(self, state: OperationState, phases: tuple[Phase, ...], result: dict[str, int | str]) -> None:
+        """How far it is stands in the placement table: nothing is lost when this is not written down."""
+        status = msgspec.structs.replace(state.status, phases=phases, result={**state.status.result, **result})
         self._state = msgspec.structs.replace(state, status=status)
 
     def _cancel_plan(self, ctx: Context, state: OperationState) -> None:

@@ -5,11 +5,14 @@ The coordinator does the work and knows how far it is; the operation is where pe
 
 from __future__ import annotations
 
+import msgspec
+
 from node.flows.messages import Phase
 from node.sharding.book import CANCELLED, DONE, ENDED, FAILED
 from node.sharding.requests import PlanView
 
 PHASE = "moves"
+NOBODY = "no node coordinates shards; the next one goes on with the plan"
 
 
 def phase(view: PlanView, elapsed_ms: int) -> Phase:
@@ -22,6 +25,16 @@ def phase(view: PlanView, elapsed_ms: int) -> Phase:
     state = view.plan.state if view.plan.state in ENDED else "running"
     named = {CANCELLED: "cancelled", FAILED: "overran", DONE: "done"}
     return Phase(PHASE, named.get(state, "running"), elapsed_ms, ", ".join(words), view.blockers)
+
+
+def leaderless(phases: tuple[Phase, ...], coordinator: str | None) -> tuple[Phase, ...]:
+    """The phase while whoever coordinates the shards can't be asked (None: nobody does): how far the plan was when it
+    could, and what is waited for now."""
+    text = NOBODY
+    if coordinator is not None:
+        text = f"node/{coordinator}: coordinates shards and can't be reached; its successor goes on with the plan"
+    known = phases or (Phase(PHASE, "running"),)
+    return tuple(msgspec.structs.replace(phase, blockers=(text,)) for phase in known)
 
 
 def ended(view: PlanView) -> str:

@@ -145,7 +145,8 @@ class Words:
             if now_s - self._last_s < wait_s:
                 return []
             self._quiet_s = HEARTBEAT_S
-            new = [f"{self._command}: {state.state}, {state.elapsed_s:.0f} s{held}"]
+            what = f"{state.verb} {state.target} " if isinstance(state, Operation) else ""
+            new = [f"{self._command}: {what}{state.state}, {state.elapsed_s:.0f} s{held}"]
         if new:
             self._said.update(lines)
             self._last_s = now_s

@@ -162,6 +162,15 @@ def _node_rows(payload: Payload) -> Rows:
     return [payload["node"]]
 
 
+def _node_head(payload: Payload) -> Sequence[str]:
+    """What a node can't say itself while it does not answer."""
+    lines = [f"is drained by {payload['drain']}"] if payload["drain"] else []
+    if payload["placed"] and not payload["node"]["reachable"]:
+        shards = " ".join(map(str, payload["placed"]))
+        lines.append(f"does not answer; the placement table has {len(payload['placed'])} shards on it: {shards}")
+    return lines
+
+
 def _typed(payload: Payload) -> Sequence[str]:
     return [f"{row['type']}/{row['id']}" for row in payload["items"]]
 
@@ -209,6 +218,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         lambda payload: [f"node/{payload['node']['name']}"],
         _node_rows,
         one=True,
+        head=_node_head,
         details=(
             Detail("COUNTERS", Under("counters"), _columns("name! count!")),
             Detail("ENTITIES", Under("entities_by_kind"), _columns("name! count!")),

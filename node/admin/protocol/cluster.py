@@ -146,7 +146,8 @@ class NodePeer(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.node_show")
 class NodeShow(msgspec.Struct, frozen=True, kw_only=True):
-    """One node in depth: its row, its peers' lag, its counters of what was not handled (I9)."""
+    """One node in depth: its row, its peers' lag, its counters of what was not handled (I9). `placed`: the shards that
+    the placement table has on it, whether it answers or not; `drain`: the operation that drains it, empty if none."""
 
     node: NodeRow
     observers_against: tuple[str, ...] = ()
@@ -156,3 +157,5 @@ class NodeShow(msgspec.Struct, frozen=True, kw_only=True):
     entities_by_kind: tuple[Counter, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     peers: tuple[NodePeer, ...] = ()
+    placed: tuple[int, ...] = ()
+    drain: str = ""

@@ -17,7 +17,7 @@ from node.core.clock import ManualClock
 from node.core.ids import EntityRef, ServiceRef
 from node.flows import messages as f
 from node.flows.state import OperationState
-from node.store.port import Absent, ListStates, ReadState, Record, StatePage
+from node.store.port import Absent, ListStates, ReadState, Record, ShardRow, StatePage
 from node.wire.codec import CODEC
 
 CALL = p.Meta(cluster_name="demo", cluster_id="c-1", observed_at="", observed_by="n1")
@@ -34,12 +34,19 @@ class Desk:
         self.durable = {s.id: OperationState(f.StartOperation("drain", "n2", 1), s) for s in durable}
         self.answers: dict[Any, Any] = {}
         self.gone: set[str] = set()
+        self.silent: set[str] = set()
+        self.homes = (ShardRow(0, "n1", 1, 1), ShardRow(1, "n2", 1, 1), ShardRow(2, "n2", 2, 1))
         self.asked: list[tuple[Any, Any]] = []
         self.engine = SimpleNamespace(
             view=SimpleNamespace(members={"n1": None, "n2": None}),
             world=SimpleNamespace(clock=ManualClock(wall_ms=10_000), submit=self._store),
             ask=self._ask,
-            sharding=SimpleNamespace(is_member=lambda node, _: node not in self.gone, how_ended=lambda *_: "left"),
+            sharding=SimpleNamespace(
+                is_member=lambda node, _: node not in self.gone,
+                reachable=lambda node: node not in self.silent,
+                how_ended=lambda *_: "left",
+                region=SimpleNamespace(homes=lambda: self.homes),
+            ),
         )
         self.server = cast(Any, SimpleNamespace(engine=self.engine, handlers={}, states=States(cast(Any, self.engine))))
         self.requests = OperationRequests(self.server)
@@ -77,6 +84,20 @@ def test_v3_what_is_durable_is_shown_while_nobody_can_be_asked() -> None:
         desk.run(p.GetOperation(id="op-none"))
     desk.answers[EntityRef("operation", "op-a"), f.GetOperation] = status("op-a", 1, "done")
     assert desk.run(p.GetOperation(id="op-a")).state == "done"
+
+
+def test_a_silent_nodes_drain_is_told_by_the_placement_table_and_found_by_its_node() -> None:
+    desk = Desk(status("op-a", 1, "done"), status("op-b", 2))
+    assert desk.run(p.GetOperation(id="op-b")).result == {}, "who can speak for itself does"
+    desk.silent.add("n2")
+    for ended, state in ((False, "running"), (True, "failed")):
+        desk.gone = {"n2"} if ended else set()
+        found = desk.run(p.GetOperation(id="op-b"))
+        assert (found.state, found.result["shards_left"]) == (state, 1)
+        assert [phase.blockers for phase in found.phases] == [("shard/1: is placed on n2, which does not answer",)]
+        under_way = asyncio.run(desk.requests.running_drain("n2", 1))
+        assert under_way == ("" if ended else "op-b")
+    assert asyncio.run(desk.requests.running_drain("n2", 2)) == "", "another start of it is drained by nobody"
 
 
 def test_undrain_cancels_whoever_started_it_and_says_when_there_is_nothing_to_cancel() -> None:

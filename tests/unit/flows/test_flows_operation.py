@@ -11,7 +11,9 @@ from node.actors.actor import Failed
 from node.core import limits
 from node.core.clock import SECOND
 from node.core.ids import EntityRef
+from node.core.limits import drain_blockers_named_max
 from node.engine.drain import ALL
+from node.flows.drain_outcome import left_on
 from node.flows.messages import (
     BeginDrain,
     CancelDrain,
@@ -263,6 +265,44 @@ def test_p50_a_plan_is_asked_of_the_next_coordinator(world: World, answer: Decli
     assert [node for node, _ in world.to_nodes(GetPlans)] == ["n1", "n2"]
     world.answer(seen("done", (17, 18, 19)))
     assert status(world).state == "done"
+
+
+@pytest.mark.parametrize(("coordinator", "words"), [("n1", "node/n1: coordinates"), (None, "no node coordinates")])
+def test_check_v9_a_plan_says_that_nobody_carries_it_on_and_forgets_nothing(
+    world: World, coordinator: str | None, words: str
+) -> None:
+    start(world, MOVE)
+    world.advance(POLL_MS)
+    world.answer(seen("running", (17,), (18,)))
+    world.cluster.coordinator = coordinator
+    world.cluster.away.add("n1")
+    world.advance(POLL_MS)
+    found = status(world)
+    assert (found.state, found.result, found.phases[0].detail) == (
+        "running",
+        {"shards_moved": 1},
+        "1/3 moved, 1 moving, 1 waiting",
+    )
+    assert [text.startswith(words) for text in found.phases[0].blockers] == [True]
+    if coordinator is not None:
+        world.advance(PLAN_TIMEOUT_MS)  # it was asked all the same
+    world.cluster.coordinator = "n2"
+    world.advance(POLL_MS)
+    world.answer(seen("running", (17, 18), (19,)))
+    assert status(world).phases[0].blockers == ()
+
+
+def test_shards_left_on_a_silent_node_are_named_and_the_rest_counted() -> None:
+    phases = (Phase("readiness", "done"), Phase("shards", "interrupted", 0, "", ("2 shards are still here",)))
+    few = left_on("n2", phases, [3, 5])
+    assert few == (phases[0], Phase("shards", "interrupted", blockers=tuple(map(placed, (3, 5)))))
+    many = left_on("n2", phases, range(drain_blockers_named_max + 2))[1].blockers
+    assert (many[0], many[-1], len(many)) == (placed(0), "and 2 more", drain_blockers_named_max + 1)
+    assert left_on("n2", phases, []) == phases, "what was on record stays"
+
+
+def placed(shard: int) -> str:
+    return f"shard/{shard}: is placed on n2, which does not answer"
 
 
 def test_a_forgotten_plan_fails(world: World) -> None:
