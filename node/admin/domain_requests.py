@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from node.actors.actor import Failed
 from node.actors.runtime import outcome_of
 from node.admin import domain_views as views
+from node.admin import order_messages
 from node.admin import protocol as p
+from node.admin.approvals import approving_sites, creative_of
 from node.admin.outcomes import CONFLICT, FAILED, USAGE, ask, not_found
 from node.ads import messages as m
 from node.ads.classifier import Classification
@@ -18,14 +20,10 @@ from node.ads.entities.page_shelf import KIND as PAGE_SHELF
 from node.ads.entities.page_shelf import PageShelfState, shelf_id
 from node.ads.entities.site_state import SiteState
 from node.ads.explain import ServeDecision
-from node.ads.hosts import same_host, site_host
-from node.ads.keys import entity_id, fold_page_text, page_url, product_id, serve_key, site_id, slot_id
-from node.ads.money import parse_money
-from node.ads.taxonomy import load_taxonomy
+from node.ads.hosts import same_host
+from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id
 from node.core.clock import MS
-from node.core.errors import BadInput
 from node.core.ids import EntityRef
-from node.core.limits import slot_pixels_max
 from node.crawler.html_text import extract, looks_like_html
 
 if TYPE_CHECKING:
@@ -62,18 +60,7 @@ class DomainRequests:
     # ---- sites and pages
 
     async def create_site(self, request: p.CreateSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
-        if not request.slots:
-            raise BadInput("slots", "a site needs at least one slot", hint="--slot top:728x90")
-        slots = tuple(m.SlotSpec(slot_id(s.slot), *_size(s.width, s.height)) for s in request.slots)
-        if len({slot.slot for slot in slots}) != len(slots):
-            raise BadInput("slots", "a slot is named twice")
-        message = m.CreateSite(
-            site_id(request.site),
-            site_host(request.host),
-            entity_id(request.publisher, "publisher"),
-            slots,
-            parse_money(request.floor_cpm, "floor_cpm"),
-        )
+        message = order_messages.site_creation(request)
         for other in await self._server.states.all("site", SiteState):
             if other.publisher != message.publisher and same_host(other.host, message.host):
                 text = f"host {message.host!r} belongs to site {other.site!r} of publisher {other.publisher!r}"
@@ -131,12 +118,7 @@ class DomainRequests:
     # ---- advertisers, campaigns, creatives
 
     async def create_advertiser(self, request: p.CreateAdvertiser, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
-        message = m.CreateAdvertiser(
-            entity_id(request.advertiser, "advertiser"),
-            request.name,
-            parse_money(request.daily_budget, "daily_budget", allow_zero=False),
-            request.timezone,
-        )
+        message = order_messages.advertiser_creation(request)
         info = await ask(self._engine, EntityRef("advertiser", message.advertiser), message)
         return views.advertiser(info, 0), call
 
@@ -160,21 +142,12 @@ class DomainRequests:
         return counts
 
     async def create_campaign(self, request: p.CreateCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
-        taxonomy = load_taxonomy()
-        categories = tuple(dict.fromkeys(taxonomy.normalize(c) for c in request.categories))
-        if not categories:
-            raise BadInput("categories", "a campaign targets at least one category", hint="--category 483")
-        for category in categories:
-            if category not in taxonomy:
-                raise BadInput("categories", f"{category!r} is not in the IAB Content Taxonomy 3.0")
-        name = entity_id(request.campaign, "campaign")
-        max_cpm = parse_money(request.max_cpm, "max_cpm", allow_zero=False)
-        budget = parse_money(request.daily_budget, "daily_budget", allow_zero=False)
+        order_messages.campaign_creation(request, "")  # what is wrong with it comes before who its advertiser is
         advertiser = EntityRef("advertiser", entity_id(request.advertiser, "advertiser"))
         owner: m.AdvertiserInfo = await ask(self._engine, advertiser, m.GetAdvertiser())
-        message = m.CreateCampaign(name, owner.advertiser, request.name, max_cpm, budget, categories, owner.timezone)
-        info = await ask(self._engine, EntityRef("campaign", name), message)
-        await ask(self._engine, advertiser, m.AttachCampaign(name))
+        message = order_messages.campaign_creation(request, owner.timezone)
+        info = await ask(self._engine, EntityRef("campaign", message.campaign), message)
+        await ask(self._engine, advertiser, m.AttachCampaign(message.campaign))
         return views.campaign(info), call
 
     async def campaigns(self, request: p.GetCampaigns, call: p.Meta) -> tuple[p.CampaignList, p.Meta]:
@@ -192,18 +165,7 @@ class DomainRequests:
         return views.campaign(await ask(self._engine, EntityRef("campaign", name), m.GetCampaign())), call
 
     async def create_creative(self, request: p.CreateCreative, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
-        for field, url in (("asset_url", request.asset_url), ("landing_url", request.landing_url)):
-            page_url(url, field)
-        width, height = _size(request.width, request.height)
-        spec = m.CreativeSpec(
-            entity_id(request.creative, "creative"),
-            request.asset_url,
-            request.landing_url,
-            width,
-            height,
-            request.mime,
-            product_id(request.product) if request.product else "",
-        )
+        spec = order_messages.creative_spec(request)
         campaign = EntityRef("campaign", entity_id(request.campaign, "campaign"))
         for other in await self._server.states.all("campaign", CampaignState):
             if other.campaign != request.campaign and any(c.creative == spec.creative for c in other.creatives):
@@ -238,14 +200,8 @@ class DomainRequests:
         ]
 
     async def approve(self, request: p.ApproveCreative, call: p.Meta) -> tuple[p.Approved, p.Meta]:
-        known = await self._creatives(None)
-        if all(show.creative != request.creative for show in known):
-            raise not_found("creative", request.creative, [show.creative for show in known])
-        if request.site:
-            sites = [site_id(request.site)]
-        else:
-            states = await self._server.states.all("site", SiteState)
-            sites = [s.site for s in states if request.creative in s.pending]
+        await creative_of(self._server.states, request.creative)
+        sites = await approving_sites(self._server.states, request)
         changed = False
         for site in sites:
             accepted = await ask(self._engine, EntityRef("site", site), m.ApproveCreative(request.creative))
@@ -288,10 +244,3 @@ class DomainRequests:
             raise not_found("slot", request.slot, slots)
         view = self._engine.index.read(key)
         return views.undecided(info, request.slot, view, self._engine.index.version(key))
-
-
-def _size(width: int, height: int) -> tuple[int, int]:
-    for field, value in (("width", width), ("height", height)):
-        if not 1 <= value <= slot_pixels_max:
-            raise BadInput(field, f"{value} is not between 1 and {slot_pixels_max} pixels")
-    return width, height

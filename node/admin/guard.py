@@ -18,6 +18,7 @@ from node.admin.audit_log import AuditLog, unwritten
 from node.admin.caller import ASKED_BY, NEEDED, ROLE
 from node.admin.permits import ADMIN, Asked, Use, allows, asked_of, words_of
 from node.admin.protocol import audit
+from node.admin.repeats import Repeats
 from node.core.clock import rfc3339
 from node.core.limits import audit_wait_ms
 from node.engine.engine import Engine
@@ -27,6 +28,7 @@ BEGUN: Final = "begun"
 _REFUSALS: Final = range(2, 8)
 _TIMED_OUT: Final = 9
 NOT_ALLOWED: Final = 7
+REFUSED: Final = 5
 Answered = tuple[msgspec.Struct, p.Meta]
 
 
@@ -37,6 +39,7 @@ class Guard:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.log = AuditLog(engine)
+        self._repeats = Repeats()
         self.roster: Callable[[], Roster] = Roster
         self.seen: Callable[[str], None] = lambda _who: None
 
@@ -55,6 +58,10 @@ class Guard:
             refused = self.not_allowed(who, role, asked.role, asked.verb or "reading")
             await self._refused(who, role, asked, refused.code)
             raise refused
+        if asked.unstaged:
+            refused = _unstaged(asked)
+            await self._refused(who, role, asked, refused.code)
+            raise refused
         if asked.use is Use.READ:
             return await carry_out()
         if asked.use is Use.PREPARE:
@@ -62,6 +69,16 @@ class Guard:
             if isinstance(answer, p.AdminError):
                 await self._refused(who, role, asked, answer.code, _outcome(answer))
             return answer, meta
+        return await self._repeats.once(who, request, lambda: self._changed(who, role, asked, meta, carry_out))
+
+    async def _changed(
+        self,
+        who: str,
+        role: OperatorRole | None,
+        asked: Asked,
+        meta: p.Meta,
+        carry_out: Callable[[], Awaitable[Answered]],
+    ) -> Answered:
         begun = await self._written(self._entry(who, role, asked, BEGUN))
         answer, meta = await carry_out()
         try:
@@ -125,6 +142,11 @@ class Guard:
             before="",
             digest="",
         )
+
+
+def _unstaged(asked: Asked) -> p.AdminRefusal:
+    text = f"'{asked.verb}' takes something away: it is carried out as a plan that somebody has seen"
+    return p.AdminRefusal(REFUSED, "E-NOT-STAGED", text, hint=f"promovolvectl {asked.verb} --help", about=asked.object)
 
 
 def _outcome(answer: msgspec.Struct) -> str:

@@ -37,8 +37,13 @@ class HeldPlans:
         self._server = server
         self._plans: OrderedDict[str, tuple[p.Plan, CarryOut, OperatorRole]] = OrderedDict()
         self._done: OrderedDict[str, p.Operation] = OrderedDict()
-        self._commit_others = server.handlers[p.CommitPlan]
-        server.handlers[p.CommitPlan] = self.commit
+        self._others = dict(server.handlers)
+        server.handlers |= {
+            p.CommitPlan: self.commit,
+            p.GetPlan: self.plan,
+            p.GetPlans: self.plans,
+            p.DiscardPlan: self.discard,
+        }
 
     def hold(
         self,
@@ -53,6 +58,7 @@ class HeldPlans:
         notes: tuple[str, ...] = (),
         before: tuple[p.Counter, ...] = (),
         after: tuple[p.Counter, ...] = (),
+        reason: str = "",
     ) -> p.Plan:
         """A plan under a new id; `carry_out` is awaited once, when it is committed. That takes the role that
         staging took."""
@@ -68,16 +74,32 @@ class HeldPlans:
             notes=notes,
             before=before,
             after=after,
+            reason=reason,
+            staged_at=rfc3339(self._engine.world.clock.wall_ms()),
         )
         _keep(self._plans, plan.id, (plan, carry_out, NEEDED.get()))
         return plan
+
+    async def plan(self, request: p.GetPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
+        held = self._plans.get(request.id)
+        return (held[0], call) if held is not None else await self._others[p.GetPlan](request, call)
+
+    async def plans(self, request: p.GetPlans, call: p.Meta) -> tuple[p.PlanList, p.Meta]:
+        """Those of the coordinator, then those that wait here."""
+        found, meta = await self._others[p.GetPlans](request, call)
+        assert isinstance(found, p.PlanList)
+        return p.PlanList(items=(*found.items, *(plan for plan, _, _ in self._plans.values()))), meta
+
+    async def discard(self, request: p.DiscardPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
+        held = self._plans.pop(request.id, None)
+        return (held[0], call) if held is not None else await self._others[p.DiscardPlan](request, call)
 
     async def commit(self, request: p.CommitPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
         key = request.request_id or request.id
         if key in self._done:
             return self._done[key], call
         if request.id not in self._plans:
-            return await self._commit_others(request, call)
+            return await self._others[p.CommitPlan](request, call)
         plan, carry_out, needed = self._plans[request.id]
         if not allows(ROLE.get(), needed):
             what = f"committing {plan.id}, {plan.verb},"

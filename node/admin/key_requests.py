@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from node.admin import protocol as p
+from node.admin.order_plans import Forecast
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
 from node.core.errors import OperatingError
 from node.core.ids import ServiceRef
@@ -16,6 +17,12 @@ from node.wire.rotation import Step
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
 
+_DOES: Final = {
+    Step.INSTALL: "makes a new key, which every node then accepts beside the present one",
+    Step.USE: "shows its new key from now on; its connections begin anew, the old key is still accepted",
+    Step.RETIRE: "is known by its new key alone; who still shows or expects the old one is cut off",
+}
+
 
 class KeyRequests:
     """The handler."""
@@ -25,16 +32,27 @@ class KeyRequests:
         self._engine = server.engine
         self._keys = keys
         server.handlers[p.RotateKey] = self.rotate
+        server.orders.forecasts[p.RotateKey] = self.foresee
 
-    async def rotate(self, request: p.RotateKey, call: p.Meta) -> tuple[p.KeyRotation, p.Meta]:
+    async def foresee(self, request: p.RotateKey) -> Forecast:
+        """What a step would do; asks no node for a key."""
+        entry, step = self._entry_and_step(request)
+        keys = len(entry.accepted)
+        now = f"{keys} keys stand for {entry.name} now" if keys > 1 else f"one key stands for {entry.name} now"
+        return Forecast(notes=(f"{entry.name} {_DOES[step]}", now))
+
+    def _entry_and_step(self, request: p.RotateKey) -> tuple[NodeEntry, Step]:
+        """Raises AdminRefusal."""
         entry = self._keys.roster.node(request.node)
         if entry is None:
             raise not_found("node", request.node, [one.name for one in self._keys.roster.nodes])
         if request.step not in list(Step):
-            raise p.AdminRefusal(
-                USAGE, "E-BAD-INPUT", f"{request.step!r} is not one of {', '.join(Step)}", about="step"
-            )
-        step = Step(request.step)
+            text = f"{request.step!r} is not one of {', '.join(Step)}"
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, about="step")
+        return entry, Step(request.step)
+
+    async def rotate(self, request: p.RotateKey, call: p.Meta) -> tuple[p.KeyRotation, p.Meta]:
+        entry, step = self._entry_and_step(request)
         try:
             wanted = await self._begun(entry, step, force=request.force)
         except p.AdminRefusal:

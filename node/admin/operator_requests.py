@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin.caller import ASKED_BY
+from node.admin.order_plans import Forecast
 from node.admin.outcomes import CONFLICT, FAILED, REFUSED, USAGE, not_found
 from node.admin.permits import allows, changing_words, role_for
 from node.admin.protocol import operators as o
@@ -42,6 +43,8 @@ class OperatorRequests:
             o.RotateOperatorKey: self.rotate,
             o.RevokeOperatorKey: self.revoke,
         }
+        orders = (o.CreateOperatorKey, o.RotateOperatorKey, o.RevokeOperatorKey)
+        server.orders.forecasts |= dict.fromkeys(orders, self.foresee)
 
     async def identity(self, _request: o.GetIdentity, call: p.Meta) -> tuple[o.Identity, p.Meta]:
         who = ASKED_BY.get()
@@ -57,6 +60,23 @@ class OperatorRequests:
             may=may,
         )
         return reply, call
+
+    async def foresee(self, request: o.CreateOperatorKey | o.RotateOperatorKey | o.RevokeOperatorKey) -> Forecast:
+        """What would become of a key; whether its last administrator would be lost is known when it is carried out."""
+        await self._looked()
+        names = [entry.name for entry in self._operators.operators()]
+        gone = [one.entry.name for one in self._operators.record.revoked]
+        if isinstance(request, o.CreateOperatorKey):
+            taken = request.name in (*names, *gone)
+            ends = f" for {request.expires_s // 86_400} days" if request.expires_s else ", without an end"
+            violations = (f"the name {request.name} is taken",) if taken else ()
+            return Forecast(violations=violations, notes=(f"a key with the role {request.role}{ends}",))
+        if request.name in gone:
+            return Forecast(changed=False)
+        await self._known(request.name)
+        if isinstance(request, o.RevokeOperatorKey):
+            return Forecast(notes=(f"{request.name} can't use this cluster any more, and its sessions end",))
+        return Forecast(notes=(f"another key; the one before is accepted for {request.overlap_s} s more",))
 
     async def permission(self, request: o.GetPermission, call: p.Meta) -> tuple[o.Permission, p.Meta]:
         needed = role_for(request.words)

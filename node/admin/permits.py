@@ -14,6 +14,8 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.protocol import audit, diagnosis, operators
+from node.core.errors import RemoteProtocolError
+from node.wire.codec import CODEC
 from node.wire.roster import OperatorRole
 
 
@@ -27,7 +29,8 @@ class Use(enum.Enum):
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):
     """`words`: the commands that send it, as `NOUN VERB`; `spell` chooses among them. `noun` and `field` name what a
-    request is about, as `node/entity-1`."""
+    request is about, as `node/entity-1`. `loses` tells which of these requests take something away: those are carried
+    out as plans only, that somebody has seen."""
 
     role: OperatorRole
     use: Use
@@ -35,10 +38,11 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
     noun: str = ""
     field: str = ""
     spell: Callable[[Any], str] | None = None
+    loses: Callable[[Any], bool] | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as the guard sees it."""
+    """A request as the guard sees it. `unstaged`: it has to be staged, and was not."""
 
     role: OperatorRole
     use: Use
@@ -46,6 +50,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     object: str
     reason: str
     plan: str
+    unstaged: bool = False
 
 
 VIEWER, OPERATOR, ADMIN = OperatorRole.VIEWER, OperatorRole.OPERATOR, OperatorRole.ADMIN
@@ -87,9 +92,15 @@ def _prepares(
 
 
 def _changes(
-    role: OperatorRole, words: str, noun: str = "", field: str = "", spell: Callable[[Any], str] | None = None
+    role: OperatorRole,
+    words: str,
+    noun: str = "",
+    field: str = "",
+    spell: Callable[[Any], str] | None = None,
+    loses: Callable[[Any], bool] | None = None,
 ) -> Permit:
-    return Permit(role=role, use=Use.CHANGE, words=tuple(words.split(", ")), noun=noun, field=field, spell=spell)
+    names = tuple(words.split(", "))
+    return Permit(role=role, use=Use.CHANGE, words=names, noun=noun, field=field, spell=spell, loses=loses)
 
 
 PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
@@ -126,6 +137,8 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
     p.StageRosterRemove: _prepares(ADMIN, "serveindex roster remove", "node", "node"),
     p.SendLoad: _prepares(ADMIN, "serveindex load", "load", "load"),
     p.StageLoad: _prepares(ADMIN, "serveindex load", "load", "load"),
+    # Its role and words are those of the order in it.
+    p.StageOrder: _prepares(OPERATOR, "plan commit"),
     p.CommitPlan: _changes(OPERATOR, "plan commit", "plan", "id"),
     p.CancelPlan: _changes(OPERATOR, "plan cancel", "plan", "id"),
     p.DiscardPlan: _changes(OPERATOR, "plan discard", "plan", "id"),
@@ -142,6 +155,7 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
         "site",
         "site",
         lambda r: {None: "site update", True: "site suspend", False: "site resume"}[r.suspended],
+        lambda r: r.suspended is True,
     ),
     p.CreateAdvertiser: _changes(OPERATOR, "advertiser create", "advertiser", "advertiser"),
     p.SetAdvertiserStatus: _changes(
@@ -150,6 +164,7 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
         "advertiser",
         "advertiser",
         lambda r: "advertiser resume" if r.status == "active" else "advertiser suspend",
+        lambda r: r.status != "active",
     ),
     p.CreateCampaign: _changes(OPERATOR, "campaign create", "campaign", "campaign"),
     p.SetCampaignStatus: _changes(
@@ -158,6 +173,7 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
         "campaign",
         "campaign",
         lambda r: {"active": "campaign resume", "deleted": "campaign delete"}.get(r.status, "campaign pause"),
+        lambda r: r.status == "deleted",
     ),
     p.CreateCreative: _changes(OPERATOR, "creative create", "creative", "creative"),
     p.ApproveCreative: _changes(OPERATOR, "creative approve", "creative", "creative"),
@@ -167,6 +183,7 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
         "creative",
         "creative",
         lambda r: "creative reject" if r.reject else "creative revoke",
+        lambda _: True,
     ),
     p.RotateKey: _changes(ADMIN, "auth rotate", "node", "node"),
     operators.CreateOperatorKey: _changes(ADMIN, "auth key create", "operator", "name"),
@@ -179,6 +196,9 @@ _OBJECT_CHARS_MAX: Final = 200  # a request may name thousands; the log keeps wh
 
 def asked_of(request: msgspec.Struct) -> Asked:
     """What a request needs. To override a rule (`force`) takes an administrator, whatever the verb."""
+    order = ordered(request) if isinstance(request, p.StageOrder) else None
+    if order is not None:
+        return msgspec.structs.replace(asked_of(order), use=Use.PREPARE, unstaged=False)
     permit = PERMITS.get(type(request), _UNLISTED)
     forced = bool(getattr(request, "force", False))
     verb = permit.spell(request) if permit.spell else permit.words[0] if permit.words else type(request).__name__
@@ -189,7 +209,18 @@ def asked_of(request: msgspec.Struct) -> Asked:
         object=_object(permit, request)[:_OBJECT_CHARS_MAX],
         reason=str(getattr(request, "reason", ""))[:_OBJECT_CHARS_MAX],
         plan=request.id[:_OBJECT_CHARS_MAX] if isinstance(request, p.CommitPlan) else "",
+        unstaged=permit.loses is not None and permit.loses(request),
     )
+
+
+def ordered(stage: p.StageOrder) -> msgspec.Struct | None:
+    """The order that is staged; None for what is no order that changes something by itself."""
+    try:
+        order = CODEC.message_of(stage.order, stage.version, stage.body)
+    except RemoteProtocolError:
+        return None
+    permit = PERMITS.get(type(order))
+    return order if permit is not None and permit.use is Use.CHANGE and type(order) is not p.CommitPlan else None
 
 
 def allows(role: OperatorRole | None, needed: OperatorRole) -> bool:

@@ -23,6 +23,7 @@ from node.admin.decision_requests import DecisionRequests
 from node.admin.diagnosis_requests import DiagnosisRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.drills import Drills
+from node.admin.forecasts import DomainForecasts
 from node.admin.gather import Gatherer
 from node.admin.guard import Guard
 from node.admin.held_plans import HeldPlans
@@ -35,6 +36,7 @@ from node.admin.journal_requests import JournalRequests
 from node.admin.live import Live
 from node.admin.member_requests import MemberRequests
 from node.admin.operation_requests import OperationRequests
+from node.admin.order_plans import OrderPlans
 from node.admin.outcomes import bad_input
 from node.admin.plan_requests import PlanRequests
 from node.admin.probe_requests import ProbeRequests
@@ -43,6 +45,7 @@ from node.admin.replay_requests import ReplayRequests
 from node.admin.shard_requests import ShardRequests
 from node.admin.states import States
 from node.admin.uploads import Uploads
+from node.admin.work_forecasts import WorkForecasts
 from node.ads.classifier import Classifier
 from node.core.clock import rfc3339
 from node.core.errors import BadInput, LocalProtocolError, OperatingError, RemoteProtocolError
@@ -98,6 +101,9 @@ class AdminServer:
         self.operations = OperationRequests(self)
         ReplayRequests(self)
         held = HeldPlans(self)
+        self.orders = OrderPlans(self, held)
+        DomainForecasts(self, self.orders)
+        WorkForecasts(self, self.orders)
         ActorChanges(self, ActorRequests(self), held)
         MemberRequests(self, held)
         index = IndexRequests(self)

@@ -254,6 +254,7 @@ sites_resolved_max = 10_000  # hosts of publishers whose site a node remembers
 can_stop_lag_ms_max = 1_000  # an entry that a peer acknowledges no later than this is only on its way
 remove_wait_ms_max = 5_000  # that the others have agreed to a removal takes two rounds of gossip where all are well
 plans_kept_max = 64  # plans at the coordinator; older ones that were never committed must be made again
+repeats_kept_max = 1_024  # answers to changes that carried a request id: a retry comes within minutes
 no_home_sooner_ms = 150  # than its deadline an ask without a home is refused: two ticks, and the way back
 passage_ticks_max = 10  # of at most 100 ms: how long order is waited for when a former owner does not pass it on
 receipts_unwritten_max = 1_000  # last lines of receipts that wait for the next write of the coordinator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +14,8 @@ from node.admin.protocol import (
     GetAdvertisers,
     SetAdvertiserStatus,
 )
-from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, AdvertiserId, Budget, Title
+from promovolvectl.cli.changing import Change, Harm, ordered
+from promovolvectl.cli.domain import ADDS, SHOWS, AdvertiserId, Budget, Title, on_record
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
@@ -23,7 +24,7 @@ from promovolvectl.cli.values import money
 app = group("Advertisers and their budgets.")
 
 
-@leaf(
+@ordered(
     app,
     "create",
     does="Add an advertiser with a daily budget.",
@@ -32,10 +33,9 @@ app = group("Advertisers and their budgets.")
         "promovolvectl advertiser create acme --daily-budget 100.00",
         "promovolvectl advertiser create acme --name 'Acme Rail' --daily-budget 100.00 --timezone Europe/Vienna",
     ),
-    exits=CREATES,
     shows="AdvertiserShow",
 )
-async def create(
+def create(
     run: Run,
     advertiser: AdvertiserId,
     daily_budget: Budget,
@@ -43,14 +43,16 @@ async def create(
     timezone: Annotated[
         str, typer.Option("--timezone", metavar="ZONE", help="Where its day begins, by its IANA name.")
     ] = "UTC",
-) -> Answer:
+    **given: Any,
+) -> Change:
     order = CreateAdvertiser(
         advertiser=advertiser,
         name=name or advertiser,
         daily_budget=money(daily_budget, "--daily-budget"),
         timezone=timezone,
+        **on_record(given),
     )
-    return answer_of("AdvertiserShow", *await run.ask(order, AdvertiserShow))
+    return Change(order, ("advertiser", "create", advertiser))
 
 
 @leaf(
@@ -76,32 +78,34 @@ async def show(run: Run, advertiser: AdvertiserId) -> Answer:
     return read_of("AdvertiserShow", *await run.ask(GetAdvertiser(advertiser=advertiser), AdvertiserShow))
 
 
-async def _set(run: Run, advertiser: str, status: str) -> Answer:
-    order = SetAdvertiserStatus(advertiser=advertiser, status=status)
-    return answer_of("AdvertiserShow", *await run.ask(order, AdvertiserShow))
+def _standing(verb: str, advertiser: str, status: str, given: dict[str, Any]) -> Change:
+    order = SetAdvertiserStatus(advertiser=advertiser, status=status, **on_record(given))
+    return Change(order, ("advertiser", verb, advertiser))
 
 
-@leaf(
+@ordered(
     app,
     "suspend",
     does="Stop all campaigns of an advertiser.",
     changes="They bid no more and leave all pools at once, until it is resumed. Approvals, budgets and figures stay.",
-    examples=("promovolvectl advertiser suspend acme", "promovolvectl advertiser suspend acme -o json"),
-    exits=DECIDES,
+    examples=(
+        "promovolvectl advertiser suspend acme --dry-run",
+        "promovolvectl advertiser suspend acme --yes --reason 'unpaid' -o json",
+    ),
     shows="AdvertiserShow",
+    harm=Harm.ASKS,
 )
-async def suspend(run: Run, advertiser: AdvertiserId) -> Answer:
-    return await _set(run, advertiser, "suspended")
+def suspend(run: Run, advertiser: AdvertiserId, **given: Any) -> Change:
+    return _standing("suspend", advertiser, "suspended", given)
 
 
-@leaf(
+@ordered(
     app,
     "resume",
     does="Let the campaigns of a suspended advertiser bid again.",
     changes="They are back within seconds, but for those that are paused themselves.",
     examples=("promovolvectl advertiser resume acme", "promovolvectl advertiser resume acme -o json"),
-    exits=DECIDES,
     shows="AdvertiserShow",
 )
-async def resume(run: Run, advertiser: AdvertiserId) -> Answer:
-    return await _set(run, advertiser, "active")
+def resume(run: Run, advertiser: AdvertiserId, **given: Any) -> Change:
+    return _standing("resume", advertiser, "active", given)

@@ -7,15 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import KeyRotation, RotateKey
+from node.admin.protocol import KeyRotation, Plan, RotateKey
 from node.admin.protocol.operators import GetIdentity, GetPermission, Identity, Permission
 from promovolvectl.cli import operator_keys
+from promovolvectl.cli.changing import staged
 from promovolvectl.cli.confirm import confirm, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.nouns import NOUNS
 from promovolvectl.cli.options import CHANGE
-from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import did_you_mean
 from promovolvectl.client.errors import CommandFailed
@@ -32,13 +33,6 @@ class Step(StrEnum):
     USE = "use"
     RETIRE = "retire"
 
-
-_FLAGS = tuple(flag for flag in CHANGE if flag[0] != "dry_run")  # a step is one change: there is no plan to see
-_DOES = {
-    Step.INSTALL: "makes a new key, which every node then accepts beside the present one",
-    Step.USE: "shows its new key from now on; its connections begin anew, the old key is still accepted",
-    Step.RETIRE: "is known by its new key alone; who still shows or expects the old one is cut off",
-}
 
 
 @leaf(
@@ -94,7 +88,7 @@ async def can_i(
         ExitStatus.NOT_CONFIRMED,
         ExitStatus.NOT_ALLOWED,
     ),
-    flags=_FLAGS,
+    flags=CHANGE,
     shows="KeyRotation",
 )
 async def rotate(
@@ -105,7 +99,11 @@ async def rotate(
     **given: Any,
 ) -> Answer:
     again = spelled("auth", "rotate", name, "--step", step.value, *(["--force"] if force else []))
-    shown = f"{step.value.upper()}: {name} {_DOES[step]}\n"
-    confirm(run, shown, again, f"node/{name}")
-    request = RotateKey(node=name, step=step.value, force=force, reason=given["reason"])
+    request = RotateKey(
+        node=name, step=step.value, force=force, reason=given["reason"], request_id=given["request_id"]
+    )
+    plan, meta = await run.ask(staged(request), Plan)
+    if given["dry_run"]:
+        return answer_of("Plan", plan, meta)
+    confirm(run, plan_text(plain(plan), run.err_terminal), again, f"node/{name}")
     return answer_of("KeyRotation", *await run.ask(request, KeyRotation, run.timeout_ms(15_000)))

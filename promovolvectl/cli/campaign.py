@@ -14,20 +14,18 @@ from node.admin.protocol import (
     GetCampaigns,
     SetCampaignStatus,
 )
-from promovolvectl.cli.confirm import confirm_loss, spelled
-from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, Budget, CampaignId, Title
+from promovolvectl.cli.changing import Change, Harm, ordered
+from promovolvectl.cli.domain import ADDS, SHOWS, Budget, CampaignId, Title, on_record
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import naming
-from promovolvectl.cli.options import LOSES
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import money
-from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Campaigns, their bids and categories.")
 
 
-@leaf(
+@ordered(
     app,
     "create",
     does="Add a campaign that bids on categories of content.",
@@ -36,10 +34,9 @@ app = group("Campaigns, their bids and categories.")
         "promovolvectl campaign create rail --advertiser acme --max-cpm 4.00 --daily-budget 50.00 --category 653",
         "promovolvectl campaign create two --advertiser acme --max-cpm 2.50 --daily-budget 9 --category 1 --category 2",
     ),
-    exits=CREATES,
     shows="CampaignShow",
 )
-async def create(
+def create(
     run: Run,
     campaign: CampaignId,
     advertiser: Annotated[str, naming("--advertiser", "advertiser", "ID", "Whose campaign it is.")],
@@ -53,7 +50,8 @@ async def create(
         naming("--category", "category", "ID", "A content category to bid on; repeatable."),
     ],
     name: Title = "",
-) -> Answer:
+    **given: Any,
+) -> Change:
     order = CreateCampaign(
         campaign=campaign,
         advertiser=advertiser,
@@ -61,8 +59,9 @@ async def create(
         max_cpm=money(max_cpm, "--max-cpm"),
         daily_budget=money(daily_budget, "--daily-budget"),
         categories=tuple(dict.fromkeys(category)),
+        **on_record(given),
     )
-    return answer_of("CampaignShow", *await run.ask(order, CampaignShow))
+    return Change(order, ("campaign", "create", campaign))
 
 
 @leaf(
@@ -91,49 +90,46 @@ async def show(run: Run, campaign: CampaignId) -> Answer:
     return read_of("CampaignShow", *await run.ask(GetCampaign(campaign=campaign), CampaignShow))
 
 
-async def _set(run: Run, campaign: str, status: str) -> Answer:
-    order = SetCampaignStatus(campaign=campaign, status=status)
-    return answer_of("CampaignShow", *await run.ask(order, CampaignShow))
+def _standing(verb: str, campaign: str, status: str, given: dict[str, Any], loses: str = "") -> Change:
+    order = SetCampaignStatus(campaign=campaign, status=status, **on_record(given))
+    return Change(order, ("campaign", verb, campaign), loses=loses)
 
 
-@leaf(
+@ordered(
     app,
     "pause",
     does="Stop a campaign: it bids no more and leaves all pools at once.",
     changes="Its ads are served nowhere until it is resumed. Approvals, budget and figures stay.",
     examples=("promovolvectl campaign pause rail", "promovolvectl campaign pause rail -o value --query changed"),
-    exits=DECIDES,
     shows="CampaignShow",
 )
-async def pause(run: Run, campaign: CampaignId) -> Answer:
-    return await _set(run, campaign, "paused")
+def pause(run: Run, campaign: CampaignId, **given: Any) -> Change:
+    return _standing("pause", campaign, "paused", given)
 
 
-@leaf(
+@ordered(
     app,
     "resume",
     does="Let a paused campaign bid again.",
     changes="It is back in the pools of its pages within seconds, where it is approved.",
     examples=("promovolvectl campaign resume rail", "promovolvectl campaign resume rail -o json"),
-    exits=DECIDES,
     shows="CampaignShow",
 )
-async def resume(run: Run, campaign: CampaignId) -> Answer:
-    return await _set(run, campaign, "active")
+def resume(run: Run, campaign: CampaignId, **given: Any) -> Change:
+    return _standing("resume", campaign, "active", given)
 
 
-@leaf(
+@ordered(
     app,
     "delete",
     does="End a campaign for good.",
     changes="It leaves all pools at once and can't be resumed; what it spent and showed stays on record.",
-    examples=("promovolvectl campaign delete rail", "promovolvectl campaign delete rail --confirm rail"),
-    exits=(*DECIDES, ExitStatus.NOT_CONFIRMED),
-    flags=LOSES,
+    examples=(
+        "promovolvectl campaign delete rail --dry-run",
+        "promovolvectl campaign delete rail --confirm rail --reason 'season is over'",
+    ),
     shows="CampaignShow",
+    harm=Harm.LOSES,
 )
-async def delete(run: Run, campaign: CampaignId, **given: Any) -> Answer:
-    shown = f"campaign {campaign} ends for good: it leaves all pools and can't be resumed\n"
-    again = spelled("campaign", "delete", campaign)
-    confirm_loss(run, shown, again, f"campaign/{campaign}", campaign, given["confirmed"])
-    return await _set(run, campaign, "deleted")
+def delete(run: Run, campaign: CampaignId, **given: Any) -> Change:
+    return _standing("delete", campaign, "deleted", given, loses=campaign)

@@ -24,12 +24,13 @@ from node.admin.protocol import (
     Rehearse,
     ServeIndexSeen,
 )
+from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.conditions import judge, parse
 from promovolvectl.cli.confirm import confirm, spelled
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import CHANGE, LONG
+from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
-from promovolvectl.cli.restarting import RESTART_RULES, restarted
+from promovolvectl.cli.restarting import RESTART_RULES, restart_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import stop_all
@@ -185,7 +186,7 @@ async def watch(
     return await watched(run, wanted)
 
 
-@leaf(
+@planned(
     app,
     "restart",
     does="Restart every node, one after the other, without a lost message.",
@@ -196,16 +197,8 @@ async def watch(
         "promovolvectl cluster restart --rolling --dry-run",
         "promovolvectl cluster restart --rolling --yes --reason 'new release' -t 30m",
     ),
-    exits=(
-        ExitStatus.CONFLICT,
-        ExitStatus.REFUSED,
-        ExitStatus.NOT_CONFIRMED,
-        ExitStatus.NOT_ALLOWED,
-        ExitStatus.FAILED,
-        ExitStatus.LOCAL_FILE,
-    ),
-    flags=CHANGE + LONG,
-    shows="Operation",
+    exits=(ExitStatus.LOCAL_FILE,),
+    long=True,
 )
 async def restart(
     run: Run,
@@ -215,11 +208,11 @@ async def restart(
         typer.Option("--force", metavar="RULE", show_default=False, help=f"Override: {', '.join(RESTART_RULES)}."),
     ] = None,
     **given: Any,
-) -> Answer:
+) -> Change:
     if not rolling:
         text = "say it: all nodes at once is 'down' and 'up'"
         raise usage("--rolling", text, "promovolvectl cluster restart --rolling")
-    return await restarted(run, "", force, spelled("cluster", "restart", "--rolling"), given)
+    return await restart_of(run, "", force, ("cluster", "restart", "--rolling"), given)
 
 
 @leaf(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from node.admin.protocol.diagnosis import DrillList, GetDrills, StageDrill
+from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.cluster_looking import app
-from promovolvectl.cli.confirm import plan_then_commit, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named, naming
-from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
@@ -47,7 +46,7 @@ async def show(run: Run, name: Name) -> Answer:
     return answer_of("DrillList", *await run.ask(GetDrills(drill=name), DrillList))
 
 
-@leaf(
+@planned(
     drill,
     "run",
     does="Rehearse a failure at one site: fence writes under an old epoch, move sends its shard there and back.",
@@ -57,18 +56,8 @@ async def show(run: Run, name: Name) -> Answer:
         "promovolvectl cluster drill run fence --site example.com",
         "promovolvectl cluster drill run move --site example.com --yes -o json",
     ),
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.REFUSED,
-        ExitStatus.NOT_CONFIRMED,
-        ExitStatus.NOT_ALLOWED,
-        ExitStatus.FAILED,
-    ),
-    flags=CHANGE,
-    shows="Operation",
 )
-async def run_(run: Run, name: Name, site: Site, **given: Any) -> Answer:
+def run_(run: Run, name: Name, site: Site, **given: Any) -> Change:
     stage = StageDrill(drill=name, site=site, reason=given["reason"])
-    again = spelled("cluster", "drill", "run", name, "--site", site)
-    return await plan_then_commit(run, stage, again=again, given=given, answer_ms=run.timeout_ms(RUN_MS))
+    again = ("cluster", "drill", "run", name, "--site", site)
+    return Change(stage, again, answer_ms=run.timeout_ms(RUN_MS))

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from node.admin.protocol.diagnosis import ClusterViews, GetMembers, GetViews, MemberList, StageClusterRepair
+from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.cluster import app
-from promovolvectl.cli.confirm import plan_then_commit, spelled
 from promovolvectl.cli.leaf import leaf
 from promovolvectl.cli.names import naming
 from promovolvectl.cli.node_looking import Interval, rates
-from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
@@ -66,24 +65,14 @@ async def top(run: Run, interval: Interval = "500ms") -> Answer:
     return await rates(run, "", interval)
 
 
-@leaf(
+@planned(
     app,
     "repair",
     does="Mend everything that 'cluster check' finds and that can be mended, as one plan: shards, then replicas.",
     changes="Gives shards without or with a wrong owner to a right one, and puts into each replica what others hold. "
     "No state is lost. What no plan can mend is named.",
     examples=("promovolvectl cluster repair --dry-run", "promovolvectl cluster repair --yes --reason 'after the cut'"),
-    exits=(
-        ExitStatus.CONFLICT,
-        ExitStatus.REFUSED,
-        ExitStatus.NOT_CONFIRMED,
-        ExitStatus.NOT_ALLOWED,
-        ExitStatus.FAILED,
-    ),
-    flags=CHANGE,
-    shows="Operation",
 )
-async def repair(run: Run, **given: Any) -> Answer:
+def repair(run: Run, **given: Any) -> Change:
     stage = StageClusterRepair(reason=given["reason"])
-    again = spelled("cluster", "repair")
-    return await plan_then_commit(run, stage, again=again, given=given, answer_ms=run.timeout_ms(REPAIR_MS))
+    return Change(stage, ("cluster", "repair"), answer_ms=run.timeout_ms(REPAIR_MS))

@@ -106,9 +106,11 @@ async def plan_then_commit(
     wait: bool = True,
     tend: Tend | None = None,
     answer_ms: int = 0,
+    loses: str = "",
 ) -> Answer:
-    """Stages, shows, asks, commits and follows. `given` holds `dry_run`, `reason` and `request_id` as flags;
-    `answer_ms` is how long one answer may take where that is longer than usual.
+    """Stages, shows, asks, commits and follows. `given` holds `dry_run`, `reason` and `request_id` as flags, and
+    `confirmed` where it `loses` something of that name; `answer_ms` is how long one answer may take where that is
+    longer than usual.
 
     Raises CommandFailed: 5 when the plan breaks a safety rule, 6 without consent, and whatever the cluster refuses.
     """
@@ -125,7 +127,11 @@ async def plan_then_commit(
                 return answer_of("Operation", found, meta)
             return ended(*await follow_operation(run, found, meta, tend))
         refuse_violations(plan, again)
-        confirm(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{plan.id}")
+        shown = plan_text(plain(plan), run.err_terminal)
+        if loses:
+            confirm_loss(run, shown, again, f"plan/{plan.id}", loses, given["confirmed"])
+        else:
+            confirm(run, shown, again, f"plan/{plan.id}")
         try:
             return await commit(
                 run,

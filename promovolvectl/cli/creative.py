@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from node.admin.protocol import (
     ApproveCreative,
-    Approved,
     CreateCreative,
     CreativeList,
     CreativeShow,
     GetCreative,
     GetCreatives,
     RevokeCreative,
-    Revoked,
 )
-from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, CreativeId
+from promovolvectl.cli.changing import Change, Harm, ordered
+from promovolvectl.cli.domain import ADDS, SHOWS, CreativeId, on_record
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import naming
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import size, web_url
 
+OnlySite = Annotated[str, naming("--site", "site", "SITE", "Only this site.")]
 app = group("Creatives and their approval.")
 
 
-@leaf(
+@ordered(
     app,
     "create",
     does="Add a creative to a campaign; publishers approve it before it is served.",
@@ -38,10 +38,9 @@ app = group("Creatives and their approval.")
         "promovolvectl creative create cr-2 --campaign rail --asset-url https://cdn.example/b.webp "
         "--landing-url https://rail.example/ --size 300x250 --mime image/webp",
     ),
-    exits=CREATES,
     shows="CreativeShow",
 )
-async def create(
+def create(
     run: Run,
     creative: CreativeId,
     campaign: Annotated[str, naming("--campaign", "campaign", "ID", "Whose creative it is.")],
@@ -54,7 +53,8 @@ async def create(
     product: Annotated[
         str, typer.Option("--product", metavar="ID", show_default=False, help="Its IAB product category, such as 1052.")
     ] = "",
-) -> Answer:
+    **given: Any,
+) -> Change:
     width, height = size(pixels, "--size")
     order = CreateCreative(
         creative=creative,
@@ -65,8 +65,9 @@ async def create(
         height=height,
         mime=mime,
         product=product,
+        **on_record(given),
     )
-    return answer_of("CreativeShow", *await run.ask(order, CreativeShow))
+    return Change(order, ("creative", "create", creative))
 
 
 @leaf(
@@ -95,52 +96,51 @@ async def show(run: Run, creative: CreativeId) -> Answer:
     return read_of("CreativeShow", *await run.ask(GetCreative(creative=creative), CreativeShow))
 
 
-@leaf(
+@ordered(
     app,
     "approve",
     does="Approve a creative for a site, in the publisher's name; from then on it may be served there.",
     changes="Changes what may be served on the sites named. Without --site: every site where it waits.",
     examples=("promovolvectl creative approve cr-1 --site example.com", "promovolvectl creative approve cr-1 -o json"),
-    exits=CREATES,
     shows="Approved",
 )
-async def approve(
-    run: Run,
-    creative: CreativeId,
-    site: Annotated[str, naming("--site", "site", "SITE", "Only this site.")] = "",
-) -> Answer:
-    return answer_of("Approved", *await run.ask(ApproveCreative(creative=creative, site=site), Approved))
+def approve(run: Run, creative: CreativeId, site: OnlySite = "", **given: Any) -> Change:
+    order = ApproveCreative(creative=creative, site=site, **on_record(given))
+    return Change(order, ("creative", "approve", creative))
 
 
-@leaf(
+@ordered(
     app,
     "revoke",
     does="Take a creative's approval back, in the publisher's name.",
     changes="It leaves the pools of the sites named at once and waits for approval again. Without --site: all sites'.",
-    examples=("promovolvectl creative revoke cr-1 --site example.com", "promovolvectl creative revoke cr-1 -o json"),
-    exits=DECIDES,
+    examples=(
+        "promovolvectl creative revoke cr-1 --site example.com --dry-run",
+        "promovolvectl creative revoke cr-1 --yes --reason 'complaint 17' -o json",
+    ),
     shows="Revoked",
+    harm=Harm.ASKS,
 )
-async def revoke(
-    run: Run,
-    creative: CreativeId,
-    site: Annotated[str, naming("--site", "site", "SITE", "Only this site.")] = "",
-) -> Answer:
-    return answer_of("Revoked", *await run.ask(RevokeCreative(creative=creative, site=site), Revoked))
+def revoke(run: Run, creative: CreativeId, site: OnlySite = "", **given: Any) -> Change:
+    return _revoked("revoke", RevokeCreative(creative=creative, site=site, **on_record(given)))
 
 
-@leaf(
+@ordered(
     app,
     "reject",
     does="Refuse a creative, in the publisher's name.",
     changes="It leaves pools and queues of the sites named at once and is not offered again; approve undoes it.",
-    examples=("promovolvectl creative reject cr-1 --site example.com", "promovolvectl creative reject cr-1 -o json"),
-    exits=DECIDES,
+    examples=(
+        "promovolvectl creative reject cr-1 --site example.com --dry-run",
+        "promovolvectl creative reject cr-1 --site example.com --yes -o json",
+    ),
     shows="Revoked",
+    harm=Harm.ASKS,
 )
-async def reject(
-    run: Run,
-    creative: CreativeId,
-    site: Annotated[str, naming("--site", "site", "SITE", "Only this site.")] = "",
-) -> Answer:
-    return answer_of("Revoked", *await run.ask(RevokeCreative(creative=creative, site=site, reject=True), Revoked))
+def reject(run: Run, creative: CreativeId, site: OnlySite = "", **given: Any) -> Change:
+    return _revoked("reject", RevokeCreative(creative=creative, site=site, reject=True, **on_record(given)))
+
+
+def _revoked(verb: str, order: RevokeCreative) -> Change:
+    words = ("--site", order.site) if order.site else ()
+    return Change(order, ("creative", verb, order.creative, *words))

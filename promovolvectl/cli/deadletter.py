@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -11,28 +11,18 @@ from node.admin.protocol import (
     DeadLetterShow,
     GetDeadLetter,
     GetDeadLetters,
-    Plan,
     StageDeadLetters,
 )
-from promovolvectl.cli.confirm import commit, confirm_loss, plan_then_commit, refuse_violations, spelled
+from promovolvectl.cli.changing import Change, Harm, planned
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named, naming
-from promovolvectl.cli.options import CHANGE, LOSES
-from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
+from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Messages that nobody handled: list, replay, discard.")
 Ids = Annotated[list[str], named("deadletter", "ID…", "Ids from 'deadletter list'.")]
 PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, max=500, help="At most N of each node.")]
-CHANGES: Final = (
-    ExitStatus.NOT_FOUND,
-    ExitStatus.CONFLICT,
-    ExitStatus.REFUSED,
-    ExitStatus.NOT_CONFIRMED,
-    ExitStatus.NOT_ALLOWED,
-    ExitStatus.FAILED,
-)
 
 
 @leaf(
@@ -76,7 +66,7 @@ async def show(
     return answer_of("DeadLetterShow", *await run.ask(GetDeadLetter(id=identity, payload=payload), DeadLetterShow))
 
 
-@leaf(
+@planned(
     app,
     "replay",
     does="Send dead letters again, each once.",
@@ -85,16 +75,12 @@ async def show(
         "promovolvectl deadletter replay entity-1.4.17",
         "promovolvectl deadletter replay entity-1.4.17 entity-1.4.18 --yes -o json",
     ),
-    exits=CHANGES,
-    flags=CHANGE,
-    shows="Operation",
 )
-async def replay(run: Run, ids: Ids, **given: Any) -> Answer:
-    stage = StageDeadLetters(verb="replay", ids=tuple(ids))
-    return await plan_then_commit(run, stage, again=spelled("deadletter", "replay", *ids), given=given)
+def replay(run: Run, ids: Ids, **given: Any) -> Change:
+    return Change(StageDeadLetters(verb="replay", ids=tuple(ids)), ("deadletter", "replay", *ids))
 
 
-@leaf(
+@planned(
     app,
     "discard",
     does="Forget dead letters.",
@@ -103,16 +89,8 @@ async def replay(run: Run, ids: Ids, **given: Any) -> Answer:
         "promovolvectl deadletter discard entity-1.4.17",
         "promovolvectl deadletter discard entity-1.4.17 --confirm entity-1.4.17",
     ),
-    exits=CHANGES,
-    flags=CHANGE + LOSES,
-    shows="Operation",
+    harm=Harm.LOSES,
 )
-async def discard(run: Run, ids: Ids, **given: Any) -> Answer:
-    again = spelled("deadletter", "discard", *ids)
-    plan, meta = await run.ask(StageDeadLetters(verb="discard", ids=tuple(ids)), Plan)
-    if given["dry_run"]:
-        return answer_of("Plan", plan, meta)
-    refuse_violations(plan, again)
-    shown = plan_text(plain(plan), run.err_terminal)
-    confirm_loss(run, shown, again, f"plan/{plan.id}", ids[0], given["confirmed"])
-    return await commit(run, plan, wait=True, reason=given["reason"], request_id=given["request_id"])
+def discard(run: Run, ids: Ids, **given: Any) -> Change:
+    stage = StageDeadLetters(verb="discard", ids=tuple(ids))
+    return Change(stage, ("deadletter", "discard", *ids), loses=ids[0])

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
 import typer
 
 from promovolvectl.cli.names import named
 from promovolvectl.client.exit_codes import ExitStatus
 
-CREATES: Final = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
 SHOWS: Final = (ExitStatus.NOT_FOUND,)
 ADDS: Final = (
     "Adds one {what}; nothing else changes. The same again succeeds with changed: false; other values under a name "
     "that is taken are a conflict (4)."
 )
-DECIDES: Final = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
 SiteId = Annotated[str, named("site", "SITE", "The site's id.")]
 AdvertiserId = Annotated[str, named("advertiser", "ADVERTISER", "The advertiser's id.")]
 CampaignId = Annotated[str, named("campaign", "CAMPAIGN", "The campaign's id.")]
@@ -26,3 +25,8 @@ Budget = Annotated[
 Title = Annotated[
     str, typer.Option("--name", metavar="TEXT", show_default=False, help="A name for people; the id when absent.")
 ]
+
+
+def on_record(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What every order carries for the audit log and against being done twice."""
+    return {"reason": given["reason"], "request_id": given["request_id"]}

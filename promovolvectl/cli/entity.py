@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -16,10 +16,9 @@ from node.admin.protocol import (
     StageEntity,
 )
 from node.admin.protocol.diagnosis import EntityHistory, EntityPlace, GetEntityHistory, GetEntityPlace
-from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import EntityId, EntityType, entity_of, naming
-from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
@@ -31,13 +30,6 @@ app.add_typer(quarantine, name="quarantine")
 Node = Annotated[str, naming("--node", "node", "NODE", "Only this node's.")]
 OfType = Annotated[str, typer.Option("--type", metavar="TYPE", show_default=False, help="Only of this type.")]
 PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, max=500, help="At most N of each node.")]
-CHANGES: Final = (
-    ExitStatus.NOT_FOUND,
-    ExitStatus.CONFLICT,
-    ExitStatus.REFUSED,
-    ExitStatus.NOT_CONFIRMED,
-    ExitStatus.NOT_ALLOWED,
-)
 
 
 @leaf(
@@ -115,7 +107,7 @@ async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer
     return answer_of("EntityHistory", *await run.ask(GetEntityHistory(kind=kind, id=identity), EntityHistory))
 
 
-@leaf(
+@planned(
     app,
     "restart",
     does="Start an entity again from the store.",
@@ -124,15 +116,12 @@ async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer
         "promovolvectl entity restart site example.com",
         "promovolvectl entity restart campaign cp-1 --yes -o json",
     ),
-    exits=CHANGES,
-    flags=CHANGE,
-    shows="Operation",
 )
-async def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Answer:
-    return await _change(run, ("entity", "restart"), "restart", kind, identity, given)
+def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
+    return _change(("entity", "restart"), "restart", kind, identity)
 
 
-@leaf(
+@planned(
     app,
     "passivate",
     does="Stop an entity when it has nothing to do.",
@@ -141,12 +130,9 @@ async def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: 
         "promovolvectl entity passivate advertiser acme",
         "promovolvectl entity passivate advertiser acme --yes",
     ),
-    exits=CHANGES,
-    flags=CHANGE,
-    shows="Operation",
 )
-async def passivate(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Answer:
-    return await _change(run, ("entity", "passivate"), "passivate", kind, identity, given)
+def passivate(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
+    return _change(("entity", "passivate"), "passivate", kind, identity)
 
 
 @leaf(
@@ -179,7 +165,7 @@ async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -
     return answer_of("QuarantineList", *await run.ask(GetQuarantine(kind=kind, id=identity), QuarantineList))
 
 
-@leaf(
+@planned(
     quarantine,
     "release",
     does="Let a quarantined entity run again.",
@@ -188,17 +174,11 @@ async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -
         "promovolvectl entity quarantine release site example.com",
         "promovolvectl entity quarantine release site example.com --yes --reason 'fixed by 0.1.1'",
     ),
-    exits=CHANGES,
-    flags=CHANGE,
-    shows="Operation",
 )
-async def release(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Answer:
-    return await _change(run, ("entity", "quarantine", "release"), "release", kind, identity, given)
+def release(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
+    return _change(("entity", "quarantine", "release"), "release", kind, identity)
 
 
-async def _change(
-    run: Run, command: tuple[str, ...], verb: str, kind: str, identity: str, given: dict[str, Any]
-) -> Answer:
+def _change(command: tuple[str, ...], verb: str, kind: str, identity: str) -> Change:
     kind, identity = entity_of(kind, identity)
-    again = spelled(*command, kind, identity)
-    return await plan_then_commit(run, StageEntity(verb=verb, kind=kind, id=identity), again=again, given=given)
+    return Change(StageEntity(verb=verb, kind=kind, id=identity), (*command, kind, identity))

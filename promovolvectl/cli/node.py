@@ -26,11 +26,12 @@ from node.admin.protocol import (
     StopNode,
     Undrain,
 )
+from promovolvectl.cli.changing import Change, foreseen, planned
 from promovolvectl.cli.conditions import NODE_STATES, judge_node, node_state
-from promovolvectl.cli.confirm import confirm, plan_then_commit, refuse_violations, spelled
+from promovolvectl.cli.confirm import confirm, refuse_violations, spelled
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
-from promovolvectl.cli.options import CHANGE, LONG
+from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of, plan_text
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
@@ -99,23 +100,15 @@ async def mailboxes(run: Run, name: Name) -> Answer:
     return answer_of("NodeMailboxes", *await run.ask(GetMailboxes(node=name), NodeMailboxes))
 
 
-@leaf(
+@planned(
     app,
     "cordon",
     does="Give a node no more shards; it keeps those that it has.",
     changes="Changes where shards may go, not where they are. It outlives a restart of the node.",
     examples=("promovolvectl node cordon entity-2 --reason 'disk'", "promovolvectl node cordon entity-2 --dry-run"),
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.REFUSED,
-        ExitStatus.NOT_CONFIRMED,
-        ExitStatus.NOT_ALLOWED,
-    ),
-    flags=CHANGE + LONG,
-    shows="Operation",
+    long=True,
 )
-async def cordon(
+def cordon(
     run: Run,
     name: Name,
     force: Annotated[
@@ -123,30 +116,25 @@ async def cordon(
         typer.Option("--force", metavar="RULE", show_default=False, help="Override a rule: minimum-owners."),
     ] = None,
     **given: Any,
-) -> Answer:
+) -> Change:
     words = overridden(force, "minimum-owners")
     stage = StageCordon(node=name, force=bool(words), reason=given["reason"])
-    again = spelled("node", "cordon", name, *words)
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+    return Change(stage, ("node", "cordon", name, *words))
 
 
-@leaf(
+@planned(
     app,
     "uncordon",
     does="Let a node have shards again.",
     changes="Takes the cordon away. Shards come by the next rebalance.",
     examples=("promovolvectl node uncordon entity-2", "promovolvectl node uncordon entity-2 --yes"),
-    exits=(ExitStatus.CONFLICT, ExitStatus.NOT_CONFIRMED, ExitStatus.NOT_ALLOWED),
-    flags=CHANGE + LONG,
-    shows="Operation",
+    long=True,
 )
-async def uncordon(run: Run, name: Name, **given: Any) -> Answer:
-    stage = StageCordon(node=name, on=False, reason=given["reason"])
-    again = spelled("node", "uncordon", name)
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+def uncordon(run: Run, name: Name, **given: Any) -> Change:
+    return Change(StageCordon(node=name, on=False, reason=given["reason"]), ("node", "uncordon", name))
 
 
-@leaf(
+@planned(
     app,
     "drain",
     does="Move everything off a node so that it can go without a lost message.",
@@ -156,18 +144,9 @@ async def uncordon(run: Run, name: Name, **given: Any) -> Answer:
         "promovolvectl node drain entity-2 --yes --timeout 10m -o json",
         "promovolvectl node drain entity-1 --force last-entity-node --detach",
     ),
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.REFUSED,
-        ExitStatus.NOT_CONFIRMED,
-        ExitStatus.NOT_ALLOWED,
-        ExitStatus.FAILED,
-    ),
-    flags=CHANGE + LONG,
-    shows="Operation",
+    long=True,
 )
-async def drain(
+def drain(
     run: Run,
     name: Name,
     force: Annotated[
@@ -175,11 +154,9 @@ async def drain(
         typer.Option("--force", metavar="RULE", show_default=False, help=f"Override a rule: {LAST_ENTITY_NODE}."),
     ] = None,
     **given: Any,
-) -> Answer:
+) -> Change:
     words = overridden(force, LAST_ENTITY_NODE)
-    again = spelled("node", "drain", name, *words)
-    stage = StageDrain(node=name, force=bool(words))
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+    return Change(StageDrain(node=name, force=bool(words)), ("node", "drain", name, *words))
 
 
 @leaf(
@@ -189,15 +166,18 @@ async def drain(
     changes="The node takes part again. What has moved stays where it is. Too late once it flushes.",
     examples=("promovolvectl node undrain entity-2", "promovolvectl node undrain entity-2 --reason 'not today'"),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED),
-    flags=tuple(flag for flag in CHANGE if flag[0] == "reason"),
+    flags=CHANGE,
     shows="NodeUndrain",
 )
 async def undrain(run: Run, name: Name, **given: Any) -> Answer:
-    done, meta = await run.ask(Undrain(node=name, reason=given["reason"]), Done)
+    order = Undrain(node=name, reason=given["reason"], request_id=given["request_id"])
+    if given["dry_run"]:
+        return await foreseen(run, order)
+    done, meta = await run.ask(order, Done)
     return answer_of("NodeUndrain", NodeUndrain(node=name, changed=done.changed, message=done.message), meta)
 
 
-@leaf(
+@planned(
     app,
     "remove",
     does="Declare a dead node dead, without waiting for a decision; it is listed no more, on any node.",
@@ -209,18 +189,8 @@ async def undrain(run: Run, name: Name, **given: Any) -> Answer:
         "promovolvectl node remove entity-3 --reason 'disk lost'",
         "promovolvectl node remove entity-3 --force live-node --yes",
     ),
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.REFUSED,
-        ExitStatus.NOT_CONFIRMED,
-        ExitStatus.NOT_ALLOWED,
-        ExitStatus.FAILED,
-    ),
-    flags=CHANGE,
-    shows="Operation",
 )
-async def remove(
+def remove(
     run: Run,
     name: Name,
     force: Annotated[
@@ -230,10 +200,10 @@ async def remove(
         ),
     ] = None,
     **given: Any,
-) -> Answer:
+) -> Change:
     words = overridden(force, *REMOVAL_RULES)
     stage = StageRemove(node=name, force=tuple(force or ()), reason=given["reason"])
-    return await plan_then_commit(run, stage, again=spelled("node", "remove", name, *words), given=given)
+    return Change(stage, ("node", "remove", name, *words))
 
 
 @leaf(
@@ -303,7 +273,8 @@ async def stop(
     timeout_ms = run.timeout_ms(60_000)
     until = time.monotonic() + timeout_ms / 1000
     ending = await Ending.of(run, name)
-    done, meta = await run.ask(StopNode(node=name, drain=not no_drain), Done, timeout_ms)
+    order = StopNode(node=name, drain=not no_drain, reason=given["reason"], request_id=given["request_id"])
+    done, meta = await run.ask(order, Done, timeout_ms)
     await ending.wait(run, until)
     return Answer("NodeStop", {"node": name, "changed": done.changed, "message": done.message}, meta)
 

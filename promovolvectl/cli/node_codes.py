@@ -16,6 +16,8 @@ _OURS: Final = "This is a mistake of ours: the log of the node holds the place."
 _ROOM: Final = "Free room on that disk, or give the node's data folder a larger one."
 
 _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
+    ("E-NOT-STAGED", int(ExitStatus.REFUSED), "An order that takes something away came without a plan.",
+     "The command of that name stages it and shows the plan first; so does any program that sends StageOrder."),
     # what health and check find
     ("E-NODE-NOT-READY", _FAULT, "A node is a member but does not serve yet; the reasons stand beside it.",
      "'promovolvectl node show NAME' tells what it waits for; 'node wait NAME --for ready' waits."),

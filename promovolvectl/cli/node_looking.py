@@ -22,15 +22,16 @@ from node.admin.protocol.diagnosis import (
     StageLogLevel,
     StuckList,
 )
+from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.confirm import plan_then_commit, spelled
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.events import newest, since_of
 from promovolvectl.cli.leaf import leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.node import Name, app
-from promovolvectl.cli.options import CHANGE, LONG
+from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of, plain
-from promovolvectl.cli.restarting import RESTART_RULES, restarted
+from promovolvectl.cli.restarting import RESTART_RULES, restart_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.tail import tailed
@@ -191,7 +192,7 @@ async def log_level(
     return await plan_then_commit(run, stage, again=again, given=given)
 
 
-@leaf(
+@planned(
     app,
     "restart",
     does="Restart one node without a lost message.",
@@ -201,17 +202,8 @@ async def log_level(
         "promovolvectl node restart entity-2 --dry-run",
         "promovolvectl node restart entity-2 --yes --reason 'memory' -t 10m",
     ),
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.REFUSED,
-        ExitStatus.NOT_CONFIRMED,
-        ExitStatus.NOT_ALLOWED,
-        ExitStatus.FAILED,
-        ExitStatus.LOCAL_FILE,
-    ),
-    flags=CHANGE + LONG,
-    shows="Operation",
+    exits=(ExitStatus.LOCAL_FILE,),
+    long=True,
 )
 async def restart(
     run: Run,
@@ -221,6 +213,6 @@ async def restart(
         typer.Option("--force", metavar="RULE", show_default=False, help=f"Override: {', '.join(RESTART_RULES)}."),
     ] = None,
     **given: Any,
-) -> Answer:
-    return await restarted(run, name, force, spelled("node", "restart", name), given)
+) -> Change:
+    return await restart_of(run, name, force, ("node", "restart", name), given)
 

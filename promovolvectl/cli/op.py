@@ -7,19 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from node.admin.protocol import CancelOperation, GetOperation, ListOperations, Operation, OperationList
+from promovolvectl.cli.changing import Change, ordered
 from promovolvectl.cli.confirm import ended
 from promovolvectl.cli.follow import await_operation, follow_operation
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
-from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Operations: long work that goes on at the cluster.")
 Id = Annotated[str, named("op", "ID", "The operation's id.")]
-# To end an operation where it stands needs no plan: nothing more is done, and nothing is undone.
-_REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")
 
 
 @leaf(
@@ -76,16 +74,14 @@ async def wait(run: Run, identity: Id) -> Answer:
     return ended(*await await_operation(run, found, meta))
 
 
-@leaf(
+@ordered(
     app,
     "cancel",
     does="End an operation where it stands.",
     changes="What has moved stays; the rest does not start. A drain can be cancelled until it flushes.",
     examples=("promovolvectl op cancel op-1", "promovolvectl op cancel op-1 --reason 'wrong node' -o json"),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED),
-    flags=_REASON,
     shows="Operation",
 )
-async def cancel(run: Run, identity: Id, **given: Any) -> Answer:
-    order = CancelOperation(id=identity, reason=given["reason"])
-    return answer_of("Operation", *await run.ask(order, Operation))
+def cancel(run: Run, identity: Id, **given: Any) -> Change:
+    order = CancelOperation(id=identity, reason=given["reason"], request_id=given["request_id"])
+    return Change(order, ("op", "cancel", identity))

@@ -20,6 +20,7 @@ from node.admin.protocol.operators import (
     RevokeOperatorKey,
     RotateOperatorKey,
 )
+from promovolvectl.cli.changing import foreseen
 from promovolvectl.cli.confirm import confirm, spelled
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.leaf import group, leaf
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 app = group("Operators' keys: list, create, rotate, revoke.")
 STDOUT: Final = "-"
 _LONGEST_MS: Final = 10 * 365 * 86_400_000
-_FLAGS = tuple(flag for flag in CHANGE if flag[0] == "reason")
 _EXITS: Final = (ExitStatus.CONFLICT, ExitStatus.REFUSED, ExitStatus.NOT_CONFIRMED)
 _ANSWER_MS: Final = 15_000  # every node takes the change into effect before it is answered
 Out = Annotated[
@@ -81,7 +81,7 @@ async def list_(
         "promovolvectl auth key create ci --role viewer --expires 90d --out - -o value --columns key > ci.key",
     ),
     exits=(*_EXITS, ExitStatus.LOCAL_FILE),
-    flags=_FLAGS,
+    flags=CHANGE,
     shows="OperatorKeyMade",
 )
 async def create(
@@ -100,11 +100,18 @@ async def create(
     path = _free(out, name)
     again = spelled("auth", "key", "create", name, "--role", role.value, *(["--out", out] if out else []))
     ends = f", for {expires}" if expires else ", which does not expire"
-    confirm(run, f"CREATE: a key for {name} with the role {role.value}{ends}\n", again, f"operator/{name}")
     pair = _new_pair()
     asked = CreateOperatorKey(
-        name=name, role=role.value, public_key=pair.public, expires_s=expires_s, reason=given["reason"]
+        name=name,
+        role=role.value,
+        public_key=pair.public,
+        expires_s=expires_s,
+        reason=given["reason"],
+        request_id=given["request_id"],
     )
+    if given["dry_run"]:
+        return await foreseen(run, asked)
+    confirm(run, f"CREATE: a key for {name} with the role {role.value}{ends}\n", again, f"operator/{name}")
     return await _made(run, asked, pair, path)
 
 
@@ -118,7 +125,7 @@ async def create(
         "promovolvectl auth key rotate ann --overlap 0s --out ann.key.new --yes --reason 'laptop lost'",
     ),
     exits=(*_EXITS, ExitStatus.NOT_FOUND, ExitStatus.LOCAL_FILE),
-    flags=_FLAGS,
+    flags=CHANGE,
     shows="OperatorKeyMade",
 )
 async def rotate(
@@ -134,9 +141,17 @@ async def rotate(
     path = _free(out, name)
     again = spelled("auth", "key", "rotate", name, "--overlap", overlap, *(["--out", out] if out else []))
     shown = f"ROTATE: {name} gets another key; the one before is accepted for {overlap} more\n"
-    confirm(run, shown, again, f"operator/{name}")
     pair = _new_pair()
-    asked = RotateOperatorKey(name=name, public_key=pair.public, overlap_s=overlap_s, reason=given["reason"])
+    asked = RotateOperatorKey(
+        name=name,
+        public_key=pair.public,
+        overlap_s=overlap_s,
+        reason=given["reason"],
+        request_id=given["request_id"],
+    )
+    if given["dry_run"]:
+        return await foreseen(run, asked)
+    confirm(run, shown, again, f"operator/{name}")
     return await _made(run, asked, pair, path)
 
 
@@ -150,14 +165,16 @@ async def rotate(
         "promovolvectl auth key revoke ann --yes --reason 'left the team'",
     ),
     exits=(*_EXITS, ExitStatus.NOT_FOUND),
-    flags=_FLAGS,
+    flags=CHANGE,
     shows="OperatorKeyChanged",
 )
 async def revoke(run: Run, name: Name, **given: Any) -> Answer:
     again = spelled("auth", "key", "revoke", name)
     shown = f"REVOKE: {name} can't use this cluster any more, and its sessions end\n"
+    asked = RevokeOperatorKey(name=name, reason=given["reason"], request_id=given["request_id"])
+    if given["dry_run"]:
+        return await foreseen(run, asked)
     confirm(run, shown, again, f"operator/{name}")
-    asked = RevokeOperatorKey(name=name, reason=given["reason"])
     return answer_of("OperatorKeyChanged", *await run.ask(asked, OperatorKeyChanged, run.timeout_ms(_ANSWER_MS)))
 
 

@@ -28,7 +28,10 @@ _WITH_VALUE: Final = frozenset(
     )
 )
 _ALONE: Final = frozenset(
-    ("--quiet", "--verbose", "--yes", "--no-headers", "--debug", "--dry-run", "--detach", "--wait", "--allow-partial")
+    (
+        *("--quiet", "--verbose", "--yes", "--no-headers", "--debug", "--allow-partial"),
+        *("--dry-run", "--plan", "--detach", "--wait"),
+    )
 )
 
 Flag = tuple[str, Any, Any]
@@ -57,7 +60,7 @@ COMMON: Final[tuple[Flag, ...]] = (
     _option("debug", bool, False, "--debug", help="Show where in our code an error came from."),
 )
 CHANGE: Final[tuple[Flag, ...]] = (
-    _option("dry_run", bool, False, "--dry-run", help="Print the plan and stop; nothing changes."),
+    _option("dry_run", bool, False, "--dry-run", "--plan", help="Print the plan and stop; nothing changes."),
     _option("reason", str, "", "--reason", metavar="TEXT", help="Why, for the audit log."),
     _option("request_id", str, "", "--request-id", metavar="ID", help="Makes a retry the same operation."),
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from node.admin.protocol import CancelPlan, DiscardPlan, GetPlan, GetPlans, Plan, PlanList
+from promovolvectl.cli.changing import Change, ordered
 from promovolvectl.cli.confirm import commit as commit_plan
 from promovolvectl.cli.confirm import confirm, refuse_violations, spelled
 from promovolvectl.cli.leaf import group, leaf
@@ -19,9 +20,6 @@ from promovolvectl.client.exit_codes import ExitStatus
 app = group("Plans: changes that were staged, and how far they are.")
 Id = Annotated[str, named("plan", "ID", "The plan's id.")]
 _ENDINGS = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
-# Nothing more is done, and nothing is undone: neither needs a plan of its own.
-_REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")
-_COMMIT = tuple(flag for flag in CHANGE if flag[0] != "dry_run")
 
 
 @leaf(
@@ -60,39 +58,40 @@ async def show(
     changes="Changes what the plan says. Refused when the placement has changed since it was made.",
     examples=("promovolvectl plan commit p-1", "promovolvectl plan commit p-1 --yes --detach -o json"),
     exits=(*_ENDINGS, ExitStatus.REFUSED, ExitStatus.NOT_CONFIRMED, ExitStatus.FAILED),
-    flags=_COMMIT + LONG,
+    flags=CHANGE + LONG,
     shows="Operation",
 )
 async def commit(run: Run, identity: Id, **given: Any) -> Answer:
-    plan, _ = await run.ask(GetPlan(id=identity), Plan)
+    plan, meta = await run.ask(GetPlan(id=identity), Plan)
+    if given["dry_run"]:
+        return answer_of("Plan", plan, meta)
     again = spelled("plan", "commit", identity)
     refuse_violations(plan, spelled("plan", "show", identity))
     confirm(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{identity}")
     return await commit_plan(run, plan, wait=given["wait"], reason=given["reason"], request_id=given["request_id"])
 
 
-@leaf(
+@ordered(
     app,
     "cancel",
     does="End a plan where it stands.",
     changes="What has moved stays, what is on its way arrives, and the rest does not start.",
     examples=("promovolvectl plan cancel p-1", "promovolvectl plan cancel p-1 --reason 'wrong node' -o json"),
-    exits=_ENDINGS,
-    flags=_REASON,
     shows="Plan",
 )
-async def cancel(run: Run, identity: Id, **given: Any) -> Answer:
-    return answer_of("Plan", *await run.ask(CancelPlan(id=identity, reason=given["reason"]), Plan))
+def cancel(run: Run, identity: Id, **given: Any) -> Change:
+    order = CancelPlan(id=identity, reason=given["reason"], request_id=given["request_id"])
+    return Change(order, ("plan", "cancel", identity))
 
 
-@leaf(
+@ordered(
     app,
     "discard",
     does="Forget a plan that is not being carried out.",
     changes="Takes the plan off the list; no shard is touched.",
     examples=("promovolvectl plan discard p-1", "promovolvectl plan discard p-1 -o json"),
-    exits=_ENDINGS,
     shows="Plan",
 )
-async def discard(run: Run, identity: Id) -> Answer:
-    return answer_of("Plan", *await run.ask(DiscardPlan(id=identity), Plan))
+def discard(run: Run, identity: Id, **given: Any) -> Change:
+    order = DiscardPlan(id=identity, reason=given["reason"], request_id=given["request_id"])
+    return Change(order, ("plan", "discard", identity))

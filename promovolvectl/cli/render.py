@@ -127,7 +127,7 @@ def plan_text(payload: Mapping[str, Any], terminal: Terminal) -> str:
     """A plan as it is shown before the question."""
     shape = SHAPES["Plan"]
     rows = shape.rows(payload)
-    table = layout(rows, shape.columns, terminal) if rows else ["  nothing moves"]
+    table = layout(rows, shape.columns, terminal) if rows else ["  nothing moves"] if not payload["notes"] else []
     return _lines([*shape.head(payload), *table])
 
 

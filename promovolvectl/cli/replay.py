@@ -17,6 +17,7 @@ from node.admin.protocol import (
     ReplayList,
     StartReplay,
 )
+from promovolvectl.cli.changing import Change, foreseen, ordered
 from promovolvectl.cli.follow import await_replay, follow_replay
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named, naming
@@ -30,9 +31,6 @@ app = group("Rebuild the ServeIndex from durable state; coverage.")
 Sites = Annotated[list[str] | None, naming("--site", "site", "SITE", "This site; repeatable.")]
 Nodes = Annotated[list[str] | None, naming("--node", "node", "NODE", "The sites that live on this node; repeatable.")]
 Id = Annotated[str, named("replay", "ID", "The replay's id.")]
-# A replay rebuilds derived data from what is stored: it has no plan, and asking for it twice does no harm.
-_FLAGS = tuple(flag for flag in CHANGE if flag[0] != "dry_run")
-_REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")
 
 
 @leaf(
@@ -47,7 +45,7 @@ _REASON = tuple(flag for flag in CHANGE if flag[0] == "reason")
         "promovolvectl replay start --node entity-1 --rate 50 --until-coverage 0.95 --detach",
     ),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.FAILED),
-    flags=_FLAGS,
+    flags=CHANGE,
     shows="Replay",
 )
 async def start(
@@ -87,6 +85,8 @@ async def start(
         reason=given["reason"],
         request_id=given["request_id"],
     )
+    if given["dry_run"]:
+        return await foreseen(run, order)
     replay, meta = await run.ask(order, Replay)
     if wait:
         replay, meta = await follow_replay(run, replay, meta)
@@ -149,18 +149,17 @@ async def wait(run: Run, identity: Id) -> Answer:
     return _ended(*await await_replay(run, found, meta))
 
 
-@leaf(
+@ordered(
     app,
     "cancel",
     does="End a replay where it stands.",
     changes="What went out is auctioned; the other pages are left as they are.",
     examples=("promovolvectl replay cancel r-1", "promovolvectl replay cancel r-1 --reason 'too much load' -o json"),
-    exits=(ExitStatus.NOT_FOUND,),
-    flags=_REASON,
     shows="Replay",
 )
-async def cancel(run: Run, identity: Id, **given: Any) -> Answer:
-    return answer_of("Replay", *await run.ask(CancelReplay(id=identity, reason=given["reason"]), Replay))
+def cancel(run: Run, identity: Id, **given: Any) -> Change:
+    order = CancelReplay(id=identity, reason=given["reason"], request_id=given["request_id"])
+    return Change(order, ("replay", "cancel", identity))
 
 
 @leaf(

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from node.admin.protocol import GetNodes, NodeList, StageRestart
-from promovolvectl.cli.confirm import plan_then_commit
-from promovolvectl.cli.render import Answer
+from promovolvectl.cli.changing import Change
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.client import paths
@@ -16,7 +15,9 @@ from promovolvectl.client import paths
 RESTART_RULES: Final = ("capacity", "minimum-owners")
 
 
-async def restarted(run: Run, name: str, force: Sequence[str] | None, again: str, given: dict[str, Any]) -> Answer:
+async def restart_of(
+    run: Run, name: str, force: Sequence[str] | None, again: tuple[str, ...], given: dict[str, Any]
+) -> Change:
     """One node or, unnamed, all of them one after the other; who was started here is started again here."""
     words = overridden(list(force) if force else None, *RESTART_RULES)
     tend = None
@@ -27,6 +28,4 @@ async def restarted(run: Run, name: str, force: Sequence[str] | None, again: str
         folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
         tend = Supervisor(folder, meta.cluster_id, run.say).tend
     stage = StageRestart(force=bool(force), reason=given["reason"], node=name)
-    return await plan_then_commit(
-        run, stage, again=" ".join((again, *words)), given=given, wait=given["wait"], tend=tend
-    )
+    return Change(stage, (*again, *words), tend=tend)

@@ -25,10 +25,9 @@ from node.admin.protocol import (
     StageRebalance,
     StageRepair,
 )
-from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import EntityId, EntityType, entity_of, naming, shard_number
-from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
@@ -39,14 +38,6 @@ from promovolvectl.client.kinds import Condition
 
 app = group("Where entities live, and moving them.")
 KINDS = ("orphan", "duplicate", "stale-epoch", "stuck-handoff", "wrong-role", "unallocated", "imbalance")
-CHANGES = (
-    ExitStatus.NOT_FOUND,
-    ExitStatus.CONFLICT,
-    ExitStatus.REFUSED,
-    ExitStatus.NOT_CONFIRMED,
-    ExitStatus.NOT_ALLOWED,
-    ExitStatus.FAILED,
-)
 Number = Annotated[
     int, typer.Argument(metavar="SHARD", parser=shard_number, show_default=False, help="The shard's number.")
 ]
@@ -118,7 +109,7 @@ async def history(run: Run, shard: Number) -> Answer:
     return answer_of("ShardHistory", *await run.ask(GetShardHistory(shard=shard), ShardHistory))
 
 
-@leaf(
+@planned(
     app,
     "move",
     does="Move one shard to another node.",
@@ -127,11 +118,9 @@ async def history(run: Run, shard: Number) -> Answer:
         "promovolvectl shard move 17 --to entity-2",
         "promovolvectl shard move 17 --to entity-2 --dry-run -o json",
     ),
-    exits=CHANGES,
-    flags=CHANGE + LONG,
-    shows="Operation",
+    long=True,
 )
-async def move(
+def move(
     run: Run,
     shard: Number,
     to: Annotated[str, naming("--to", "node", "NODE", "Where it goes.")],
@@ -140,75 +129,65 @@ async def move(
         typer.Option("--force", metavar="RULE", show_default=False, help="Override a rule: capacity."),
     ] = None,
     **given: Any,
-) -> Answer:
+) -> Change:
     words = overridden(force, "capacity")
-    again = spelled("shard", "move", str(shard), "--to", to, *words)
     stage = StageMove(shard=shard, to=to, force=bool(words), reason=given["reason"])
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+    return Change(stage, ("shard", "move", str(shard), "--to", to, *words))
 
 
-@leaf(
+@planned(
     app,
     "pin",
     does="Keep shards on one node, also through rebalances and restarts.",
     changes="Moves them there. A node that is not there yet is waited for; the pin is kept and shown as pending.",
     examples=("promovolvectl shard pin 17 18 --to entity-3", "promovolvectl shard pin 17 --to entity-9 --dry-run"),
-    exits=CHANGES,
-    flags=CHANGE + LONG,
-    shows="Operation",
+    long=True,
 )
-async def pin(
+def pin(
     run: Run,
     shards: Numbers,
     to: Annotated[str, naming("--to", "node", "NODE", "Where they belong.")],
     **given: Any,
-) -> Answer:
+) -> Change:
     if not to:
         raise usage("--to", "name the node", "--to entity-1")
-    again = spelled("shard", "pin", *map(str, shards), "--to", to)
     stage = StagePin(shards=tuple(shards), to=to, reason=given["reason"])
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+    return Change(stage, ("shard", "pin", *map(str, shards), "--to", to))
 
 
-@leaf(
+@planned(
     app,
     "unpin",
     does="Let shards live anywhere again.",
     changes="Takes the pins away. The shards stay where they are until a rebalance moves them.",
     examples=("promovolvectl shard unpin 17 18", "promovolvectl shard unpin 17 --yes"),
-    exits=CHANGES,
-    flags=CHANGE + LONG,
-    shows="Operation",
+    long=True,
 )
-async def unpin(run: Run, shards: Numbers, **given: Any) -> Answer:
-    again = spelled("shard", "unpin", *map(str, shards))
+def unpin(run: Run, shards: Numbers, **given: Any) -> Change:
     stage = StagePin(shards=tuple(shards), reason=given["reason"])
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+    return Change(stage, ("shard", "unpin", *map(str, shards)))
 
 
-@leaf(
+@planned(
     app,
     "rebalance",
     does="Even the load out now, instead of waiting until the cluster does.",
     changes="Moves as few shards as that takes, a few at a time; pinned ones stay and cordoned nodes get none. Refused "
     "while a member is unreachable, a node is joining or versions are mixed.",
     examples=("promovolvectl shard rebalance --dry-run", "promovolvectl shard rebalance --force preconditions --yes"),
-    exits=CHANGES,
-    flags=CHANGE + LONG,
-    shows="Operation",
+    long=True,
 )
-async def rebalance(
+def rebalance(
     run: Run,
     force: Annotated[
         list[str] | None,
         typer.Option("--force", metavar="RULE", show_default=False, help="Override a rule: preconditions."),
     ] = None,
     **given: Any,
-) -> Answer:
+) -> Change:
     words = overridden(force, "preconditions")
     stage = StageRebalance(force=bool(words), reason=given["reason"])
-    again = spelled("shard", "rebalance", *words)
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+    return Change(stage, ("shard", "rebalance", *words))
 
 
 @leaf(
@@ -224,32 +203,29 @@ async def check(run: Run) -> Answer:
     return answer_of("ShardCheck", reply, meta, ExitStatus.OK if reply.ok else ExitStatus.UNHEALTHY)
 
 
-@leaf(
+@planned(
     app,
     "repair",
     does="Plan what mends the faults that 'shard check' finds.",
     changes="Issues new epochs, which fences whatever runs twice or under an old one, and moves shards. What the "
     "coordinator mends by itself is only named.",
     examples=("promovolvectl shard repair --dry-run", "promovolvectl shard repair --kind duplicate --yes"),
-    exits=CHANGES,
-    flags=CHANGE + LONG,
-    shows="Operation",
+    long=True,
 )
-async def repair(
+def repair(
     run: Run,
     kind: Annotated[
         list[str] | None,
         typer.Option("--kind", metavar="KIND", show_default=False, help=f"Only these: {', '.join(KINDS)}."),
     ] = None,
     **given: Any,
-) -> Answer:
+) -> Change:
     kinds = tuple(kind or ())
     for each in kinds:
         if each not in KINDS:
             raise usage("--kind", f"there is no kind {each!r}; there are {', '.join(KINDS)}", f"--kind {KINDS[0]}")
-    again = spelled("shard", "repair", *(word for each in kinds for word in ("--kind", each)))
-    stage = StageRepair(kinds=kinds, reason=given["reason"])
-    return await plan_then_commit(run, stage, again=again, given=given, wait=given["wait"])
+    words = (word for each in kinds for word in ("--kind", each))
+    return Change(StageRepair(kinds=kinds, reason=given["reason"]), ("shard", "repair", *words))
 
 
 @leaf(

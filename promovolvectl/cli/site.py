@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from node.admin.protocol import CreateSite, GetSite, GetSites, SiteList, SiteShow, UpdateSite
-from promovolvectl.cli.domain import ADDS, CREATES, DECIDES, SHOWS, SiteId
+from promovolvectl.cli.changing import Change, Harm, ordered
+from promovolvectl.cli.domain import ADDS, SHOWS, SiteId, on_record
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
@@ -21,7 +22,7 @@ Products = Annotated[
 app = group("Publishers' sites and their slots.")
 
 
-@leaf(
+@ordered(
     app,
     "create",
     does="Add a publisher's site with its slots.",
@@ -30,10 +31,9 @@ app = group("Publishers' sites and their slots.")
         "promovolvectl site create example.com --publisher ann --slot top:728x90",
         "promovolvectl site create blog --host blog.example.com --publisher ann --slot a:300x250 --floor-cpm 0.80",
     ),
-    exits=CREATES,
     shows="SiteShow",
 )
-async def create(
+def create(
     run: Run,
     site: SiteId,
     publisher: Annotated[
@@ -48,15 +48,17 @@ async def create(
     floor_cpm: Annotated[
         str, typer.Option("--floor-cpm", metavar="AMOUNT", help="No bid below this price of a thousand wins.")
     ] = "0.50",
-) -> Answer:
+    **given: Any,
+) -> Change:
     order = CreateSite(
         site=site,
         host=host or site,
         publisher=publisher,
         slots=slots(slot),
         floor_cpm=money(floor_cpm, "--floor-cpm", zero=True),
+        **on_record(given),
     )
-    return answer_of("SiteShow", *await run.ask(order, SiteShow))
+    return Change(order, ("site", "create", site))
 
 
 @leaf(
@@ -82,7 +84,7 @@ async def show(run: Run, site: SiteId) -> Answer:
     return read_of("SiteShow", *await run.ask(GetSite(site=site), SiteShow))
 
 
-@leaf(
+@ordered(
     app,
     "update",
     does="Change a site's floor, or what its publisher blocks.",
@@ -91,10 +93,9 @@ async def show(run: Run, site: SiteId) -> Answer:
         "promovolvectl site update example.com --floor-cpm 0.80",
         "promovolvectl site update example.com --block-domain shop.example --block-product 1052",
     ),
-    exits=DECIDES,
     shows="SiteShow",
 )
-async def update(
+def update(
     run: Run,
     site: SiteId,
     floor_cpm: Annotated[
@@ -104,7 +105,8 @@ async def update(
     unblock_domain: Domains = None,
     block_product: Products = None,
     unblock_product: Products = None,
-) -> Answer:
+    **given: Any,
+) -> Change:
     order = UpdateSite(
         site=site,
         floor_cpm=money(floor_cpm, "--floor-cpm", zero=True) if floor_cpm else None,
@@ -112,33 +114,36 @@ async def update(
         unblock_domains=tuple(unblock_domain or ()),
         block_products=tuple(block_product or ()),
         unblock_products=tuple(unblock_product or ()),
+        **on_record(given),
     )
-    if order == UpdateSite(site=site):
+    if order == UpdateSite(site=site, **on_record(given)):
         raise usage("--floor-cpm", "say what to change", f"promovolvectl site update {site} --floor-cpm 0.80")
-    return answer_of("SiteShow", *await run.ask(order, SiteShow))
+    return Change(order, ("site", "update", site))
 
 
-@leaf(
+@ordered(
     app,
     "suspend",
     does="Serve nothing on a site.",
     changes="Its pools are emptied and no auctions run for it until it is resumed. Pages and approvals stay.",
-    examples=("promovolvectl site suspend example.com", "promovolvectl site suspend example.com -o json"),
-    exits=DECIDES,
+    examples=(
+        "promovolvectl site suspend example.com --dry-run",
+        "promovolvectl site suspend example.com --yes --reason 'takedown 17' -o json",
+    ),
     shows="SiteShow",
+    harm=Harm.ASKS,
 )
-async def suspend(run: Run, site: SiteId) -> Answer:
-    return answer_of("SiteShow", *await run.ask(UpdateSite(site=site, suspended=True), SiteShow))
+def suspend(run: Run, site: SiteId, **given: Any) -> Change:
+    return Change(UpdateSite(site=site, suspended=True, **on_record(given)), ("site", "suspend", site))
 
 
-@leaf(
+@ordered(
     app,
     "resume",
     does="Serve on a suspended site again.",
     changes="Its fresh pages are auctioned again at once.",
     examples=("promovolvectl site resume example.com", "promovolvectl site resume example.com -o json"),
-    exits=DECIDES,
     shows="SiteShow",
 )
-async def resume(run: Run, site: SiteId) -> Answer:
-    return answer_of("SiteShow", *await run.ask(UpdateSite(site=site, suspended=False), SiteShow))
+def resume(run: Run, site: SiteId, **given: Any) -> Change:
+    return Change(UpdateSite(site=site, suspended=False, **on_record(given)), ("site", "resume", site))

@@ -116,11 +116,13 @@ the document by JMESPath. Nodes that did not answer are listed in 'missing' and 
     "plans": Text(
         "plan, then commit",
         """\
-Every verb that changes the cluster makes a plan first, shows it and asks. --dry-run prints the plan and stops. --yes
-commits what it printed. Without a terminal and without --yes nothing happens and the status is 6. 'plan list', 'plan
-show', 'plan commit ID' commit one that was staged before; it is refused with 4 when the placement has moved on. What
-loses data asks for the name, or takes it by --confirm NAME. --force names the rule that it overrides. --reason goes to
-the audit log. --request-id makes a retry the same operation.
+Every verb that changes the cluster has a plan; --dry-run (or --plan) prints it and stops. How much is asked depends on
+the harm. What is undone as easily as it was done (create, update, pause, resume, approve, cancel) is done at once.
+What moves work, or takes something from serving, shows its plan and asks: --yes commits what it printed, and without a
+terminal and without --yes nothing happens and the status is 6. What loses something for good asks for its name, or
+takes it by --confirm NAME. 'plan list', 'plan show', 'plan commit ID' commit one that was staged before; it is refused
+with 4 when the placement has moved on. --force names the rule that it overrides. --reason goes to the audit log.
+--request-id makes a retry the same operation.
 """,
     ),
     "roles": Text(

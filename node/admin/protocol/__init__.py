@@ -128,6 +128,7 @@ from node.admin.protocol.operations import (
     StageRestart,
     Undrain,
 )
+from node.admin.protocol.orders import StageOrder
 from node.admin.protocol.probing import GetPing, GetWire, PingItem, PingReport, WireItem, WireLink, WireReport
 from node.admin.protocol.processes import Done, FreezePlacement, StopNode
 from node.admin.protocol.replays import (
@@ -468,6 +469,7 @@ __all__ = [
     "StageIndexRepair",
     "StageLoad",
     "StageMove",
+    "StageOrder",
     "StagePin",
     "StageRebalance",
     "StageRemove",

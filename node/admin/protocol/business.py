@@ -13,6 +13,8 @@ class SetCampaignStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     campaign: str
     status: str
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.advertiser_status_set")
@@ -21,6 +23,8 @@ class SetAdvertiserStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     advertiser: str
     status: str
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.site_update")
@@ -34,6 +38,8 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     unblock_domains: tuple[str, ...] = ()
     block_products: tuple[str, ...] = ()
     unblock_products: tuple[str, ...] = ()
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.creative_revoke")
@@ -44,6 +50,8 @@ class RevokeCreative(msgspec.Struct, frozen=True, kw_only=True):
     creative: str
     site: str = ""
     reject: bool = False
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.revoked")

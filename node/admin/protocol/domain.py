@@ -21,6 +21,8 @@ class CreateSite(msgspec.Struct, frozen=True, kw_only=True):
     publisher: str
     slots: tuple[Slot, ...]
     floor_cpm: str = "0.50"
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.site_list_get")
@@ -107,6 +109,8 @@ class CreateAdvertiser(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     daily_budget: str
     timezone: str = "UTC"
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.advertiser_list_get")
@@ -145,6 +149,8 @@ class CreateCampaign(msgspec.Struct, frozen=True, kw_only=True):
     max_cpm: str
     daily_budget: str
     categories: tuple[str, ...]
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.campaign_list_get")
@@ -189,6 +195,8 @@ class CreateCreative(msgspec.Struct, frozen=True, kw_only=True):
     height: int
     mime: str = "image/png"
     product: str = ""
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.creative_list_get")
@@ -227,6 +235,8 @@ class ApproveCreative(msgspec.Struct, frozen=True, kw_only=True):
 
     creative: str
     site: str = ""
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.approved")

@@ -16,6 +16,7 @@ class RotateKey(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     force: bool = False
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.key_rotation")

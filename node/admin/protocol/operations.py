@@ -124,6 +124,7 @@ class CancelPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.plan_discard")
@@ -131,6 +132,8 @@ class DiscardPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Forget a plan that isn't being carried out; answered by the plan as it was."""
 
     id: str
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.commit_plan")
@@ -158,6 +161,7 @@ class CancelOperation(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.undrain")
@@ -166,6 +170,7 @@ class Undrain(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.op_phase")

@@ -77,6 +77,7 @@ class CreateOperatorKey(msgspec.Struct, frozen=True, kw_only=True):
     public_key: str
     expires_s: int = 0
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.operator_key_rotate")
@@ -87,12 +88,14 @@ class RotateOperatorKey(msgspec.Struct, frozen=True, kw_only=True):
     public_key: str
     overlap_s: int = 0
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.operator_key_revoke")
 class RevokeOperatorKey(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.operator_key_changed")

@@ -13,6 +13,8 @@ class StopNode(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     drain: bool = True
+    reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.freeze")
@@ -20,6 +22,7 @@ class FreezePlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Before a whole-cluster stop: nothing is moved because nodes go away."""
 
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.done")

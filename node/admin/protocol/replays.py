@@ -26,6 +26,7 @@ class StartReplay(msgspec.Struct, frozen=True, kw_only=True):
 class CancelReplay(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     reason: str = ""
+    request_id: str = ""
 
 
 @wire_type("admin.replays_list")

@@ -20,15 +20,15 @@ from node.admin.protocol import (
     StartVerify,
     VerifyItem,
 )
-from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.follow import ASK_MS, HEARTBEAT_S, POLL_S
 from promovolvectl.cli.leaf import leaf
 from promovolvectl.cli.names import naming
-from promovolvectl.cli.options import CHANGE, WAIT_DEFAULT_MS
+from promovolvectl.cli.options import WAIT_DEFAULT_MS
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
-from promovolvectl.cli.serveindex.noun import CHANGES, WHOLE_MS, Maps, app
+from promovolvectl.cli.serveindex.noun import WHOLE_MS, Maps, app
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -134,7 +134,14 @@ def _progress(item: VerifyItem) -> str:
     )
 
 
-@leaf(
+def _tell_restarts(run: Run, done: Answer) -> None:
+    """What a repair could not do while its node runs."""
+    restart = (done.payload.get("result") or {}).get("restart", "")
+    for name in str(restart).split(", ") if restart else ():
+        run.say(f"hint: promovolvectl node stop {name} --yes && promovolvectl node start {name}", always=True)
+
+
+@planned(
     app,
     "repair",
     does="Mend replicas that differ: fetch what is missing, older or damaged from another, build digests anew.",
@@ -143,22 +150,15 @@ def _progress(item: VerifyItem) -> str:
         "promovolvectl serveindex repair --dry-run",
         "promovolvectl serveindex repair --node entity-1 --map serve-17 --yes -o json",
     ),
-    exits=CHANGES,
-    flags=CHANGE,
-    shows="Operation",
+    then=_tell_restarts,
 )
-async def repair(
+def repair(
     run: Run,
     node: Nodes = None,
     maps: Maps = None,
     **given: Any,
-) -> Answer:
+) -> Change:
     words = [word for name in node or () for word in ("--node", name)]
     words += [word for name in maps or () for word in ("--map", name)]
     stage = StageIndexRepair(nodes=tuple(node or ()), maps=tuple(maps or ()), reason=given["reason"])
-    again = spelled("serveindex", "repair", *words)
-    done = await plan_then_commit(run, stage, again=again, given=given, answer_ms=run.timeout_ms(WHOLE_MS))
-    restart = (done.payload.get("result") or {}).get("restart", "")
-    for name in str(restart).split(", ") if restart else ():
-        run.say(f"hint: promovolvectl node stop {name} --yes && promovolvectl node start {name}", always=True)
-    return done
+    return Change(stage, ("serveindex", "repair", *words), answer_ms=run.timeout_ms(WHOLE_MS))

@@ -14,12 +14,11 @@ import typer
 
 from node.admin.protocol import DumpPage, DumpRow, GetDump, LoadTaken, Meta, SendLoad, StageLoad
 from node.core.hashing import MAP_COUNT
-from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.leaf import Outcome, leaf
-from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.serveindex.noun import CHANGES, WHOLE_MS, Maps, Node, app
+from promovolvectl.cli.serveindex.noun import WHOLE_MS, Maps, Node, app
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.index_kinds import ServeIndexDump
@@ -117,7 +116,7 @@ def _warn(run: Run, meta: Meta) -> None:
         run.say(f"warning: {warning.text} ({warning.code})")
 
 
-@leaf(
+@planned(
     app,
     "load",
     does="Read a dump in: write what it has later than the cluster, by each key's owner.",
@@ -126,9 +125,7 @@ def _warn(run: Run, meta: Meta) -> None:
         "promovolvectl serveindex load serve-17.jsonl --dry-run",
         "promovolvectl serveindex load index.jsonl --yes --reason 'lost by mistake' -o json",
     ),
-    exits=(*CHANGES, ExitStatus.LOCAL_FILE),
-    flags=CHANGE,
-    shows="Operation",
+    exits=(ExitStatus.LOCAL_FILE,),
 )
 async def load(
     run: Run,
@@ -136,7 +133,7 @@ async def load(
         str, typer.Argument(metavar="FILE|-", show_default=False, help="JSON Lines of 'dump'; - is standard input.")
     ],
     **given: Any,
-) -> Answer:
+) -> Change:
     name = secrets.token_hex(8)
     sent = 0
     for batch in _batches(_rows(file, run.stdin)):
@@ -145,8 +142,7 @@ async def load(
     if not sent:
         raise _unreadable(file, "it holds no row")
     stage = StageLoad(load=name, rows_count=sent, reason=given["reason"])
-    again = spelled("serveindex", "load", file)
-    return await plan_then_commit(run, stage, again=again, given=given, answer_ms=run.timeout_ms(WHOLE_MS))
+    return Change(stage, ("serveindex", "load", file), answer_ms=run.timeout_ms(WHOLE_MS))
 
 
 def _rows(file: str, stdin: TextIO) -> Iterator[DumpRow]:

@@ -6,7 +6,6 @@ from typing import Annotated, Final
 
 from promovolvectl.cli.leaf import group
 from promovolvectl.cli.names import named, naming
-from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("The replicated index that serving reads.")
 
@@ -16,13 +15,5 @@ Maps = Annotated[
     list[str] | None,
     naming("--map", "map", "MAP", "Only this map, such as serve-17; repeatable."),
 ]
-CHANGES: Final = (
-    ExitStatus.NOT_FOUND,
-    ExitStatus.CONFLICT,
-    ExitStatus.REFUSED,
-    ExitStatus.NOT_CONFIRMED,
-    ExitStatus.NOT_ALLOWED,
-    ExitStatus.FAILED,
-)
 # Whoever reads whole replicas waits for them; each node's answers have their own deadline.
 WHOLE_MS: Final = 110_000

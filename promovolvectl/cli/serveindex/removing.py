@@ -11,7 +11,6 @@ from node.admin.protocol import (
     GetPendingRemovals,
     GetRoster,
     GetTombstones,
-    Plan,
     ServeIndexHistory,
     ServeIndexPending,
     ServeIndexRoster,
@@ -19,12 +18,11 @@ from node.admin.protocol import (
     StageKeyRemoval,
     StageRosterRemove,
 )
-from promovolvectl.cli.confirm import commit, confirm_loss, plan_then_commit, refuse_violations, spelled
+from promovolvectl.cli.changing import Change, Harm, planned
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import CHANGE, LOSES
-from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
+from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.serveindex.noun import CHANGES, Key, app
+from promovolvectl.cli.serveindex.noun import Key, app
 from promovolvectl.client.exit_codes import ExitStatus
 
 roster = group("The replicas that count: who owes acknowledgements for removals.")
@@ -72,7 +70,7 @@ async def tombstones(run: Run) -> Answer:
     return answer_of("ServeIndexTombstones", *await run.ask(request, ServeIndexTombstones))
 
 
-@leaf(
+@planned(
     app,
     "remove",
     does="Remove a key from every replica; acknowledged when a majority has that on disk.",
@@ -82,21 +80,11 @@ async def tombstones(run: Run) -> Answer:
         "promovolvectl serveindex remove 'example.com|top' --dry-run",
         "promovolvectl serveindex remove 'example.com|top' --confirm 'example.com|top' --reason 'takedown 17'",
     ),
-    exits=CHANGES,
-    flags=CHANGE + LOSES,
-    shows="Operation",
+    harm=Harm.LOSES,
 )
-async def remove(run: Run, key: Key, **given: Any) -> Answer:
-    plan, meta = await run.ask(StageKeyRemoval(key=key, reason=given["reason"]), Plan)
-    if given["dry_run"] or not plan.changed:
-        return answer_of("Plan", plan, meta)
-    again = spelled("serveindex", "remove", key)
-    refuse_violations(plan, again)
-    confirm_loss(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{plan.id}", key, given["confirmed"])
-    wait_ms = run.timeout_ms(REMOVAL_MS)
-    return await commit(
-        run, plan, wait=True, reason=given["reason"], request_id=given["request_id"], answer_ms=wait_ms
-    )
+def remove(run: Run, key: Key, **given: Any) -> Change:
+    stage = StageKeyRemoval(key=key, reason=given["reason"])
+    return Change(stage, ("serveindex", "remove", key), loses=key, answer_ms=run.timeout_ms(REMOVAL_MS))
 
 
 @leaf(
@@ -111,7 +99,7 @@ async def roster_list(run: Run) -> Answer:
     return answer_of("ServeIndexRoster", *await run.ask(GetRoster(), ServeIndexRoster))
 
 
-@leaf(
+@planned(
     roster,
     "remove",
     does="Take the replica of a node that does not come back off the roster.",
@@ -120,13 +108,10 @@ async def roster_list(run: Run) -> Answer:
         "promovolvectl serveindex roster remove entity-9 --dry-run",
         "promovolvectl serveindex roster remove entity-9 --yes --reason 'disk lost'",
     ),
-    exits=CHANGES,
-    flags=CHANGE,
-    shows="Operation",
 )
-async def roster_remove(
+def roster_remove(
     run: Run, node: Annotated[str, typer.Argument(metavar="REPLICA", show_default=False, help="Its node's name.")],
     **given: Any,
-) -> Answer:
+) -> Change:
     stage = StageRosterRemove(node=node, reason=given["reason"])
-    return await plan_then_commit(run, stage, again=spelled("serveindex", "roster", "remove", node), given=given)
+    return Change(stage, ("serveindex", "roster", "remove", node))
