@@ -15,8 +15,9 @@ import numpy as np
 from node.actors.actor import Context, Failed, ReplyTo
 from node.ads import explain
 from node.ads import messages as m
+from node.ads.batch import choose_again, choose_all, slot_order
 from node.ads.creative_stats import RollingStats
-from node.ads.decide import SlotDecision, decide_slot, first_choices, outcomes
+from node.ads.decide import Rules, SlotDecision, decide_slot, outcomes
 from node.ads.edits import SiteEdit, forbidden_by_site
 from node.ads.entities.beacon_counter import BeaconCounter
 from node.ads.entities.beacons import Beacon, click_query, impression_query
@@ -25,6 +26,7 @@ from node.ads.explain import ServeDecision
 from node.ads.hosts import same_host, under_domain
 from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
+from node.ads.page_winners import PageWinners
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
 from node.ads.view import CandidateView
@@ -67,13 +69,14 @@ class _ReserveAnswer(msgspec.Struct, frozen=True):
 
 class _Batch(msgspec.Struct):
     """One request under way. `votes` holds, per slot, what each payer of the present choice said: nothing for yes,
-    else why not."""
+    else why not; `back` are campaigns that step back where there are others."""
 
     reply_to: ReplyTo
     url: str
     decisions: list[SlotDecision]
     votes: dict[int, dict[str, str]]
     waiting: set[int]
+    back: dict[str, str]
 
 
 # What its site and its auctioneer tell it, a replay too: no use of it, so that teaching wakes nobody for long.
@@ -99,6 +102,7 @@ class AdServer:
         self._collected = False
         self._activate_after_ms = 0
         self._silent_until: dict[str, int] = {}
+        self._winners = PageWinners()
         self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track]] = deque(maxlen=limits.requests_held_max)
         self._batches: dict[int, _Batch] = {}
         self._batch_count = 0
@@ -252,27 +256,26 @@ class AdServer:
         page = self._pages.get(request.url)
         fresh = page is not None and now_ms - page.classified_at_ms <= settings.window_ms
         reach = load_taxonomy().expand_with_hops(c for c, _ in page.categories) if page and fresh else {}
+        rules = Rules(self._approved.__contains__, self._is_blocked, self._index.exhausted.get, settings.bid_weight)
         decisions = [
             decide_slot(
                 slot,
                 self._index.read(serve_key(self._site, slot.slot)),
                 reach,
                 lambda creative: self._stats.of(creative, now_ms),
-                approved=self._approved.__contains__,
-                blocked=self._is_blocked,
-                left_of=self._index.exhausted.get,
-                floor_micros=settings.floor_micros,
-                bid_weight=settings.bid_weight,
-                rng=self._draws,
+                lambda _category: settings.floor_micros,
+                rules,
+                self._draws,
             )
             for slot in request.slots
         ]
-        self._ask_silent_last(decisions, now_ms)
-        first_choices(decisions)
+        back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
+        back |= self._ask_silent_last(decisions, now_ms)
+        choose_all(decisions, slot_order(request.slots, self._draws), back)
         if page and fresh:
             self._activate_slots(ctx, page, request.slots, now_ms)
         self._batch_count += 1
-        batch = _Batch(reply_to, request.url, decisions, {}, set())
+        batch = _Batch(reply_to, request.url, decisions, {}, set(), back)
         self._batches[self._batch_count] = batch
         for number, decision in enumerate(decisions):
             if decision.chosen is not None:
@@ -285,14 +288,14 @@ class AdServer:
             candidate.landing_domain, self._blocked_domains
         )
 
-    def _ask_silent_last(self, decisions: list[SlotDecision], now_ms: int) -> None:
+    def _ask_silent_last(self, decisions: list[SlotDecision], now_ms: int) -> dict[str, str]:
         """Campaigns that have just not answered are still tried, after all others: a page view can't wait for them."""
-        if not self._silent_until:
-            return
         self._silent_until = {name: until for name, until in self._silent_until.items() if until > now_ms}
-        for decision in decisions:
-            pool = decision.pool
-            decision.order.sort(key=lambda draw: pool[draw.index].campaign_id in self._silent_until)
+        if self._silent_until:
+            for decision in decisions:
+                pool = decision.pool
+                decision.order.sort(key=lambda draw: pool[draw.index].campaign_id in self._silent_until)
+        return dict.fromkeys(self._silent_until, explain.NO_ANSWER)
 
     def _track(self, ctx: Context, reply_to: ReplyTo, track: m.Track) -> None:
         if self._settings is None:
@@ -314,6 +317,8 @@ class AdServer:
         if choice is None:
             return
         decision.request_id = f"{ctx.rng.getrandbits(128):032x}"
+        if choice.pinned:
+            return  # nobody is asked for money
         batch.votes[slot] = {}
         batch.waiting.add(slot)
         request_id = decision.request_id
@@ -354,10 +359,7 @@ class AdServer:
         refused = decision.chosen.candidate
         for other in batch.decisions:
             other.refused.update({c.creative_id: reason for c in other.pool if c.campaign_id == refused.campaign_id})
-        others = [d.chosen.candidate for d in batch.decisions if d is not decision and d.chosen is not None]
-        decision.chosen = decision.next_choice(
-            {candidate.campaign_id for candidate in others}, {candidate.creative_id for candidate in others}
-        )
+        choose_again(decision, batch.decisions, batch.back)
         decision.request_id = ""
         if decision.chosen is not None:
             self._reserve(ctx, batch_number, batch, slot)
@@ -368,6 +370,8 @@ class AdServer:
             return
         del self._batches[number]
         now_ms = ctx.wall_ms()
+        won = [d.chosen.candidate.campaign_id for d in batch.decisions if d.chosen is not None]
+        self._winners.won(batch.url, won, now_ms)
         results: list[m.SlotOutcome] = []
         for decision in batch.decisions:
             self._decisions.append(self._record(decision, batch.url, now_ms))
@@ -426,7 +430,7 @@ class AdServer:
             choice.runner_up if choice else "",
             choice.price_micros if choice else 0,
             decision.floor_micros,
-            decision.bid_weight,
+            decision.rules.bid_weight,
             decision.view.auction_of(choice.candidate) if choice and decision.view else None,
             decision.view.version_ms if decision.view else 0,
             "" if choice else self._why_empty(decision),

@@ -76,9 +76,12 @@ class CandidatesCollected(msgspec.Struct, frozen=True):
 
 @wire_type("ads.slot_request")
 class SlotRequest(msgspec.Struct, frozen=True):
+    """`pin`: the creative that the reader keeps in this slot, if any."""
+
     slot: str
     width: int
     height: int
+    pin: str = ""
 
 
 @wire_type("ads.batch_select")
