@@ -61,7 +61,7 @@ class Quote(msgspec.Struct, frozen=True):
     """A campaign's standing bid: state, so that an auction never waits for the campaign. `active` false withdraws it.
 
     `as_of_ms` orders quotes of one campaign: an older one never replaces a newer. `solvent` false: it has no money for
-    one more impression now, and will have tomorrow."""
+    one more impression now, and will have tomorrow. `sites`: where it bids at all, empty for everywhere."""
 
     campaign: str
     advertiser: str
@@ -71,6 +71,7 @@ class Quote(msgspec.Struct, frozen=True):
     creatives: tuple[QuotedCreative, ...]
     as_of_ms: int
     solvent: bool = True
+    sites: tuple[str, ...] = ()
 
 
 @wire_type("ads.get_quote")

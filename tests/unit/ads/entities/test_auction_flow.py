@@ -10,8 +10,8 @@ from ads_world import AUTO, CARS, HOUR_MS, PAGE, SITE, TRAVEL, TRAVEL_PARENT, Wo
 
 from node.actors.actor import Failed
 from node.ads import messages as m
+from node.ads.bidbook import QUOTE_AGE_MS_MAX
 from node.ads.entities.auctioneer import DEBOUNCE_MS, PERIOD_MS
-from node.ads.entities.category_bidder import QUOTE_AGE_MS_MAX
 from node.ads.entities.page_shelf import PageShelfState
 from node.ads.entities.site import RESEND_PERIOD_MS
 from node.ads.entities.site_state import SiteState

@@ -1,0 +1,119 @@
+"""The bid book: the standing bids of a category's campaigns, and the answer to an auction out of them.
+
+It answers from what it holds, so a campaign that is slow is late and never erased. A quote that was not renewed for ten
+minutes says nothing any more, and whoever is not registered for the category does not answer at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from node.ads import messages as m
+from node.ads.auction import Offer
+from node.ads.pricing import passes_floor
+from node.core import limits
+
+QUOTE_AGE_MS_MAX = 10 * 60_000
+
+
+class StandingBid(msgspec.Struct, frozen=True):
+    """A quote and when it came, by the bidder's own clock (ms): a campaign's may be wrong."""
+
+    quote: m.Quote
+    taken_ms: int
+
+    def expired(self, now_ms: int) -> bool:
+        return now_ms - self.taken_ms > QUOTE_AGE_MS_MAX
+
+
+class Book(msgspec.Struct, frozen=True):
+    """`registered`: the campaigns of the category as the directory knows them, None before it has answered; `settled`
+    false: some may still be registering, so nobody is a stranger yet."""
+
+    category: str
+    bids: Mapping[str, StandingBid] = msgspec.field(default_factory=dict)
+    registered: tuple[str, ...] | None = None
+    settled: bool = False
+
+    def missing(self, now_ms: int) -> tuple[str, ...]:
+        """Registered campaigns whose bid is not known, or too old to count."""
+        return tuple(
+            name for name in self.registered or () if (bid := self.bids.get(name)) is None or bid.expired(now_ms)
+        )
+
+    def is_stranger(self, campaign: str) -> bool:
+        return self.settled and self.registered is not None and campaign not in self.registered
+
+
+def taken(book: Book, quote: m.Quote, now_ms: int) -> Book:
+    """A quote has come; one that is older than the one held is dropped."""
+    known = book.bids.get(quote.campaign)
+    if known is not None and known.quote.as_of_ms > quote.as_of_ms:
+        return book
+    return msgspec.structs.replace(book, bids={**book.bids, quote.campaign: StandingBid(quote, now_ms)})
+
+
+def listed(book: Book, campaigns: Iterable[str], *, settled: bool) -> Book:
+    """The directory has answered. Bids are kept: one that it does not list is a stranger, and may be listed again."""
+    return msgspec.structs.replace(book, registered=tuple(campaigns), settled=settled)
+
+
+def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.CategoryBidResponse:
+    """Every bid that may take part, the best first, with what was left out and why.
+
+    Whether a bid is approved on the site is not known here, so none is dropped for being far below the best: one that
+    the publisher has never approved could take everybody's place. One without money today comes last.
+    """
+    able: list[m.Quote] = []
+    rejected: list[int] = []
+    for name, bid in book.bids.items():
+        quote = bid.quote
+        if bid.expired(now_ms) or book.is_stranger(name) or not _takes_part(quote, book.category, request.site):
+            continue
+        if passes_floor(quote.max_cpm_micros, request.floor_micros):
+            able.append(quote)
+        else:
+            rejected.append(quote.max_cpm_micros)
+    able.sort(key=lambda quote: (not quote.solvent, -quote.max_cpm_micros, quote.campaign))
+    kept = able[: limits.bidder_campaigns_max]
+    sizes = set(request.sizes)
+    offers = tuple(_offers(kept, book.category, sizes))
+    missing = book.missing(now_ms)
+    return m.CategoryBidResponse(
+        book.category,
+        offers[: limits.view_candidates_max],
+        len(rejected),
+        book.registered is not None and book.settled and not missing,
+        missing,
+        len(able) > len(kept) or len(offers) > limits.view_candidates_max,
+        max(rejected, default=0),
+        sum((c.width, c.height) not in sizes for quote in kept for c in quote.creatives),
+    )
+
+
+def _takes_part(quote: m.Quote, category: str, site: str) -> bool:
+    return quote.active and category in quote.categories and (not quote.sites or site in quote.sites)
+
+
+def _offers(quotes: Iterable[m.Quote], category: str, sizes: set[tuple[int, int]]) -> Iterable[Offer]:
+    return (
+        Offer(
+            creative.creative,
+            quote.campaign,
+            quote.advertiser,
+            category,
+            quote.max_cpm_micros,
+            creative.asset_url,
+            creative.landing_url,
+            creative.landing_domain,
+            creative.mime,
+            creative.width,
+            creative.height,
+            product=creative.product,
+        )
+        for quote in quotes
+        for creative in quote.creatives
+        if (creative.width, creative.height) in sizes
+    )
