@@ -46,6 +46,14 @@ class Book(msgspec.Struct, frozen=True):
     def is_stranger(self, campaign: str) -> bool:
         return self.settled and self.registered is not None and campaign not in self.registered
 
+    def strangers(self, now_ms: int) -> tuple[str, ...]:
+        """Campaigns that bid and are not registered, or not yet: the directory may have been asked too early."""
+        return tuple(
+            name
+            for name, bid in self.bids.items()
+            if bid.quote.active and self.is_stranger(name) and not bid.expired(now_ms)
+        )
+
 
 def taken(book: Book, quote: m.Quote, now_ms: int) -> Book:
     """A quote has come; one that is older than the one held is dropped."""
@@ -85,7 +93,7 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
         book.category,
         offers[: limits.view_candidates_max],
         len(rejected),
-        book.registered is not None and book.settled and not missing,
+        book.registered is not None and book.settled and not missing and not book.strangers(now_ms),
         missing,
         len(able) > len(kept) or len(offers) > limits.view_candidates_max,
         max(rejected, default=0),

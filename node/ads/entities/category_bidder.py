@@ -71,14 +71,14 @@ class CategoryBidder:
             ctx.after("refresh-soon", RETRY_MS, _Refresh())  # unknown, which is not "nobody"
             return
         self._book = listed(self._book, outcome.campaigns, settled=outcome.settled)
-        if not outcome.settled:
+        if not outcome.settled or self._book.strangers(_now_ms(ctx)):
             ctx.after("refresh-soon", RETRY_MS, _Refresh())
         for campaign in self._book.missing(_now_ms(ctx)):
             ctx.ask(EntityRef("campaign", campaign), m.GetQuote(), ASK_TIMEOUT_MS, _Quoted)
 
     def _take(self, ctx: Context, quote: m.Quote) -> None:
         self._book = taken(self._book, quote, _now_ms(ctx))
-        if quote.active and self._book.is_stranger(quote.campaign):
+        if self._book.strangers(_now_ms(ctx)):
             # It may have registered since the directory was asked, and must not wait for the next time.
             ctx.after("refresh-soon", RETRY_MS, _Refresh())
 

@@ -55,6 +55,8 @@ def test_v20_a_site_that_is_not_allowed_gets_no_bid() -> None:
 def test_v20_a_stranger_gets_no_bid_once_all_are_known(settled: bool, expected: list[str]) -> None:
     found = book(quote("known", 6), quote("stranger", 5), registered=("known",), settled=settled)
     assert campaigns(ask(found)) == expected
+    assert not ask(found).complete, "it may have registered since, so its absence says nothing"
+    assert b.listed(found, ("known", "stranger"), settled=True).strangers(0) == ()
 
 
 def test_a_late_bidder_does_not_erase_its_category() -> None:
