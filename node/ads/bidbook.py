@@ -6,12 +6,14 @@ minutes says nothing any more, and whoever is not registered for the category do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from node.ads import messages as m
 from node.ads.auction import Offer
+from node.ads.floors.demand import Demand, demand_of
+from node.ads.floors.site_floors import SITE_WIDE
 from node.ads.pricing import passes_floor
 from node.core import limits
 
@@ -75,7 +77,7 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
     the publisher has never approved could take everybody's place. One without money today comes last.
     """
     able: list[m.Quote] = []
-    rejected: list[int] = []
+    rejected: list[m.Quote] = []
     for name, bid in book.bids.items():
         quote = bid.quote
         if bid.expired(now_ms) or book.is_stranger(name) or not _takes_part(quote, book.category, request.site):
@@ -83,7 +85,7 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
         if passes_floor(quote.max_cpm_micros, request.floor_micros):
             able.append(quote)
         else:
-            rejected.append(quote.max_cpm_micros)
+            rejected.append(quote)
     able.sort(key=lambda quote: (not quote.solvent, -quote.max_cpm_micros, quote.campaign))
     kept = able[: limits.bidder_campaigns_max]
     sizes = set(request.sizes)
@@ -96,13 +98,23 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
         book.registered is not None and book.settled and not missing and not book.strangers(now_ms),
         missing,
         len(able) > len(kept) or len(offers) > limits.view_candidates_max,
-        max(rejected, default=0),
+        max((quote.max_cpm_micros for quote in rejected), default=0),
         sum((c.width, c.height) not in sizes for quote in kept for c in quote.creatives),
+        tuple(_rejected(rejected, sizes)),
     )
 
 
 def _takes_part(quote: m.Quote, category: str, site: str) -> bool:
     return quote.active and category in quote.categories and (not quote.sites or site in quote.sites)
+
+
+def _rejected(quotes: list[m.Quote], sizes: set[tuple[int, int]]) -> Iterable[m.RejectedBid]:
+    """The best of those below the floor: that they bid is known to whoever sets it."""
+    quotes.sort(key=lambda quote: (-quote.max_cpm_micros, quote.campaign))
+    for quote in quotes[: limits.bidder_campaigns_max]:
+        creatives = tuple(c.creative for c in quote.creatives if (c.width, c.height) in sizes)
+        if creatives:
+            yield m.RejectedBid(quote.campaign, quote.max_cpm_micros, creatives)
 
 
 def _offers(quotes: Iterable[m.Quote], category: str, sizes: set[tuple[int, int]]) -> Iterable[Offer]:
@@ -125,3 +137,18 @@ def _offers(quotes: Iterable[m.Quote], category: str, sizes: set[tuple[int, int]
         for creative in quote.creatives
         if (creative.width, creative.height) in sizes
     )
+
+
+def demands_of(answers: Iterable[m.CategoryBidResponse], counts: Callable[[str], bool]) -> dict[str, Demand]:
+    """What the answers of a round say of each category's demand, and of the site's as a whole, by creatives that
+    `counts` is true of. A category whose answer is not complete is left out: who is late has not left."""
+    everything: list[tuple[str, int, bool]] = []
+    demands: dict[str, Demand] = {}
+    for given in answers:
+        if not given.complete or given.truncated:
+            continue
+        bids = [(o.campaign_id, o.cpm_micros, False) for o in given.offers if counts(o.creative_id)]
+        bids += [(r.campaign, r.cpm_micros, True) for r in given.rejected if any(map(counts, r.creatives))]
+        demands[given.category] = demand_of(bids)
+        everything += bids
+    return demands | {SITE_WIDE: demand_of(everything)} if demands else demands

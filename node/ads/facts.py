@@ -31,6 +31,19 @@ class CreativeRevoked(msgspec.Struct, frozen=True):
     rejected: bool
 
 
+@wire_type("fact.floor_decided")
+class FloorDecided(msgspec.Struct, frozen=True):
+    """A sweep has ended with another floor than the one before (None: it was the first); `category` is empty for the
+    site's own. What the sweep brought, in all of its holds."""
+
+    site: str
+    category: str
+    floor_micros: int
+    before_micros: int | None
+    revenue_micros: int
+    impressions: int
+
+
 @wire_type("fact.impression")
 class Impression(msgspec.Struct, frozen=True):
     """Counted once for each request id; `price_micros` is what the campaign's account was charged."""

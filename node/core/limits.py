@@ -185,6 +185,7 @@ bidder_campaigns_max = 200  # campaigns one bidder offers; more than a publisher
 freshness_window_ms_min = 24 * 3_600_000  # a publisher's choice: shorter would have every page judged every day
 freshness_window_ms_max = 7 * 24 * 3_600_000  # and longer would serve ads to a page as it was a week ago
 page_winners_pages_max = 10_000  # of one site, remembered for 15 seconds
+impressions_expected_max = 20_000  # served ads of a site whose category is remembered until their impression comes
 page_places_max = 3  # of one page: a text that names more is about none of them
 engagements_max = 200_000  # serves that one partition remembers for half an hour: some 40 MB
 rate_gate_keys_max = 100_000  # clients counted at once; those that were silent the longest go first

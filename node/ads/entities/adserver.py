@@ -7,6 +7,7 @@ are put into a view, and a view's candidate is served only while its creative is
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from node.ads.hosts import same_host, under_domain
 from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
 from node.ads.page_winners import PageWinners
+from node.ads.pricing import floor_for
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
 from node.ads.view import CandidateView
@@ -257,13 +259,14 @@ class AdServer:
         fresh = page is not None and now_ms - page.classified_at_ms <= settings.window_ms
         reach = load_taxonomy().expand_with_hops(c for c, _ in page.categories) if page and fresh else {}
         rules = Rules(self._approved.__contains__, self._is_blocked, self._index.exhausted.get, settings.bid_weight)
+        floor_of = _floors(settings)
         decisions = [
             decide_slot(
                 slot,
                 self._index.read(serve_key(self._site, slot.slot)),
                 reach,
                 lambda creative: self._stats.of(creative, now_ms),
-                lambda _category: settings.floor_micros,
+                floor_of,
                 rules,
                 self._draws,
             )
@@ -386,6 +389,8 @@ class AdServer:
             return m.SlotOutcome(decision.request.slot, None, self._why_empty(decision))
         self.served_count += 1
         candidate = choice.candidate
+        if not choice.pinned:
+            self._beacons.expect(decision.request_id, candidate.category)
         beacon = Beacon(
             self._site, url, decision.request.slot, candidate, choice.price_micros, decision.request_id, now_ms
         )
@@ -448,6 +453,17 @@ class AdServer:
             ctx.reply(decision)
             return
         ctx.reject("no such decision is remembered")
+
+
+def _floors(settings: m.SiteSettings) -> Callable[[str], int]:
+    """The floor of a category: its own where it has learned one, else the site's."""
+    site_wide = max(settings.floor_micros, settings.learned_floor_micros)
+    return lambda category: floor_for(
+        category,
+        category_floors_micros=settings.category_floors,
+        site_floor_micros=site_wide,
+        slot_floor_micros=None,
+    )
 
 
 def _objection(outcome: Any) -> str:

@@ -18,6 +18,7 @@ from node.actors.bus import Gap
 from node.ads import edits
 from node.ads import messages as m
 from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_offers, rank_categories
+from node.ads.bidbook import demands_of
 from node.ads.entities.site_state import fresh
 from node.ads.hosts import under_domain
 from node.ads.taxonomy import load_taxonomy
@@ -75,6 +76,8 @@ class Auctioneer:
         self._floor_micros = 0
         self._blocked_domains: frozenset[str] = frozenset()
         self._blocked_products: frozenset[str] = frozenset()
+        self._category_floors: dict[str, int] = {}
+        self._approved: frozenset[str] = frozenset()
         self._suspended = False
         self._dirty: dict[str, str] = {}
         self._retries: dict[str, int] = {}
@@ -136,6 +139,8 @@ class Auctioneer:
         self._floor_micros = message.floor_micros
         self._blocked_domains = frozenset(message.blocked_domains)
         self._blocked_products = frozenset(message.blocked_products)
+        self._category_floors = message.category_floors
+        self._approved = frozenset(message.approved)
         self._suspended = message.suspended
         if message.all_pages:
             held = {entry.url for entry in message.entries}
@@ -194,9 +199,8 @@ class Auctioneer:
         categories = sorted({category for url in urls for category in self._fan_out(url)})
         self._round = _Round(self._rounds, urls, set(categories), {})
         sizes = tuple(sorted({(slot.width, slot.height) for slot in self._slots.values()}))
-        request = m.CategoryBidRequest(self._site, sizes, self._floor_micros)
         for category in categories:
-            self._ask_bidder(ctx, category, request)
+            self._ask_bidder(ctx, category, m.CategoryBidRequest(self._site, sizes, self._floor_of(category)))
         if not categories:
             self._finish(ctx, self._round)
 
@@ -231,6 +235,9 @@ class Auctioneer:
 
     def _finish(self, ctx: Context, finished: _Round) -> None:
         self._round = None
+        demands = demands_of(finished.answers.values(), self._counts)
+        if demands:
+            ctx.tell(self._ref_site, m.DemandSeen(demands))
         again: list[str] = []
         for url, trigger in finished.urls.items():
             page = self._pages.get(url)
@@ -289,7 +296,10 @@ class Auctioneer:
             "",
             rejected=sum(answer.rejected_by_floor for answer in known),
             best_rejected_micros=max((answer.best_rejected_micros for answer in known), default=0),
-            floor_micros=self._floor_micros,
+            floor_micros=max(
+                (self._floor_of(answer.category) for answer in known if answer.rejected_by_floor),
+                default=self._floor_micros,
+            ),
             blocked=len({o.creative_id for o in offers}) - len(ordered),
             late=late,
         )
@@ -297,6 +307,13 @@ class Auctioneer:
         report = tuple(_report(pool, seen, len(ordered) + unfit) for pool in pools)
         ctx.tell(self._ref_site, m.AuctionReport(page.url, ctx.wall_ms(), report))
         return late == 0
+
+    def _floor_of(self, category: str) -> int:
+        return self._category_floors.get(category, self._floor_micros)
+
+    def _counts(self, creative: str) -> bool:
+        """Only what the publisher has approved teaches the floors."""
+        return creative in self._approved
 
     def _is_blocked(self, offer: Offer) -> bool:
         return offer.product in self._blocked_products or under_domain(offer.landing_domain, self._blocked_domains)

@@ -10,6 +10,7 @@ from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.creative_stats import RollingStats
 from node.ads.entities.beacons import JudgedBeacon, judge
+from node.core import limits
 from node.core.ids import EntityRef
 
 CONFIRM_TIMEOUT_MS = 2_000
@@ -44,6 +45,13 @@ class BeaconCounter:
     def __init__(self, site: str, stats: RollingStats) -> None:
         self._site = site
         self._stats = stats
+        self._categories: dict[str, str] = {}
+
+    def expect(self, request_id: str, category: str) -> None:
+        """An ad was served: its impression will be credited to the category that it won under."""
+        self._categories[request_id] = category
+        if len(self._categories) > limits.impressions_expected_max:
+            del self._categories[next(iter(self._categories))]
 
     def track(self, ctx: Context, reply_to: ReplyTo, track: m.Track, secret: bytes) -> None:
         """Judge a beacon and have it counted, once."""
@@ -85,4 +93,7 @@ class BeaconCounter:
         if outcome.counted:
             seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
             self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
+            if beacon.event == "imp":
+                category = self._categories.pop(beacon.request_id, "")
+                ctx.tell(EntityRef("site", self._site), m.ImpressionServed(category, beacon.amount_micros))
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))

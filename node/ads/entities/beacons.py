@@ -32,6 +32,7 @@ class JudgedBeacon(msgspec.Struct, frozen=True):
     event: str
     creative: str
     amount_micros: int
+    request_id: str
 
 
 def impression_query(beacon: Beacon, secret: bytes) -> str:
@@ -63,7 +64,7 @@ def judge(site: str, track: m.Track, secret: bytes, now_ms: int) -> tuple[str, J
     if verdict is not Verdict.VALID:
         return verdict.value, None
     return verdict.value, JudgedBeacon(
-        track.event, track.creative, impression_cost_micros(parse_money(track.cpm, "cpm"))
+        track.event, track.creative, impression_cost_micros(parse_money(track.cpm, "cpm")), track.request_id
     )
 
 

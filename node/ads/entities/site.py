@@ -16,6 +16,7 @@ from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.classifier import Classification, Classifier
 from node.ads.entities.coverage import explain_site, site_coverage
+from node.ads.entities.site_learning import FloorLearning, FloorsPushed, FloorTick
 from node.ads.entities.site_pages import SitePages
 from node.ads.entities.site_replay import Lot, lot
 from node.ads.entities.site_state import (
@@ -102,6 +103,7 @@ class Site:
         self._in_flight: set[str] = set()
         self._early: list[_Classified] = []
         self._reports: dict[str, m.AuctionReport] = {}
+        self._floors = FloorLearning(site)
         self._auctioneer = EntityRef("auctioneer", site)
         self._adserver = EntityRef("adserver", site)
 
@@ -120,6 +122,7 @@ class Site:
         for early in self._early:
             ctx.after(f"early-{early.url}", 0, early)
         self._early.clear()
+        self._floors.start(ctx)
         ctx.every("resend", RESEND_PERIOD_MS, _Resend("resend"), first_ms=spread_ms(self._site, RESEND_PERIOD_MS))
         ctx.after("teach", 0, _Resend("restart"))
 
@@ -144,7 +147,7 @@ class Site:
         if not self._pages.known and isinstance(message, NEEDS_PAGES):
             ctx.reject("starting: the site is reading its pages")
             return
-        parts = (self._about_pages, self._about_teaching, self._about_approval)
+        parts = (self._about_pages, self._about_teaching, self._about_approval, self._about_floors)
         if not any(part(ctx, state, message) for part in parts):
             ctx.reject(f"a site does not understand {type(message).__name__}")
 
@@ -204,9 +207,23 @@ class Site:
                 if self._pages.known:
                     ctx.tell(self._adserver, settings_of(state, self._pages.all.values()))
                 if reevaluate:
+                    ctx.tell(self._auctioneer, lesson_of(state, (), "approval"))
                     ctx.tell(self._auctioneer, m.Reevaluate((), "approval"))
             case _:
                 return False
+        return True
+
+    def _about_floors(self, ctx: Context, state: SiteState, message: Any) -> bool:
+        match message:
+            case FloorTick():
+                self._state = self._floors.tick(ctx, state)
+            case FloorsPushed():
+                if self._pages.known:
+                    ctx.tell(self._adserver, settings_of(state, self._pages.all.values()))
+                ctx.tell(self._auctioneer, lesson_of(state, (), "floor"))
+                ctx.tell(self._auctioneer, m.Reevaluate((), "floor"))
+            case _:
+                return self._floors.take(state, message)
         return True
 
     # ---- creation

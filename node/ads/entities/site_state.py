@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from node.ads import messages as m
+from node.ads.floors.site_floors import SiteFloors, open_floors
 from node.core import limits
 from node.core.errors import BadInput
 from node.wire.registry import wire_type
@@ -25,7 +26,7 @@ class SiteState(msgspec.Struct, frozen=True):
     """`slots` are those that the publisher declared; `observed` are further ones that page tags reported: they are
     auctioned and served, but anybody can report them, so they count for nothing. `approved` and `rejected` map a
     creative to when. The pages are on as many `shelves` (`page_shelf`); those in `pages` are from before there were
-    any, and go there when the site starts."""
+    any, and go there when the site starts. `floors` are learned above the publisher's `floor_micros`."""
 
     site: str
     host: str
@@ -42,6 +43,7 @@ class SiteState(msgspec.Struct, frozen=True):
     blocked_domains: tuple[str, ...] = ()
     blocked_products: tuple[str, ...] = ()
     shelves: int = 0
+    floors: SiteFloors | None = None
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:
@@ -119,7 +121,15 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
         blocked_domains=domains,
         blocked_products=products,
     )
+    if updated.floor_micros != state.floor_micros:
+        # What was learned above another least floor was learned of another market.
+        updated = msgspec.structs.replace(updated, floors=None)
     return state if updated == state else updated
+
+
+def floors_of(state: SiteState) -> SiteFloors:
+    """The floors in force: the publisher's own until something was learned."""
+    return state.floors or open_floors(state.floor_micros, state.floor_micros)
 
 
 def _edited(known: tuple[str, ...], added: tuple[str, ...], taken: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from node.ads import messages as m
-from node.ads.entities.site_state import BID_WEIGHT, FRESHNESS_WINDOW_MS, SiteState, fresh
+from node.ads.entities.site_state import BID_WEIGHT, FRESHNESS_WINDOW_MS, SiteState, floors_of, fresh
 
 
 def settings_of(state: SiteState, pages: Iterable[m.PageEntry]) -> m.SiteSettings:
@@ -24,6 +24,8 @@ def settings_of(state: SiteState, pages: Iterable[m.PageEntry]) -> m.SiteSetting
         tuple(pages),
         state.blocked_domains,
         state.blocked_products,
+        floors_of(state).floor_micros,
+        floors_of(state).category_floors_micros,
     )
 
 
@@ -34,13 +36,15 @@ def lesson_of(
     return m.RestoreClassifications(
         tuple(pages),
         state.all_slots,
-        state.floor_micros,
+        floors_of(state).floor_micros,
         trigger,
         force,
         all_pages,
         state.blocked_domains,
         state.blocked_products,
         state.suspended,
+        tuple(state.approved),
+        floors_of(state).category_floors_micros,
     )
 
 

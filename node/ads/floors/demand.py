@@ -6,6 +6,8 @@ those whose bids the floor has rejected among them. What merely waits for approv
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from node.ads.floors.candidates import below_bid, range_top
@@ -30,6 +32,20 @@ class Lesson(msgspec.Struct, frozen=True):
     state: Sweep
     floor_micros: int
     cycle: FloorCycle | None = None
+
+
+def demand_of(bids: Iterable[tuple[str, int, bool]]) -> Demand:
+    """The demand of an auction from its bids, each as (campaign, CPM micros, whether the floor rejected it). Of a
+    campaign that bids several times the highest counts."""
+    best: dict[str, tuple[int, bool]] = {}
+    for campaign, cpm_micros, rejected in bids:
+        known, known_rejected = best.get(campaign, (0, True))
+        best[campaign] = (max(known, cpm_micros), known_rejected and rejected)
+    ordered = sorted((cpm_micros for cpm_micros, _ in best.values()), reverse=True)
+    if not ordered:
+        return Demand()
+    second = ordered[1] if len(ordered) > 1 else 0
+    return Demand(len(best), sum(rejected for _, rejected in best.values()), ordered[0], second, ordered[-1])
 
 
 def bid_derived(bidders: int, bid_micros: int, min_floor_micros: int) -> int | None:

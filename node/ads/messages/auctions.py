@@ -14,7 +14,8 @@ from node.wire.registry import wire_type
 @wire_type("ads.restore_classifications")
 class RestoreClassifications(msgspec.Struct, frozen=True):
     """Fresh pages of the site. A page already held with the same or a newer time is ignored unless `force`; with
-    `all_pages` these are all that the site has, and any other is to be forgotten."""
+    `all_pages` these are all that the site has, and any other is to be forgotten. `floor_micros` is what bidders are
+    asked for where `category_floors` has no figure of their category; `approved`: creatives whose demand counts."""
 
     entries: tuple[PageEntry, ...]
     slots: tuple[SlotSpec, ...]
@@ -25,6 +26,8 @@ class RestoreClassifications(msgspec.Struct, frozen=True):
     blocked_domains: tuple[str, ...] = ()
     blocked_products: tuple[str, ...] = ()
     suspended: bool = False
+    approved: tuple[str, ...] = ()
+    category_floors: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 @wire_type("ads.restored")
@@ -86,11 +89,21 @@ class CategoryBidRequest(msgspec.Struct, frozen=True):
     floor_micros: int
 
 
+@wire_type("ads.rejected_bid")
+class RejectedBid(msgspec.Struct, frozen=True):
+    """A campaign below the floor, and which creatives it would have shown."""
+
+    campaign: str
+    cpm_micros: int
+    creatives: tuple[str, ...]
+
+
 @wire_type("ads.category_bid_response")
 class CategoryBidResponse(msgspec.Struct, frozen=True):
     """`complete` false: quotes of registered campaigns are still missing, so absence says nothing yet. `truncated`:
     there are more offers than one answer carries, so absence says nothing either. `best_rejected_micros`: the highest
-    of the bids below the floor; `other_sizes`: creatives of bidders that fit none of the sizes asked for."""
+    of the bids below the floor, `rejected` the best of them; `other_sizes`: creatives of bidders that fit none of the
+    sizes asked for."""
 
     category: str
     offers: tuple[Offer, ...]
@@ -100,6 +113,7 @@ class CategoryBidResponse(msgspec.Struct, frozen=True):
     truncated: bool = False
     best_rejected_micros: int = 0
     other_sizes: int = 0
+    rejected: tuple[RejectedBid, ...] = ()
 
 
 @wire_type("ads.campaign_ready")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from node.ads.floors.demand import Demand
 from node.ads.messages.shared import PageEntry, SlotSpec
 from node.wire.registry import wire_type
 
@@ -175,6 +176,22 @@ class AuctionReport(msgspec.Struct, frozen=True):
     url: str
     at_ms: int
     slots: tuple[SlotReport, ...]
+
+
+@wire_type("ads.demand_seen")
+class DemandSeen(msgspec.Struct, frozen=True):
+    """What approved campaigns bid in a round of auctions, by category; the site's as a whole under no category. Of a
+    category that is missing nothing is known."""
+
+    demands: dict[str, Demand]
+
+
+@wire_type("ads.impression_served")
+class ImpressionServed(msgspec.Struct, frozen=True):
+    """An impression was counted: what it brought, and the category that its candidate won under, empty if unknown."""
+
+    category: str
+    revenue_micros: int
 
 
 # ---- page shelves

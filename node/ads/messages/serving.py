@@ -14,7 +14,10 @@ from node.wire.registry import wire_type
 
 @wire_type("ads.site_settings")
 class SiteSettings(msgspec.Struct, frozen=True):
-    """Everything an ad server needs from its site; sent when it starts and whenever something in it changes."""
+    """Everything an ad server needs from its site; sent when it starts and whenever something in it changes.
+
+    `floor_micros` is the publisher's: what is below it has no place in a pool. `learned_floor_micros` (never below it)
+    and, where there is one, the category's bind a page view."""
 
     site: str
     host: str
@@ -29,6 +32,8 @@ class SiteSettings(msgspec.Struct, frozen=True):
     pages: tuple[PageEntry, ...]
     blocked_domains: tuple[str, ...] = ()
     blocked_products: tuple[str, ...] = ()
+    learned_floor_micros: int = 0
+    category_floors: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 @wire_type("ads.edit_site")

@@ -14,6 +14,7 @@ from node.ads.bidbook import QUOTE_AGE_MS_MAX
 from node.ads.entities.auctioneer import DEBOUNCE_MS, PERIOD_MS
 from node.ads.entities.page_shelf import PageShelfState
 from node.ads.entities.site import RESEND_PERIOD_MS
+from node.ads.entities.site_learning import PERIOD_MS as FLOOR_PERIOD_MS
 from node.ads.entities.site_state import SiteState
 from node.core import limits
 from node.core.hashing import stripe_of
@@ -131,7 +132,7 @@ def test_a_new_campaign_and_a_higher_bid_show_within_seconds() -> None:
 def test_a_resend_causes_no_auction() -> None:
     world = serving_world()
     world.tell("site", SITE, m.GetSite())
-    world.advance(10_000)
+    world.advance(FLOOR_PERIOD_MS + 10_000)  # its first floors are auctioned with
     count = rounds(world)
     site = world.actor("site", SITE)
     restore = m.RestoreClassifications(

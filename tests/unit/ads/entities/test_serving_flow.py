@@ -325,7 +325,7 @@ def test_a_beacon_expires() -> None:
 
 
 def test_an_exhausted_campaign_serves_again_the_next_day_without_any_event() -> None:
-    world = serving_world(budget=250)  # two impressions at the floor of 100 micros
+    world = serving_world(budget=250, cpm=150_000)  # two impressions at the floor of 100 micros
     for _ in range(2):
         won = world.winner()
         assert won is not None
@@ -362,7 +362,7 @@ def test_a_campaign_that_has_too_little_left_is_not_asked() -> None:
 
 def test_budgets_hold_under_steady_requests_without_beacons() -> None:
     """I7: what is promised and spent never passes the budget, also when no impression ever comes."""
-    world = serving_world(budget=1_000)
+    world = serving_world(budget=1_000, cpm=200_000)
     served = sum(world.winner() is not None for _ in range(40))
     assert served == 10
     world.advance(241_000)

@@ -1,0 +1,76 @@
+"""The site's part that learns its floors: takes in what auctions saw and impressions brought, and ticks.
+
+Between two ticks what is learned is in memory only; a tick writes it, with the sweeps that it ended as facts. A process
+that dies costs the site one hold of a sweep.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Context
+from node.ads import messages as m
+from node.ads.entities.site_state import SiteState, floors_of
+from node.ads.facts import FloorDecided
+from node.ads.floors.demand import Demand
+from node.ads.floors.site_floors import SiteFloors, credit_impression, see_auction, tick_floors
+from node.core.hashing import spread_ms
+
+PERIOD_MS = 15 * 60_000
+
+
+class FloorTick(msgspec.Struct, frozen=True):
+    pass
+
+
+class FloorsPushed(msgspec.Struct, frozen=True):
+    """Floors that have changed are durable: whoever asks for them hears of it."""
+
+
+class FloorLearning:
+    """Lives in its site's cell. `learned` holds what the state does not yet."""
+
+    def __init__(self, site: str) -> None:
+        self._site = site
+        self._learned: SiteFloors | None = None
+        self._newest: dict[str, Demand] = {}
+
+    def start(self, ctx: Context) -> None:
+        ctx.every("floors", PERIOD_MS, FloorTick(), first_ms=spread_ms(self._site, PERIOD_MS))
+
+    def take(self, state: SiteState, message: Any) -> bool:
+        """Whether the message taught something."""
+        match message:
+            case m.DemandSeen(demands):
+                self._learned = see_auction(self._current(state), demands)
+                self._newest.update(demands)
+            case m.ImpressionServed(category, revenue_micros):
+                self._learned = credit_impression(self._current(state), category, revenue_micros)
+            case _:
+                return False
+        return True
+
+    def tick(self, ctx: Context, state: SiteState) -> SiteState:
+        """One tick of every learner that auctions have reported on; the state to go on with, persisted if it is new."""
+        ticked = tick_floors(self._current(state), self._newest)
+        self._newest = {}
+        self._learned = ticked.state
+        if ticked.state == floors_of(state):
+            return state
+        facts = tuple(
+            FloorDecided(
+                self._site, category, cycle.floor_micros, cycle.before_micros, cycle.revenue_micros, cycle.impressions
+            )
+            for category, cycle in ticked.cycles
+        )
+        after = msgspec.structs.replace(state, floors=ticked.state)
+        ctx.persist(after, facts=facts, then=FloorsPushed() if ticked.pushed else None)
+        return after
+
+    def _current(self, state: SiteState) -> SiteFloors:
+        """What was learned goes on, unless the publisher has set another least floor meanwhile."""
+        if self._learned is None or self._learned.site.min_floor_micros != state.floor_micros:
+            self._learned = floors_of(state)
+        return self._learned

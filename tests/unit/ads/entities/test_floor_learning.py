@@ -1,0 +1,125 @@
+"""Floors from end to end: auctions report demand, the site learns, bidders and page views hear of it."""
+
+from typing import Any
+
+from ads_world import PAGE, SITE, TRAVEL, World, serving_world
+
+from node.ads import messages as m
+from node.ads.entities.site_learning import PERIOD_MS
+from node.ads.floors.site_floors import SiteFloors
+from node.core.hashing import stripe_of
+from node.core.ids import EntityRef
+
+UNIT = 1_000_000
+
+
+def floors(world: World) -> SiteFloors | None:
+    state: Any = world.actor("site", SITE)._state
+    found: SiteFloors | None = state.floors
+    return found
+
+
+def rounds(world: World) -> int:
+    auctioneer: Any = world.actor("auctioneer", SITE)
+    count: int = auctioneer._rounds
+    return count
+
+
+def test_a_lone_bidder_pays_just_below_its_bid_once_that_was_learned() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    winner = world.winner()
+    assert winner is not None
+    assert winner.price_micros == 100_000, "the publisher's floor, before anything was learned"
+    world.advance(PERIOD_MS + 3_000)
+    learned = floors(world)
+    assert learned is not None
+    assert learned.category_floors_micros == {TRAVEL: 1_980_000}
+    winner = world.winner()
+    assert winner is not None
+    assert winner.price_micros == 1_980_000
+
+
+def test_learned_floors_outlive_the_process() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.advance(PERIOD_MS + 3_000)
+    before = floors(world)
+    world.restart()
+    world.advance(30_000)
+    assert floors(world) == before
+    winner = world.winner()
+    assert winner is not None
+    assert winner.price_micros == 1_980_000
+
+
+def test_a_tick_that_changes_no_floor_auctions_nothing() -> None:
+    """Unchanged floors that were pushed had the whole site auctioned at every tick."""
+    world = serving_world(cpm=2 * UNIT)
+    world.advance(2 * PERIOD_MS)
+    counts = []
+    for _ in range(3):
+        before = rounds(world)
+        world.advance(PERIOD_MS)
+        counts.append(rounds(world) - before)
+    assert counts == [3, 3, 3], "the periodic auctions, every five minutes, and no other"
+
+
+def test_what_waits_for_approval_moves_no_floor() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.campaign("rich", cpm=50 * UNIT)
+    world.advance(2 * PERIOD_MS)
+    learned = floors(world)
+    assert learned is not None
+    assert learned.category_floors_micros == {TRAVEL: 1_980_000}
+    world.approve("rich-1")
+    world.advance(2 * PERIOD_MS)
+    learned = floors(world)
+    assert learned is not None
+    assert learned.category_floors_micros[TRAVEL] <= 1_980_000, "below the second bid, now that there are two"
+
+
+def test_an_impression_teaches_the_category_that_it_was_won_under() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.campaign("other", cpm=3 * UNIT)
+    world.advance(3_000)
+    world.approve("other-1")
+    world.advance(2 * PERIOD_MS)
+    learned = floors(world)
+    assert learned is not None
+    assert learned.categories[TRAVEL].phase == "sweep"
+    for _ in range(3):
+        winner = world.winner()
+        assert winner is not None
+        assert world.beacon(winner.impression_query).verdict == "counted"
+    world.advance(PERIOD_MS)
+    learned = floors(world)
+    assert learned is not None
+    assert sum(result.impressions for result in learned.categories[TRAVEL].results) == 3
+    assert sum(result.impressions for result in learned.site.results) == 0
+
+
+def test_another_least_floor_starts_the_learning_anew() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.advance(PERIOD_MS + 3_000)
+    assert isinstance(world.ask("site", SITE, m.UpdateSite(floor_micros=500_000)), m.SiteInfo)
+    world.advance(3_000)
+    assert floors(world) is None
+    winner = world.winner(PAGE)
+    assert winner is not None
+    assert winner.price_micros == 500_000
+    world.advance(2 * PERIOD_MS)
+    winner = world.winner(PAGE)
+    assert winner is not None
+    assert winner.price_micros == 1_980_000
+
+
+def test_a_late_bidder_leaves_the_floor_of_its_category_alone() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.advance(PERIOD_MS + 3_000)
+    before = floors(world)
+    assert before is not None
+    world.silence(EntityRef("category-bidder", f"{TRAVEL}|{stripe_of(SITE)}"))
+    world.advance(PERIOD_MS)
+    after = floors(world)
+    assert after is not None
+    assert after.category_floors_micros == before.category_floors_micros
+
