@@ -79,6 +79,8 @@ def open_env(
             mode=0o600,
             writemap=False,
             max_spare_txns=2,
+            # Reads are of single entries: what the system would read ahead of a cold one is megabytes it has to wait for.
+            readahead=False,
         )
     except STRUCTURE_ERRORS as error:
         raise Damage(str(error)) from error
