@@ -153,6 +153,10 @@ class Removing:
         wanted = len(self.acknowledged) + count
         eventually(lambda: len(self.acknowledged), lambda n: n >= wanted, 60, f"{count} more removals")
 
+    def cut_off(self) -> None:
+        """Waits until one has failed, since the nodes are gone."""
+        eventually(lambda: self.failed, bool, 60, "a removal that was cut off")
+
     async def _run(self) -> None:
         for key in self._keys:
             if self._stop.is_set():
