@@ -64,7 +64,6 @@ class AntiEntropy:
 
     def __init__(
         self,
-        me: str,
         contents: Contents,
         stay: Stay,
         settings: ReplicationSettings,
@@ -73,7 +72,6 @@ class AntiEntropy:
         acceptable: Callable[[KeyVersion, int], bool],
         compared: Callable[[str, int, int], None],
     ) -> None:
-        self._me = me
         self._stay = stay
         self._contents = contents
         self._settings = settings
@@ -104,14 +102,14 @@ class AntiEntropy:
         self._wants.keep(peers)
         if self._round is not None and self._round.peer not in peers:
             self._end_round(now_ns, completed=False)
-        self._judge_ready()
+        self._judge_ready(now_ns)
 
     def stay_changed(self, now_ns: int) -> None:
         """This replica has to take over now, or not any more: a round of the other kind is worth nothing."""
         if self._round is not None and self._round.takes_over != self._stay.suspect:
             self._end_round(now_ns, completed=False)
         self.soon(now_ns)
-        self._judge_ready()
+        self._judge_ready(now_ns)
 
     def hurry(self, peers: Iterable[str], now_ns: int) -> None:
         """Compare with these next, and soon."""
@@ -334,31 +332,33 @@ class AntiEntropy:
             self._report(round_.peer, round_.began_ns, round_.peer_tenure)
             if round_.peer_ready and self._stay.vouches(round_.peer, round_.peer_tenure):
                 self.whole_ns = round_.began_ns
-                self._complete()
-            self._judge_ready()
+                self._complete(round_.began_ns)
+            self._judge_ready(now_ns)
         pause_ns = self._settings.antientropy_ns if self.ready and not self._hurried else self._settings.catchup_ns
+        if not self._stay.counts:
+            pause_ns = min(pause_ns, self._settings.fresh_ns // 4)
         # Spread by a tenth, so that nodes that were started together don't compare in step.
         self._next_ns = now_ns + pause_ns + int(pause_ns * 0.1 * self._rng.random())
 
-    def _judge_ready(self) -> None:
-        if self._peers is not None and self._peers <= self._compared and not self._stay.taking_over:
-            self._complete()
+    def _judge_ready(self, now_ns: int) -> None:
+        alone = self._peers is not None and self._peers <= self._compared
+        if alone and not self._stay.taking_over and not self._stay.cleared:
+            self._complete(now_ns)
 
-    def _complete(self) -> None:
+    def _complete(self, at_ns: int) -> None:
         self.ready = True
-        self._stay.taken_over()
+        self._stay.taken_over(at_ns)
 
     def _discard(self, places: Iterable[Place], theirs: Iterable[KeyVersion], wall_ms: int) -> None:
         """Forgets what these leaves hold and the other does not, since it may have been removed, and its tombstone
         settled and forgotten. Where the other holds an older version of a key, no newer one can have been settled
         (`node.gossip.settling`), so what is here was never removed, and wins as it does anywhere. Kept, too, are what
-        was written since, and this node's own removals: what one of them removed is older than it, and somebody may
-        still wait for it."""
+        was written since, and removals: what one of them removed is older than it, and a source that lacks both may
+        not be the only one. One that was settled is settled again."""
         held = {item.key for item in theirs}
         for place in places:
             for key, entry in self._leaf(place, wall_ms).items():
-                own_removal = entry.tombstone and entry.origin == self._me
-                if key in self._stay.proven or own_removal or key in held:
+                if key in self._stay.proven or entry.tombstone or key in held:
                     continue
                 self._contents.replace(key, entry, None)
                 self.discarded.append(key)

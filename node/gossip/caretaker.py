@@ -44,9 +44,10 @@ class Caretaker:
         if not held or self.why_not(now_ns):
             return False
         before_ms = wall_ms - self._settings.tombstone_min_age_ms
+        by_ns = now_ns - self._settings.known_ns
         marks = []
         for origin, group in held.items():
-            unconfirmed = [key for key, version in group.items() if not self._removals.confirmed(key, version)]
+            unconfirmed = [key for key, version in group.items() if not self._removals.confirmed(key, version, by_ns)]
             marks.append((origin, mark_of(group, unconfirmed, before_ms)))
         return self._contents.settled.merge(marks)
 

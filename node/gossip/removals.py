@@ -36,8 +36,9 @@ class Removals:
         self._roster = ReplicaRoster()
         self._peers: frozenset[str] = frozenset()
         self._open: dict[str, Removal] = {}
-        # Those that the whole roster has: only who, since there may be very many of them until they are old enough.
-        self._whole: dict[str, tuple[Version, frozenset[tuple[str, int]]]] = {}
+        # Those that the whole roster has: only who, and since when, for there may be very many of them until they are
+        # old enough.
+        self._whole: dict[str, tuple[Version, frozenset[tuple[str, int]], int]] = {}
         self._certificates: OrderedDict[str, Certificate] = OrderedDict()
         self._order: list[tuple[int, str]] = []
         self._fresh: set[str] = set()  # whose tombstone is not on this node's disk yet
@@ -77,10 +78,10 @@ class Removals:
             return tuple(sorted(r.node for r in self._roster.replicas if (r.node, r.tenure) not in known[1]))
         return None
 
-    def confirmed(self, key: str, version: Version) -> bool:
-        """Whether the tombstone is in this node's care, and the whole roster has it on disk."""
+    def confirmed(self, key: str, version: Version, by_ns: int) -> bool:
+        """Whether the tombstone is in this node's care, and by that time the whole roster had it on disk."""
         known = self._whole.get(key)
-        return known is not None and known[0] == version
+        return known is not None and known[0] == version and known[2] <= by_ns
 
     # ---- what happens
 
@@ -97,7 +98,7 @@ class Removals:
         for key in [key for key, removal in self._open.items() if tombstones.get(key) != removal.version]:
             if self._open[key].durable:
                 self._forget(key)
-        for key in [key for key, (version, _) in self._whole.items() if tombstones.get(key) != version]:
+        for key in [key for key, (version, _, _) in self._whole.items() if tombstones.get(key) != version]:
             del self._whole[key]
         tenure = self._roster.tenure_of(self._me)
         for key, version in tombstones.items():
@@ -106,7 +107,7 @@ class Removals:
                 removal.durable = True
                 removal.held[self._me] = HeldAt(self._me, tenure, wall_ms)
                 self._schedule(removal, now_ns)
-                self._count(removal, wall_ms)
+                self._count(removal, now_ns, wall_ms)
 
     def put(self, key: str) -> list[RemovalOutcome]:
         """The owner wrote the key again: that cancels what is left of its removal."""
@@ -142,12 +143,12 @@ class Removals:
         self._pending.discard(key)
         removal.held[self._me] = HeldAt(self._me, tenure, wall_ms)
         self._schedule(removal, now_ns)
-        return self._count(removal, wall_ms)
+        return self._count(removal, now_ns, wall_ms)
 
     def changed(self, roster: ReplicaRoster, tenure: int, now_ns: int, wall_ms: int) -> list[RemovalOutcome]:
         """Another roster holds, and this replica counts under `tenure`, or not at all (0)."""
         self._roster = roster
-        for key, (version, held) in list(self._whole.items()):
+        for key, (version, held, _) in list(self._whole.items()):
             if any((r.node, r.tenure) not in held for r in roster.replicas):
                 del self._whole[key]
                 removal = self._open[key] = Removal(key, version, hlc_wall_ms(version.hlc), "", outcome="removed")
@@ -159,7 +160,7 @@ class Removals:
                 known = removal.held.get(self._me)
                 removal.held[self._me] = HeldAt(self._me, tenure, known.durable_ms if known else wall_ms)
                 self._schedule(removal, now_ns)
-                out += self._count(removal, wall_ms)
+                out += self._count(removal, now_ns, wall_ms)
         return out
 
     def set_peers(self, peers: frozenset[str], now_ns: int) -> None:
@@ -184,7 +185,7 @@ class Removals:
             elif sender not in removal.voters(self._roster):
                 removal.held[sender] = HeldAt(sender, tenure, wall_ms)
                 removal.refused.pop(sender, None)
-                out += self._count(removal, wall_ms)
+                out += self._count(removal, now_ns, wall_ms)
         for item, why in message.refused:
             removal = self._known(item)
             self.counters["confirmations_refused"] += 1
@@ -244,7 +245,7 @@ class Removals:
         removal = self._open.get(item[1])
         return removal is not None and removal.next_ns == item[0]
 
-    def _count(self, removal: Removal, wall_ms: int) -> list[RemovalOutcome]:
+    def _count(self, removal: Removal, now_ns: int, wall_ms: int) -> list[RemovalOutcome]:
         """What follows from who has it now."""
         out: list[RemovalOutcome] = []
         voters = removal.voters(self._roster)
@@ -259,7 +260,8 @@ class Removals:
             if len(self._certificates) > limits.certificates_kept_max:
                 self._certificates.popitem(last=False)
             del self._open[removal.key]
-            self._whole[removal.key] = (removal.version, frozenset((h.node, h.tenure) for h in removal.held.values()))
+            held = frozenset((h.node, h.tenure) for h in removal.held.values())
+            self._whole[removal.key] = (removal.version, held, now_ns)
         return out
 
     def _tell(self, removal: Removal, outcome: str) -> list[RemovalOutcome]:

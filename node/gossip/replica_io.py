@@ -48,6 +48,11 @@ class ReplicationSettings:
         return self.tombstone_min_age_ms * MS // 4
 
     @property
+    def known_ns(self) -> int:
+        """For how long the whole roster must have had a tombstone before it is settled, whatever its age."""
+        return 3 * self.fresh_ns
+
+    @property
     def settle_pause_ns(self) -> int:
         """How often tombstones are looked through."""
         return min(self.settle_ns, self.fresh_ns)

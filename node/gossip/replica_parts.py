@@ -56,7 +56,7 @@ def build(
     history = History()
     merger = Merger(contents, hlc, stay, history, settings.clock_fault_ns)
     sender = DeltaSender(rng.getrandbits(62), settings, log_bytes_max)
-    antientropy = AntiEntropy(me, contents, stay, settings, rng, acceptable=merger.acceptable, compared=compared)
+    antientropy = AntiEntropy(contents, stay, settings, rng, acceptable=merger.acceptable, compared=compared)
     committer = Committer(contents, hlc, settings)
     removals = Removals(me, settings)
     caretaker = Caretaker(me, contents, removals, stay, settings)

@@ -349,6 +349,8 @@ class Replicator:
     def step(self, event: Event, now_ns: int, wall_ms: int) -> list[Effect]:
         """Takes one event; see the module's head for what the effects ask of the driver."""
         effects: list[Effect] = []
+        if self._stay.outdated(now_ns - self._settings.fresh_ns):
+            self._antientropy.stay_changed(now_ns)
         match event:
             case Tick():
                 effects.extend(self._tick(now_ns, wall_ms))

@@ -10,15 +10,17 @@ all, what comes back of settled tombstones is confirmed and settled once more.
 
 A mark is raised by the origin's caretaker alone (`ReplicaRoster.caretaker_of`), and only when it can't be wrong:
 
-- it has confirmed all tombstones of the origin that it knows of, up to the mark, at every replica of the roster;
+- it has confirmed all tombstones of the origin that it knows of, up to the mark, at every replica of the roster, and
+  that not just now: they have had them for three quarters of the least age;
 - it knows all of them: it has indexed its file, and compared itself wholly with every replica of the roster, under that
   replica's tenure, since its start. One it has never heard of is younger than that, or a message that travelled for
   longer than the least age;
 - its roster was the present one a short while ago (a quarter of the least age). A replica that joined later had
-  compared itself within such a while before it asked to, so it has every tombstone that is old enough.
+  compared itself within such a while before it asked to, with one that had every such tombstone by then.
 
-With these no replica of the roster holds anything older than a settled tombstone, and one that is not on it discards
-what its peers don't have before it offers anything (`node.gossip.stay`).
+With these no replica of the roster holds anything older than a settled tombstone. One that is not on it discards what
+its peers don't have before it offers anything, and does so again unless a comparison within such a while has shown
+that it still has what they have (`node.gossip.stay`).
 """
 
 from __future__ import annotations

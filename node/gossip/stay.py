@@ -3,8 +3,12 @@
 A replica *counts* while the roster has its node under the tenure in its own file. Any other is an *outsider*: a new
 one, one whose node was taken off the roster meanwhile, a copy, an old backup. It takes over what the replicas of the
 roster have (its *sources*), and then joins under a new tenure. What an outsider found in its file is *suspect* until
-the take-over is whole: it is not served, offered or merged into others, and what no source has is discarded. What was
-written since is not suspect: `proven`.
+the take-over is whole: it is not served, offered or merged into others, and values that no source has are discarded.
+What was written since is not suspect: `proven`.
+
+Nobody waits for an outsider before a removal is forgotten, also for one that has taken over and is about to join. So a
+take-over holds for a while only (`ReplicationSettings.fresh_ns`), unless a comparison with a source renews it: an
+outsider that was cut off or stood still for longer takes over again.
 
 When no source exists there is nothing to take over and nothing to protect: the roster is empty (a new cluster), or all
 others on it have said that they don't count either. Then outsiders merge by version, as the replicas of the roster do
@@ -26,7 +30,8 @@ class Stay:
     def __init__(self, me: str, tenure: int, *, entries: bool) -> None:
         self.me = me
         self._found = entries
-        self._cleared = False
+        self.cleared = False  # whether it has taken over, or found that there was nothing to
+        self._cleared_ns = 0
         self._vacant: set[str] = set()
         self._roster: ReplicaRoster | None = None
         self._counts = False  # asked for at every message, so it is kept
@@ -60,14 +65,14 @@ class Stay:
     @property
     def taking_over(self) -> bool:
         """Whether this replica is an outsider that has not taken over yet, and there is something to."""
-        return self.known and not self.counts and not self._cleared and bool(self.sources)
+        return self.known and not self.counts and not self.cleared and bool(self.sources)
 
     @property
     def suspect(self) -> bool:
         """Whether what is held here must be kept from everybody."""
         if self._roster is None:
             return True
-        return self._found and not self._cleared and self.taking_over
+        return self._found and not self.cleared and self.taking_over
 
     def adopt(self, roster: ReplicaRoster) -> bool:
         """Another roster holds, if it is newer; says whether it is."""
@@ -78,9 +83,19 @@ class Stay:
         self._vacant &= roster.names()
         if counted and not self.counts:
             # Taken off while it ran: what it holds may be what was removed meanwhile.
-            self._found, self._cleared = True, False
-            self.proven.clear()
+            self._take_over()
         return True
+
+    def outdated(self, by_ns: int) -> bool:
+        """An outsider whose take-over is of that time or older has to take over again; says whether this one has."""
+        if self._counts or not self.cleared or self._cleared_ns > by_ns or not self.sources:
+            return False
+        self._take_over()
+        return True
+
+    def _take_over(self) -> None:
+        self._found, self.cleared = True, False
+        self.proven.clear()
 
     def became(self, tenure: int) -> None:
         """The file is of that tenure now."""
@@ -103,14 +118,15 @@ class Stay:
             self.proven.add(key)
 
     def vouches(self, peer: str, tenure: int) -> bool:
-        """Whether a comparison with the peer makes this replica complete."""
-        if self.counts or self._cleared or not self.sources:
+        """Whether a comparison with the peer shows that this replica has all that counts."""
+        if self.counts or not self.sources:
             return True
         return peer in self.sources and tenure == self.roster.tenure_of(peer)
 
-    def taken_over(self) -> None:
-        """All that the sources have is here, and nothing else."""
-        self._cleared = True
+    def taken_over(self, at_ns: int) -> None:
+        """All that the sources had then is here, and nothing else."""
+        self.cleared = True
+        self._cleared_ns = at_ns
         self.proven.clear()
 
     def wish(self) -> int:

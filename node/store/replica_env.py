@@ -79,7 +79,8 @@ def open_env(
             mode=0o600,
             writemap=False,
             max_spare_txns=2,
-            # Reads are of single entries: what the system would read ahead of a cold one is megabytes it has to wait for.
+            # A cold read waits for one page, not for the megabytes that the system would read ahead of it; a scan of a
+            # cold file pays for that, and is for workers and other processes.
             readahead=False,
         )
     except STRUCTURE_ERRORS as error:
