@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
-from node.admin.outcomes import USAGE, ask, not_found
+from node.admin.outcomes import TIMED_OUT, USAGE, ask, not_found
 from node.admin.shard_requests import shard_map
 from node.ads import messages as m
 from node.ads.entities.coverage import FILLED, UNEXPECTED
@@ -44,17 +44,26 @@ class CoverageRequests:
         for site in request.sites:
             if site not in known:
                 raise not_found("site", site, known)
+        if request.node and request.node not in self._engine.view.members:
+            raise not_found("node", request.node, sorted(self._engine.view.members))
         found = views.coverage(reports, request.sites)
-        expected = [
-            serve_key(site.site, slot)
+        slots = {
+            site.site: frozenset(site.slots)
             for report in reports.values()
             for site in report.sites
             if not request.sites or site.site in request.sites
-            for slot in site.slots
-        ]
+        }
+        expected = [serve_key(site, slot) for site, named in slots.items() for slot in sorted(named)]
         # Who was silent a moment ago is not waited for again.
         heard = set(self._engine.view.members) - {one.node for one in missing}
-        nodes = await self._on_nodes(expected, sorted(heard))
+        asked = {request.node} if request.node else heard
+        nodes = await self._on_nodes(expected, sorted(asked & heard))
+        if request.node:
+            if request.node not in nodes:
+                text = f"{request.node} does not say what its replica holds"
+                hint = "promovolvectl cluster health"
+                raise p.AdminRefusal(TIMED_OUT, "E-NO-ANSWER", text, hint=hint, about=request.node)
+            found = views.coverage_at(found, slots, nodes[request.node])
         rows = tuple(
             p.NodeCoverage(
                 node=node, expected=len(expected), present=len(keys), ratio=views.ratio(len(keys), len(expected))

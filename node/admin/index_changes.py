@@ -100,13 +100,20 @@ class IndexRepair:
     ) -> Result:
         for node, why in sorted(broken.items()):
             await self._index.of_node(node, CondemnIndex(why), NodeDone)
-        outcomes = await asyncio.gather(*(self._mend(node, found) for node in targets))
-        after = await self._diff.compare(compared, maps)
-        left = sum(bool(_to_mend(one, targets)) for one in after.differences)
-        wrong = sum(len(after.contradicted.get(node, ())) for node in targets)
+        mended = rebuilt = 0
+        while True:
+            outcomes = await asyncio.gather(*(self._mend(node, found) for node in targets))
+            taken = sum(count for count, _ in outcomes)
+            mended, rebuilt = mended + taken, rebuilt + sum(count for _, count in outcomes)
+            more = found.unnamed and taken  # a page that mended nothing would not be the last
+            found = await self._diff.compare(compared, maps)
+            if not more:
+                break
+        left = sum(bool(_to_mend(one, targets)) for one in found.differences) + found.unnamed
+        wrong = sum(len(found.contradicted.get(node, ())) for node in targets)
         return {
-            "mended_count": sum(mended for mended, _ in outcomes),
-            "digests_rebuilt_count": sum(rebuilt for _, rebuilt in outcomes),
+            "mended_count": mended,
+            "digests_rebuilt_count": rebuilt,
             "left_count": left,
             "missed_count": left + wrong,
             "restart": ", ".join(sorted(broken)),
@@ -175,8 +182,8 @@ def _notes(
 ) -> Iterator[str]:
     for node, why in sorted(broken.items()):
         yield f"{node}: {why}: the file is set aside at the node's next start, and its replica streamed anew"
-    if found.total > len(found.differences):
-        yield f"{found.total} keys differ; this mends the first {len(found.differences)}: repair again afterwards"
+    if found.unnamed:
+        yield f"{found.total} keys differ; the first {len(found.differences)} are counted here, all of them are mended"
     for node, count in sorted(rebuilds.items()):
         yield f"{node}: {count} digests are built anew from its entries"
     for key in lost:

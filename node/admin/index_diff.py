@@ -17,9 +17,9 @@ from node.admin import index_views
 from node.admin import protocol as p
 from node.admin.index_requests import IndexRequests
 from node.core import limits
-from node.core.hashing import LEAF_COUNT, map_of
+from node.core.hashing import LEAF_COUNT, MAP_COUNT, map_of
 from node.engine.index_messages import IndexRow, LeafRow
-from node.gossip.inspector import PLACE_COUNT, place_of
+from node.gossip.inspector import place_of
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -68,6 +68,11 @@ class Compared:
     differences: list[Difference] = field(default_factory=list)
     total: int = 0
     missing: tuple[p.Missing, ...] = ()
+
+    @property
+    def unnamed(self) -> int:
+        """How many keys differ besides."""
+        return self.total - len(self.differences)
 
 
 @dataclass(slots=True)
@@ -126,13 +131,16 @@ class IndexDiff:
 
     async def diff(self, request: p.GetDiff, call: p.Meta) -> tuple[p.ServeIndexDiff, p.Meta]:
         nodes = self._index.nodes(request.nodes)
-        found = await self.compare(nodes, request.maps)
+        found = await self.compare(nodes, request.maps, request.after)
         return _reply(found), self._server.with_missing(call, found.missing)
 
-    async def compare(self, nodes: Sequence[str], maps: Sequence[str]) -> Compared:
-        """Everything that differs between these nodes over these maps, all of them if none is named."""
-        ranges = [(n * LEAF_COUNT, (n + 1) * LEAF_COUNT) for n in sorted(map(self._index.map_number, maps))]
-        by_node = await _answered({node: self._look(node, ranges or [(0, PLACE_COUNT)]) for node in nodes})
+    async def compare(self, nodes: Sequence[str], maps: Sequence[str], after: str = "") -> Compared:
+        """Everything that differs between these nodes over these maps, all of them if none is named; only behind a key,
+        in the order of maps and then of keys, if one is."""
+        first = map_of(after) if after else 0
+        numbers = [n for n in sorted({*map(self._index.map_number, maps)} or range(MAP_COUNT)) if n >= first]
+        ranges = _runs(numbers, LEAF_COUNT)
+        by_node = await _answered({node: self._look(node, ranges) for node in nodes})
         found = Compared(
             entries={node: sum(leaf.entries for leaf in look.leaves.values()) for node, look in by_node.items()},
             damaged={node: len(look.damaged) for node, look in by_node.items()},
@@ -146,7 +154,7 @@ class IndexDiff:
         places = sorted({place for place, seen in contents.items() if len(seen) > 1} | hurt)
         for number in sorted({place // LEAF_COUNT for place in places}):
             part = [place for place in places if place // LEAF_COUNT == number]
-            by_node = await self._keys(by_node, part, found)
+            by_node = await self._keys(by_node, part, found, after if number == first else "")
         found.missing = tuple(self._server.gatherer.silent(node) for node in nodes if node not in by_node)
         return found
 
@@ -158,12 +166,14 @@ class IndexDiff:
                 look.damaged |= set(page.damaged)
         return look
 
-    async def _keys(self, by_node: dict[str, _Look], places: list[int], found: Compared) -> dict[str, _Look]:
+    async def _keys(
+        self, by_node: dict[str, _Look], places: list[int], found: Compared, after: str
+    ) -> dict[str, _Look]:
         """The keys of some leaves of one map that differ, twice some time apart; the nodes that still answered."""
         held = await _answered({node: self._rows(node, places) for node in by_node})
         in_part = set(places)
         damaged = {node: {key for key in by_node[node].damaged if place_of(key) in in_part} for node in held}
-        before = differing(held, damaged)
+        before = [one for one in differing(held, damaged) if one.key > after]
         if before:
             await asyncio.sleep(limits.index_look_again_ms / 1_000)
             again = await _answered({node: self._index.rows_of(node, [one.key for one in before]) for node in held})
@@ -197,14 +207,14 @@ def _common(by_node: Mapping[str, _Look]) -> set[int]:
     return set.intersection(*looked) if looked else set()
 
 
-def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbouring places as ranges, so that they take one question."""
+def _runs(numbers: Sequence[int], size: int = 1) -> list[tuple[int, int]]:
+    """Neighbouring places, or maps of `size` places, as ranges, so that they take one question."""
     runs: list[tuple[int, int]] = []
-    for place in places:
+    for place in (number * size for number in numbers):
         if runs and runs[-1][1] == place:
-            runs[-1] = (runs[-1][0], place + 1)
+            runs[-1] = (runs[-1][0], place + size)
         else:
-            runs.append((place, place + 1))
+            runs.append((place, place + size))
     return runs
 
 
@@ -223,6 +233,7 @@ def _reply(found: Compared) -> p.ServeIndexDiff:
             )
             for node in sorted(found.entries)
         ),
+        next=found.differences[-1].key if found.unnamed else "",
     )
 
 

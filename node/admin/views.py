@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import msgspec
 
 from node.admin import protocol as p
+from node.ads.keys import serve_key
 from node.core.clock import rfc3339
 from node.core.hashing import MAP_COUNT
 from node.engine import topology
@@ -14,6 +18,7 @@ from node.gossip.member import COUNTED, Member, Status
 from node.gossip.view import ClusterView
 from node.store.port import ShardRow, ShardState
 
+NOT_HERE: Final = "not_on_this_node"  # of one replica's coverage: its owner has filled the slot
 Reports = Mapping[str, NodeReport]
 
 
@@ -166,6 +171,21 @@ def coverage(reports: Reports, sites: Sequence[str] = ()) -> p.Coverage:
     return p.Coverage(
         expected=expected, present=present, ratio=ratio(present, expected), sites=tuple(rows[s] for s in sorted(rows))
     )
+
+
+def coverage_at(found: p.Coverage, slots: Mapping[str, frozenset[str]], held: Collection[str]) -> p.Coverage:
+    """The same sites by the keys that one replica holds, of `slots` that should have a pool."""
+    rows: list[p.SiteCoverage] = []
+    for row in found.sites:
+        reasons = {slot.slot: slot.reason for slot in row.missing}
+        lacking = {slot: NOT_HERE for slot in slots[row.site] if serve_key(row.site, slot) not in held}
+        filled = slots[row.site] - lacking.keys()
+        empty = lacking | {slot: reason for slot, reason in reasons.items() if slot not in filled}
+        missing = tuple(p.EmptySlot(slot=slot, reason=reason) for slot, reason in sorted(empty.items()))
+        covered = ratio(len(filled), row.expected)
+        rows.append(msgspec.structs.replace(row, present=len(filled), ratio=covered, missing=missing))
+    total = sum(row.present for row in rows)
+    return msgspec.structs.replace(found, present=total, ratio=ratio(total, found.expected), sites=tuple(rows))
 
 
 def ratio(present: int, expected: int) -> float:

@@ -83,7 +83,10 @@ class ReplayList(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.coverage_get")
 class GetCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    """`node`: what this node's own replica can serve, not what the sites' owners have written."""
+
     sites: tuple[str, ...] = ()
+    node: str = ""
 
 
 @wire_type("admin.empty_slot")

@@ -10,10 +10,12 @@ from node.wire.registry import wire_type
 
 @wire_type("admin.serveindex_diff_get")
 class GetDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """Compare these nodes' replicas, all if none is named, over these maps, all if none is."""
+    """Compare these nodes' replicas, all if none is named, over these maps, all if none is; only the keys behind
+    `after`, which is the `next` of an earlier page."""
 
     nodes: tuple[str, ...] = ()
     maps: tuple[str, ...] = ()
+    after: str = ""
 
 
 @wire_type("admin.serveindex_diff_view")
@@ -50,13 +52,14 @@ class DiffReplica(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.serveindex_diff")
 class ServeIndexDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """`total` keys differ, of which the first are named. Only what differs twice, some time apart, is counted: writes
-    do not arrive everywhere at one moment."""
+    """`total` keys differ, of which the first are named; `next` asks for those behind them, and is empty when there are
+    none. Only what differs twice, some time apart, is counted: writes do not arrive everywhere at one moment."""
 
     equal: bool
     items: tuple[DiffItem, ...]
     total: int
     replicas: tuple[DiffReplica, ...]
+    next: str = ""
 
 
 @wire_type("admin.stage_serveindex_repair")

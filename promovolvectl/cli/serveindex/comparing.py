@@ -43,7 +43,8 @@ Nodes = Annotated[
     app,
     "diff",
     does="Compare replicas by what they hold, entry by entry; ends with 13 when they differ.",
-    changes="Reads only, all of them. Their digests are not trusted; what differs only for a moment is not counted.",
+    changes="Reads only, all of them. Their digests are not trusted; what differs only for a moment is not counted. "
+    "Long lists come page by page; --limit N asks for no more than that.",
     examples=(
         "promovolvectl serveindex diff",
         "promovolvectl serveindex diff entity-1 api-1 --map serve-17 -o jsonl",
@@ -62,6 +63,13 @@ async def diff(
         raise usage("NODE…", "one replica alone can't differ", "promovolvectl serveindex diff entity-1 api-1")
     request = GetDiff(nodes=tuple(sorted(set(nodes or ()))), maps=tuple(maps or ()))
     found, meta = await run.ask(request, ServeIndexDiff, run.timeout_ms(WHOLE_MS))
+    # A filter or an order may need what the first rows do not have.
+    limit = 0 if run.flags.filter_ or run.flags.sort else run.flags.limit
+    while found.next and not (limit and len(found.items) >= limit):
+        page, meta = await run.ask(
+            msgspec.structs.replace(request, after=found.next), ServeIndexDiff, run.timeout_ms(WHOLE_MS)
+        )
+        found = msgspec.structs.replace(found, items=(*found.items, *page.items), next=page.next)
     status = ExitStatus.OK if found.equal else ExitStatus.DIFFERS
     return answer_of("ServeIndexDiff", found, meta, status)
 

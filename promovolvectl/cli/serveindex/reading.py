@@ -193,11 +193,15 @@ async def lag(run: Run) -> Answer:
     "coverage",
     does="Of the slots that fresh pages say should have a pool, how many have one, and why the others have none.",
     changes="Reads only.",
-    examples=("promovolvectl serveindex coverage", "promovolvectl serveindex coverage --site example.com -o json"),
+    examples=(
+        "promovolvectl serveindex coverage --site example.com -o json",
+        "promovolvectl serveindex coverage --node entity-1",
+    ),
     exits=(ExitStatus.NOT_FOUND,),
 )
 async def coverage(
     run: Run,
     site: Annotated[list[str] | None, naming("--site", "site", "SITE", "This site; repeatable.")] = None,
+    node: Annotated[str, naming("--node", "node", "NODE", "What this node's own replica can serve.")] = "",
 ) -> Answer:
-    return answer_of("Coverage", *await run.ask(GetCoverage(sites=tuple(site or ())), Coverage))
+    return answer_of("Coverage", *await run.ask(GetCoverage(sites=tuple(site or ()), node=node), Coverage))

@@ -194,3 +194,34 @@ def test_what_each_node_weighs_and_what_keeps_it_from_taking_shards() -> None:
     ]
     gone = placement_nodes(placing(), {"n1": 1.0})
     assert [(n.node, n.why_not) for n in gone] == [("n1", ""), ("n2", "is no entity node that is up")]
+
+
+def test_coverage_of_one_node_is_what_its_own_replica_can_serve(server: Server) -> None:
+    """Also where it differs from what the site's owner has: a pool that it lacks, one that it has still."""
+    missing = (("gone", "classification_expired"), ("side", "no_demand"))
+    site = SiteReport(SITE, 3, 2, missing, ("late", "side", "top"))
+    server.reported = {"n1": SimpleNamespace(sites=(site,))}
+    server.held = {"n1": {f"{SITE}|top", f"{SITE}|late"}, "n2": {f"{SITE}|top"}, "n3": {f"{SITE}|side"}}
+
+    def at(node: str) -> tuple[int, dict[str, str], list[str]]:
+        found: p.Coverage = server.call(p.GetCoverage(node=node))
+        assert found.present == found.sites[0].present
+        assert found.ratio == found.sites[0].ratio == found.present / 3
+        return (
+            found.present,
+            {slot.slot: slot.reason for slot in found.sites[0].missing},
+            [row.node for row in found.nodes],
+        )
+
+    assert at("n1") == (2, dict(missing), ["n1"])
+    assert at("n2") == (1, {**dict(missing), "late": "not_on_this_node"}, ["n2"])
+    assert at("n3") == (
+        1,
+        {"gone": "classification_expired", "late": "not_on_this_node", "top": "not_on_this_node"},
+        ["n3"],
+    )
+    with pytest.raises(p.AdminRefusal, match="there is no node 'n9'"):
+        server.call(p.GetCoverage(node="n9"))
+    del server.held["n2"]
+    with pytest.raises(p.AdminRefusal, match="n2 does not say"):
+        server.call(p.GetCoverage(node="n2"))

@@ -378,6 +378,34 @@ def test_a_difference_behind_the_digests_is_found_told_apart_and_mended() -> Non
     played(scene)
 
 
+def test_more_differences_than_one_answer_names_are_told_page_by_page_and_mended_by_one_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "index_diff_rows_max", 3)
+    monkeypatch.setattr(limits, "index_look_again_ms", 1)
+
+    async def scene(world: World) -> None:
+        keys = {f"example.com|s{number}" for number in range(8)}
+        for key in keys:
+            world.put(key, "n1", "n3")
+        told: list[str] = []
+        totals, after = [], ""
+        while not totals or after:
+            page = await world.one(p.GetDiff(after=after))
+            totals.append(page.total)
+            told += [item.key for item in page.items]
+            after = page.next
+        assert sorted(told) == sorted(keys), "each of them once"
+        assert totals == [8, 5, 2]
+        plan = await world.one(p.StageIndexRepair())
+        assert any("8 keys differ" in note for note in plan.notes)
+        operation = await world.commit(plan)
+        assert (operation.state, operation.result["mended_count"], operation.result["left_count"]) == ("done", 8, 0)
+        assert (await world.one(p.GetDiff())).equal
+
+    played(scene)
+
+
 def identity(entry: ReplicaEntry) -> Any:
     return version_of(entry), content_of(entry)
 

@@ -111,6 +111,27 @@ def test_a_difference_ends_with_13_and_equality_with_0(tmp_path: Path, invoke: I
             (tmp_path / "config.toml").unlink()
 
 
+def test_a_long_difference_is_asked_for_page_by_page_up_to_its_limit(tmp_path: Path, invoke: Invoke) -> None:
+    sample = SAMPLES["ServeIndexDiff"]
+    assert isinstance(sample, p.ServeIndexDiff)
+    keys = [f"example.com|s{number}" for number in range(3)]
+
+    def page(request: p.GetDiff) -> p.ServeIndexDiff:
+        at = keys.index(request.after) + 1 if request.after else 0
+        item = msgspec.structs.replace(sample.items[0], key=keys[at])
+        return msgspec.structs.replace(sample, items=(item,), total=3 - at, next=keys[at] if at < 2 else "")
+
+    with FakeNode({p.GetDiff: page}) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("serveindex", "diff", "-o", "json")
+        found = json.loads(out)
+        assert (code, found["total"], [item["key"] for item in found["items"]]) == (13, 3, keys)
+        assert [request.after for request in node.seen] == ["", *keys[:2]]
+        code, out, _ = invoke("serveindex", "diff", "--limit", "2", "-o", "json")
+        assert (code, json.loads(out)["total"], len(json.loads(out)["items"])) == (13, 3, 2)
+        assert len(node.seen) == 5
+
+
 def test_verify_waits_until_all_files_are_read_and_ends_with_10_when_one_is_not_sound(
     tmp_path: Path, invoke: Invoke
 ) -> None:
