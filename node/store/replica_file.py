@@ -29,10 +29,10 @@ class Condemned(msgspec.Struct, frozen=True):
 
 class Opening(msgspec.Struct, frozen=True):
     """How an open went: `fresh` (there was nothing), `reused`, or `set_aside` with the reason and the file's new
-    path, `migrated` with the old file's new path; a replica that is `fresh` or `set_aside` is empty and is streamed
-    from a peer."""
+    path, `migrated` with the old file's new path, `older_copy` with how that is known. A replica that is `fresh` or
+    `set_aside` is empty and is streamed from a peer; an older copy takes over what its peers have."""
 
-    how: Literal["fresh", "reused", "set_aside", "migrated"]
+    how: Literal["fresh", "reused", "set_aside", "migrated", "older_copy"]
     reason: str = ""
     path: str = ""
 

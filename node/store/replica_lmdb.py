@@ -49,6 +49,7 @@ from node.store.replica_layout import (
     stored_identity,
     stored_mark,
 )
+from node.store.replica_mark import CommitMark
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry, ReplicaIdentity, begun
 from node.store.replica_quarantine import Quarantine, Quarantined
 from node.store.replica_scrub import LeafScrub
@@ -59,8 +60,13 @@ T = TypeVar("T")
 class LmdbReplica:
     """`ReplicaStore` on disk; made by `replica_open.open_replica`."""
 
-    def __init__(self, path: Path, env: lmdb.Environment, lock: int, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, env: lmdb.Environment, lock: int, clock: Clock, mark: CommitMark, *, older: bool
+    ) -> None:
+        """`older`: the file is an older copy, whose stay on the roster is over."""
         self.path = path
+        self._mark = mark
+        self._older = older
         self._clock = clock
         self._lock = lock
         self._pid = os.getpid()
@@ -85,12 +91,16 @@ class LmdbReplica:
                 stored_counts(txn.get),
                 stored_mark(txn.get),
             )
-        self._identity = begun(self._on_disk, self._incarnation) if self._incarnation else self._on_disk
+        self._identity = self._begun() if self._incarnation else self._on_disk
 
     def begin(self, incarnation: int) -> None:
         self._incarnation = incarnation
-        self._identity = begun(self._on_disk, incarnation)
+        self._identity = self._begun()
         self.commit(ReplicaBatch((), (), {}, 0, {}))
+
+    def _begun(self) -> ReplicaIdentity:
+        found = begun(self._on_disk, self._incarnation)
+        return msgspec.structs.replace(found, tenure=0) if self._older else found
 
     @property
     def identity(self) -> ReplicaIdentity:
@@ -231,6 +241,7 @@ class LmdbReplica:
             prepared = prepared._replace(meta=[*prepared.meta, (IDENTITY_KEY, identity_record(identity))])
         self._write(prepared)
         self._now = then
+        self._older = False
         if identity != self._on_disk:
             self._identity = self._on_disk = identity
             with contextlib.suppress(OSError):  # the note beside the data is only a hint, written anew at each open
@@ -274,6 +285,7 @@ class LmdbReplica:
         """Lets the file go. In a forked child nothing is touched: the handles are the parent's."""
         if os.getpid() == self._pid and self._lock >= 0:
             self._env.close()
+            self._mark.close()
             os.close(self._lock)
             self._lock = -1
 
@@ -296,6 +308,7 @@ class LmdbReplica:
             needed = sum(len(value) for _, value in prepared.puts)
             raise self._refused(error, needed) from error
         keep_length(self._env, self.path)
+        self._mark.write(self._env.info()["last_txnid"])
 
     def _refused(self, error: lmdb.Error, needed: int) -> OperatingError:
         """What a failed commit means. A disk without room refuses a page before it takes it, and the file is as it was;

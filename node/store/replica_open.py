@@ -12,6 +12,7 @@ from node.store.replica_env import open_env
 from node.store.replica_file import Opening, condemned, known_owner, lock_replica, set_aside, write_owner
 from node.store.replica_layout import FORMAT, Damage
 from node.store.replica_lmdb import LmdbReplica
+from node.store.replica_mark import CommitMark
 from node.store.replica_migrate import clear_away, migrate, stored_format
 from node.store.replica_port import ReplicaIdentity
 
@@ -23,11 +24,13 @@ def open_replica(
     cluster_id: str,
     node: str,
     tenure: int,
+    mark: Path | None = None,
     map_bytes_max: int = limits.replica_map_bytes_max,
 ) -> tuple[LmdbReplica, Opening]:
     """Opens a node's replica, or makes one, or sets a damaged one aside and makes one.
 
-    A replica that is found keeps its own tenure: the caller compares it. One of an older format is migrated. Raises
+    A replica that is found keeps its own tenure: the caller compares it. `mark` names a file outside its folder that
+    tells an older copy (`replica_mark`): its tenure is over. One of an older format is migrated. Raises
     OperatingError: `E-REPLICA-IN-USE` naming the process, `E-OTHER-CLUSTER`, `E-NEWER-FORMAT`, `E-STORE-PATH`,
     `E-REPLICA-DISK`.
     """
@@ -48,11 +51,18 @@ def open_replica(
         except Damage as damage:
             opening = Opening("set_aside", str(damage), set_aside(path, clock))
             env, _ = open_env(path, map_bytes_max, wanted, known=False)
-        replica = LmdbReplica(path, env, lock, clock)
+        counted, commits = CommitMark(mark), env.info()["last_txnid"]
+        older = opening.how == "reused" and commits < counted.read()
+        if older:
+            opening = Opening("older_copy", f"it has had {commits} commits of {counted.read()}")
+        else:
+            counted.write(commits)
+        replica = LmdbReplica(path, env, lock, clock, counted, older=older)
         try:
             write_owner(path, replica.identity)
         except OSError as error:
             env.close()
+            counted.close()
             raise datafile.path_error(path, error) from error
     except BaseException:
         os.close(lock)

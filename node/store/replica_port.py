@@ -44,7 +44,7 @@ class ReplicaIdentity(msgspec.Struct, frozen=True):
 def begun(found: ReplicaIdentity, incarnation: int) -> ReplicaIdentity:
     """What a file is once that start of its node has it. One that has missed a start is an older copy: whatever was
     acknowledged since is not in it, so its stay on the roster is over (tenure 0), although the roster knows no other.
-    A copy made since the last start can't be told from the file itself."""
+    A copy made since the last start can't be told from the file itself (`replica_mark`)."""
     missed = 0 < found.incarnation < incarnation - 1
     return msgspec.structs.replace(found, incarnation=incarnation, tenure=0 if missed else found.tenure)
 

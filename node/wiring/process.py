@@ -173,6 +173,7 @@ class Process:
             cluster_id=cluster_id,
             node=self._settings.node.name,
             tenure=NEVER_ON_ROSTER,
+            mark=self._settings.node.data / "commits.mark",
         )
         self._open.callback(replica.close)
         _log.info("replica %s", opening)
@@ -232,8 +233,8 @@ def _begin(replica: LmdbReplica, me: NodeId) -> None:
         _log.warning("replica: this start is not marked in its file: %s", error)
     if replica.identity.tenure != found.tenure:
         _log.warning(
-            "replica: its file was last opened by start %d, but there were starts up to %d: an older copy, which takes"
-            " over what its peers have before it counts",
+            "replica: an older copy, which takes over what its peers have before it counts: its file was last opened by"
+            " start %d, there were starts up to %d",
             found.incarnation,
             me.incarnation - 1,
         )

@@ -190,6 +190,7 @@ def test_d17_a_replica_copied_back_from_a_backup_takes_over_before_it_counts_aga
     cluster.up()
     cluster.whole()
     assert "an older copy" in log.read_text()[said:]
+    assert "how='older_copy'" in log.read_text()[said:], "by its commits too, which tell a copy that missed no start"
     after = {**before, NODE: before[NODE] + 1}
     eventually(lambda: tenures(cluster), lambda found: found == after, 30, "a new stay of this replica alone")
     cluster.replicas_agree()

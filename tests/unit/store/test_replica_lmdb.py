@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -219,6 +220,39 @@ def test_d17_an_older_copy_whose_disk_takes_nothing_is_of_no_stay_and_says_so_wi
     replica.close()
     reopened = open_()[0].identity
     assert (reopened.tenure, reopened.incarnation) == (0, 7)
+
+
+def test_d17_a_copy_made_and_put_back_within_one_run_of_its_node_is_an_older_one(open_: Open, tmp_path: Path) -> None:
+    """It has missed no start; that there were commits since is remembered beside its folder."""
+    mark, folder, copy = tmp_path / "commits", tmp_path / "replica", tmp_path / "copy"
+
+    def started(start: int) -> tuple[LmdbReplica, str]:
+        replica, opening = open_(mark=mark)
+        replica.begin(start)
+        return replica, opening.how
+
+    replica, how = started(5)
+    replica.commit(batch(entry("s7|a", b"old")))
+    shutil.copytree(folder, copy)
+    replica.close()
+    assert how == "fresh"
+    replica, how = started(6)
+    assert (how, replica.identity.tenure) == ("reused", 1), "nothing was lost"
+    shutil.rmtree(copy)
+    shutil.copytree(folder, copy)
+    replica.commit(batch(entry("s7|a", b"new")))
+    replica.close()
+    shutil.rmtree(folder)
+    copy.rename(folder)
+    replica, how = started(7)
+    assert (how, replica.identity.tenure) == ("older_copy", 0)
+    replica.commit(batch(tenure=2))
+    replica.close()
+    replica, how = started(8)
+    assert (how, replica.identity.tenure) == ("reused", 2), "it has taken over"
+    replica.close()
+    mark.write_bytes(b"")
+    assert started(9)[1] == "reused", "what is not known says nothing against a file"
 
 
 def test_d18_a_newer_format_is_refused_with_both_numbers(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:
