@@ -2,15 +2,17 @@
 
 A load writes nothing around the version rule. Each view is a new write of its key's owner, under the owner's epoch, and
 only where the dump has something later than the cluster: what was written or removed after the dump stays as it is.
+
+A load is worked through a few rows at a time, so that the node goes on answering its peers: they would remove it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from node.admin import protocol as p
 from node.admin.held_plans import HeldPlans, Result
@@ -32,6 +34,7 @@ from node.wire.codec import CODEC
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
 
+T = TypeVar("T")
 PUT, REPLACE = "put", "replace"
 SKIPPED = {
     "same": "the cluster holds the same",
@@ -57,20 +60,20 @@ class _Wanted:
     """A row that would be written, and what its owner held when that was planned."""
 
     row: p.DumpRow
-    view: ServeView
     held: IndexRow | None
 
 
-def outcome(row: p.DumpRow, view: ServeView | None, held: IndexRow | None, now_ms: int) -> str:
-    """What a load does with a row: put, replace, or why not (see `SKIPPED`)."""
-    if row.removed or view is None:
+def outcome(row: p.DumpRow, expires_at_ms: int | None, held: IndexRow | None, now_ms: int) -> str:
+    """What a load does with a row, whose view's time is over then (None: it has no view): put, replace, or why not (see
+    `SKIPPED`)."""
+    if row.removed or expires_at_ms is None:
         return "removal"
-    if view.expired(now_ms):
+    if expires_at_ms <= now_ms:
         return "expired"
     if held is None:
         return PUT
     version = Version(row.version.epoch, row.version.hlc, row.version.origin)
-    entry = ReplicaEntry(row.key, *version, view.expires_at_ms, False, row.value)
+    entry = ReplicaEntry(row.key, *version, expires_at_ms, False, row.value)
     if held.content == content_of(entry):
         return "same"
     if Version(held.epoch, held.hlc, held.origin) > version:
@@ -128,40 +131,37 @@ class IndexLoad:
         # The rows stay while there is room: when the plan proves stale it is made again from them.
         found.planned = True
         found.touched_ns = self._engine.world.clock.mono_ns()
-        newest: dict[str, tuple[p.DumpRow, ServeView | None]] = {}
-        for number, row in enumerate(found.rows, 1):
-            view = _view(number, row)
+        newest: dict[str, tuple[p.DumpRow, int | None]] = {}
+        async for number, row in _in_turns(enumerate(found.rows, 1)):
+            expires_at_ms = _expires_at_ms(number, row)
             known = newest.get(row.key)
             if known is None or _order(row) > _order(known[0]):
-                newest[row.key] = (row, view)
-        owners, violations = self._owners(newest)
+                newest[row.key] = (row, expires_at_ms)
+        owners, violations = await self._owners(newest)
         held = await self._held_by(owners)
         now_ms = self._engine.world.clock.wall_ms()
-        outcomes = {key: outcome(row, view, held.get(key), now_ms) for key, (row, view) in newest.items()}
-        wanted = {
-            node: [
-                _Wanted(row, view, held.get(key))
-                for key in keys
-                for row, view in [newest[key]]
-                if view is not None and outcomes[key] in (PUT, REPLACE)
-            ]
-            for node, keys in owners.items()
-        }
-        return self._plan(len(found.rows), owners, outcomes, wanted, violations), call
+        told: Counter[str] = Counter()
+        wanted: dict[str, list[_Wanted]] = {node: [] for node in owners}
+        moves: Counter[tuple[int, str, str]] = Counter()
+        node_of = {key: node for node, keys in owners.items() for key in keys}
+        async for key, (row, expires_at_ms) in _in_turns(newest.items()):
+            what, node = outcome(row, expires_at_ms, held.get(key), now_ms), node_of.get(key)
+            told[what] += 1
+            if node is not None and what in (PUT, REPLACE):
+                wanted[node].append(_Wanted(row, held.get(key)))
+                moves[shard_of(site_of(key)), node, what] += 1
+        return self._plan(len(found.rows), told, wanted, moves, violations), call
 
     def _plan(
         self,
         rows: int,
-        owners: Mapping[str, Sequence[str]],
-        outcomes: Mapping[str, str],
+        told: Counter[str],
         wanted: Mapping[str, Sequence[_Wanted]],
+        moves: Counter[tuple[int, str, str]],
         violations: Sequence[str],
     ) -> p.Plan:
-        moves: Counter[tuple[int, str, str]] = Counter()
-        for node, keys in owners.items():
-            moves.update((shard_of(site_of(key)), node, outcomes[key]) for key in keys)
-        told = Counter(outcomes.values())
-        doubled = [f"{rows - len(outcomes)} rows name a key again: the latest counts"] if rows > len(outcomes) else []
+        again = rows - told.total()
+        doubled = [f"{again} rows name a key again: the latest counts"] if again else []
         return self._held.hold(
             "load",
             "serveindex",
@@ -169,7 +169,6 @@ class IndexLoad:
             moves=tuple(
                 p.PlanMove(shard=shard, to=node, entities=count, why=what)
                 for (shard, node, what), count in sorted(moves.items())
-                if what in (PUT, REPLACE)
             ),
             violations=tuple(violations),
             changed=bool(told[PUT] or told[REPLACE]),
@@ -182,13 +181,13 @@ class IndexLoad:
             after=tuple(p.Counter(name=name, count=told[name]) for name in sorted(told)),
         )
 
-    def _owners(self, keys: Iterable[str]) -> tuple[dict[str, list[str]], list[str]]:
+    async def _owners(self, keys: Iterable[str]) -> tuple[dict[str, list[str]], list[str]]:
         """Keys by the node that writes them; shards that nobody can write now."""
         homes = self._engine.sharding.region.homes()
         view = self._engine.view
         by_node: defaultdict[str, list[str]] = defaultdict(list)
         homeless: set[int] = set()
-        for key in sorted(keys):
+        async for key in _in_turns(sorted(keys)):
             home = homes[shard_of(site_of(key))]
             if home.node in view.members and view.reachable(home.node):
                 by_node[home.node].append(key)
@@ -205,7 +204,7 @@ class IndexLoad:
 
     async def _carry_out(self, wanted: Mapping[str, Sequence[_Wanted]]) -> Result:
         """All or nothing until the first write: when something has changed since the plan, the plan is stale."""
-        owners, _ = self._owners(one.row.key for planned in wanted.values() for one in planned)
+        owners, _ = await self._owners(one.row.key for planned in wanted.values() for one in planned)
         held = await self._held_by(owners)
         planned = {one.row.key: one for some in wanted.values() for one in some}
         moved = [key for key, one in planned.items() if _version(held.get(key)) != _version(one.held)]
@@ -224,8 +223,16 @@ class IndexLoad:
         return {**counts, "missed_count": refused, "token": token}
 
 
-def _view(number: int, row: p.DumpRow) -> ServeView | None:
-    """The row's view, None of a removal; raises AdminRefusal naming the row."""
+async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
+    """All of them, the node's loop having its turn now and then."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % limits.index_load_turn_rows == 0:
+            await asyncio.sleep(0)
+
+
+def _expires_at_ms(number: int, row: p.DumpRow) -> int | None:
+    """When the time of the row's view is over, None of a removal; raises AdminRefusal naming the row."""
     try:
         split_serve_key(row.key)
         if row.removed:
@@ -235,7 +242,7 @@ def _view(number: int, row: p.DumpRow) -> ServeView | None:
         raise _bad_row(number, row, str(error)) from error
     if not isinstance(view, ServeView):
         raise _bad_row(number, row, f"its value is a {type(view).__name__}, not a view")
-    return view
+    return view.expires_at_ms
 
 
 def _bad_row(number: int, row: p.DumpRow, why: str) -> p.AdminRefusal:

@@ -236,6 +236,7 @@ index_diff_rows_max = 1_000  # differing keys that are named and mended at once;
 index_largest_max = 1_000  # keys that 'largest' can name
 index_load_entries_max = 200_000  # of one load, held whole between its plan and its commit
 index_load_bytes_max = 256 << 20
+index_load_turn_rows = 200  # of a load that are looked at before the node's loop has its turn: 10 to 20 ms
 index_loads_open_max = 4  # loads that are on their way in to one node
 index_removals_max = 500  # pending removals, or tombstones, in one node's answer
 removal_wait_ms_max = 15_000  # whoever asks for a removal hears after five attempts, of together six seconds, at last

@@ -496,6 +496,36 @@ async def staged(world: World, rows: list[p.DumpRow], name: str = "l1") -> p.Pla
     return plan
 
 
+def test_a_load_gives_the_node_s_loop_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that works through a hundred thousand rows at a stretch is removed by its peers."""
+
+    async def scene(world: World) -> None:
+        for number in range(40):
+            world.put(f"s{number}.example|top")
+        rows = await dumped(world)
+        fresh = World()
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(others())
+        taken: dict[int, int] = {}
+        for rows_a_turn in (1_000, 4):
+            monkeypatch.setattr(limits, "index_load_turn_rows", rows_a_turn)
+            before = turns
+            plan = await staged(fresh, rows, f"by-{rows_a_turn}")
+            assert sum(move.entities for move in plan.moves) == 40
+            taken[rows_a_turn] = turns - before
+        beside.cancel()
+        assert taken[4] - taken[1_000] == 3 * 40 // 4, "rows, keys by their owners, outcomes"
+
+    played(scene)
+
+
 def test_a_load_puts_only_what_the_dump_has_later_and_by_the_owner_under_its_epoch() -> None:
     async def scene(world: World) -> None:
         keys = {what: f"{what}.example|top" for what in ("gone", "same", "newer", "removed", "older", "expired")}
