@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from node.admin import protocol as p
 from node.admin.outcomes import not_found
 from node.admin.states import States
@@ -20,6 +22,11 @@ async def creative_of(states: States, creative: str) -> tuple[CampaignState, m.C
                 return campaign, spec
             known.append(spec.creative)
     raise not_found("creative", creative, sorted(known))
+
+
+def sites_that_know(sites: Iterable[SiteState], creative: str) -> list[str]:
+    """Where it is approved, waits or was rejected."""
+    return [s.site for s in sites if creative in s.approved or creative in s.pending or creative in s.rejected]
 
 
 async def approving_sites(states: States, order: p.ApproveCreative) -> list[str]:

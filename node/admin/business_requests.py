@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from node.admin import domain_views as views
 from node.admin import order_messages
 from node.admin import protocol as p
-from node.admin.approvals import creative_of, revoking_sites
+from node.admin.approvals import creative_of, revoking_sites, sites_that_know
 from node.admin.outcomes import ask
 from node.ads import messages as m
 from node.ads.entities.campaign import CampaignState
+from node.ads.entities.site_state import SiteState
 from node.ads.keys import entity_id, site_id
 from node.core.ids import EntityRef
 
@@ -27,6 +30,9 @@ class BusinessRequests:
         server.handlers |= {
             p.SetCampaignStatus: self.campaign_status,
             p.SetAdvertiserStatus: self.advertiser_status,
+            p.UpdateAdvertiser: self.update_advertiser,
+            p.UpdateCampaign: self.update_campaign,
+            p.SetCreativeStatus: self.creative_status,
             p.UpdateSite: self.update_site,
             p.RevokeCreative: self.revoke,
         }
@@ -38,11 +44,36 @@ class BusinessRequests:
 
     async def advertiser_status(self, request: p.SetAdvertiserStatus, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
         name = entity_id(request.advertiser, "advertiser")
-        info: m.AdvertiserInfo = await ask(
-            self._engine, EntityRef("advertiser", name), m.SetAdvertiserStatus(request.status)
-        )
+        return await self._advertiser(name, m.SetAdvertiserStatus(request.status)), call
+
+    async def update_advertiser(self, request: p.UpdateAdvertiser, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
+        name = entity_id(request.advertiser, "advertiser")
+        return await self._advertiser(name, order_messages.advertiser_update(request)), call
+
+    async def _advertiser(self, name: str, order: m.SetAdvertiserStatus | m.UpdateAdvertiser) -> p.AdvertiserShow:
+        info: m.AdvertiserInfo = await ask(self._engine, EntityRef("advertiser", name), order)
         campaigns = await self._server.states.all("campaign", CampaignState)
-        return views.advertiser(info, sum(len(c.creatives) for c in campaigns if c.advertiser == name)), call
+        return views.advertiser(info, sum(len(c.creatives) for c in campaigns if c.advertiser == name))
+
+    async def update_campaign(self, request: p.UpdateCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
+        name = entity_id(request.campaign, "campaign")
+        order = order_messages.campaign_update(request)
+        return views.campaign(await ask(self._engine, EntityRef("campaign", name), order)), call
+
+    async def creative_status(self, request: p.SetCreativeStatus, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
+        """One that is deleted is forgotten by the sites, too; said again it reaches those that did not hear of it."""
+        campaign, spec = await creative_of(self._server.states, request.creative)
+        order = m.SetCreativeStatus(spec.creative, request.status)
+        changed = (await ask(self._engine, EntityRef("campaign", campaign.campaign), order)).changed
+        sites = await self._server.states.all("site", SiteState)
+        if request.status == "deleted":
+            for site in sites_that_know(sites, spec.creative):
+                told = await ask(self._engine, EntityRef("site", site), m.ForgetCreative(spec.creative))
+                changed |= told.changed
+            sites = []
+        approved = tuple(site.site for site in sites if spec.creative in site.approved)
+        state = msgspec.structs.replace(campaign, withdrawn={spec.creative: request.status})
+        return views.creative(spec, state, approved, changed=changed), call
 
     async def update_site(self, request: p.UpdateSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         order = order_messages.site_update(request)

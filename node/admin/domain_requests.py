@@ -173,7 +173,7 @@ class DomainRequests:
                 raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, about=spec.creative)
         accepted: m.Accepted = await ask(self._engine, campaign, m.AddCreative(spec))
         info: m.CampaignInfo = await ask(self._engine, campaign, m.GetCampaign())
-        return views.creative(spec, info.campaign, info.advertiser, (), changed=accepted.changed), call
+        return views.creative(spec, info, (), changed=accepted.changed), call
 
     async def creatives(self, request: p.GetCreatives, call: p.Meta) -> tuple[p.CreativeList, p.Meta]:
         return p.CreativeList(items=tuple(await self._creatives(request.campaign))), call
@@ -190,8 +190,7 @@ class DomainRequests:
         return [
             views.creative(
                 spec,
-                state.campaign,
-                state.advertiser,
+                state,
                 tuple(site.site for site in sites if spec.creative in site.approved),
             )
             for state in campaigns

@@ -141,12 +141,12 @@ def campaign_of_state(state: CampaignState, now_ms: int) -> p.CampaignShow:
 
 
 def creative(
-    spec: m.CreativeSpec, campaign_id: str, advertiser_id: str, sites: tuple[str, ...], *, changed: bool = True
+    spec: m.CreativeSpec, campaign: CampaignState | m.CampaignInfo, sites: tuple[str, ...], *, changed: bool = True
 ) -> p.CreativeShow:
     return p.CreativeShow(
         creative=spec.creative,
-        campaign=campaign_id,
-        advertiser=advertiser_id,
+        campaign=campaign.campaign,
+        advertiser=campaign.advertiser,
         asset_url=spec.asset_url,
         landing_url=spec.landing_url,
         width=spec.width,
@@ -155,6 +155,7 @@ def creative(
         approved_sites=sites,
         changed=changed,
         product=spec.product,
+        status=campaign.withdrawn.get(spec.creative, "active"),
     )
 
 

@@ -10,13 +10,14 @@ import msgspec
 from node.admin import domain_views as views
 from node.admin import order_messages
 from node.admin import protocol as p
-from node.admin.approvals import approving_sites, creative_of, revoking_sites
+from node.admin.approvals import approving_sites, creative_of, revoking_sites, sites_that_know
 from node.admin.order_plans import Forecast, OrderPlans
 from node.admin.outcomes import not_found
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
 from node.ads.entities.site_state import SiteState, update
 from node.ads.keys import entity_id, site_id
+from node.ads.money import format_money
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -38,6 +39,9 @@ class DomainForecasts:
             p.SetAdvertiserStatus: self.advertiser_status,
             p.CreateCampaign: self.create_campaign,
             p.SetCampaignStatus: self.campaign_status,
+            p.UpdateAdvertiser: self.update_advertiser,
+            p.UpdateCampaign: self.update_campaign,
+            p.SetCreativeStatus: self.creative_status,
             p.CreateCreative: self.create_creative,
             p.ApproveCreative: self.approve,
             p.RevokeCreative: self.revoke,
@@ -118,7 +122,39 @@ class DomainForecasts:
         ends = ("it ends for good: it can't be resumed",) if order.status == "deleted" else ()
         return Forecast(notes=(left, *ends) if order.status != "active" else ())
 
+    async def update_advertiser(self, order: p.UpdateAdvertiser) -> Forecast:
+        wanted = order_messages.advertiser_update(order)
+        known = await self._state("advertiser", entity_id(order.advertiser, "advertiser"), AdvertiserState)
+        return _update(
+            ("name", known.name, wanted.name),
+            ("daily budget", known.budget.daily_budget_micros, wanted.daily_budget_micros),
+        )
+
+    async def update_campaign(self, order: p.UpdateCampaign) -> Forecast:
+        wanted = order_messages.campaign_update(order)
+        known = await self._state("campaign", entity_id(order.campaign, "campaign"), CampaignState)
+        if known.status == "deleted":
+            return Forecast(violations=(f"campaign {known.campaign!r} is deleted, which is for ever",))
+        return _update(
+            ("name", known.name, wanted.name),
+            ("max cpm", known.max_cpm_micros, wanted.max_cpm_micros),
+            ("daily budget", known.budget.daily_budget_micros, wanted.daily_budget_micros),
+        )
+
     # ---- creatives
+
+    async def creative_status(self, order: p.SetCreativeStatus) -> Forecast:
+        campaign, spec = await creative_of(self._states, order.creative)
+        now = campaign.withdrawn.get(spec.creative, "active")
+        knowing = sites_that_know(await self._states.all("site", SiteState), spec.creative)
+        if now == order.status:
+            return Forecast(changed=now == "deleted" and bool(knowing))
+        if now == "deleted":
+            return Forecast(violations=(f"creative {spec.creative!r} is deleted, which is for ever",))
+        left = f"leaves all pools; campaign {campaign.campaign} goes on with its others"
+        if order.status == "deleted":
+            return Forecast(notes=(left, f"is forgotten by {_named(knowing) or 'no site'}", "its id is not used again"))
+        return Forecast(notes=(left,) if order.status == "paused" else ())
 
     async def create_creative(self, order: p.CreateCreative) -> Forecast:
         wanted = order_messages.creative_spec(order)
@@ -155,6 +191,17 @@ def _creation(what: str, has: object, would: object, notes: tuple[str, ...] = ()
     if not has:
         return Forecast(notes=notes)
     return Forecast(changed=False) if has == would else Forecast(violations=(f"{what} exists with other values",))
+
+
+def _update(*fields: tuple[str, str | int, str | int]) -> Forecast:
+    """`(field, as it is, as wanted)`; what is empty stays."""
+    changes = [(name, has, wants) for name, has, wants in fields if wants and wants != has]
+    notes = (f"{name}: {_shown(has)} → {_shown(wants)}" for name, has, wants in changes)
+    return Forecast(changed=bool(changes), notes=tuple(notes))
+
+
+def _shown(value: str | int) -> str:
+    return format_money(value) if isinstance(value, int) else value
 
 
 def _counted(items: Iterable[object], noun: str) -> str:

@@ -54,6 +54,26 @@ def advertiser_creation(order: p.CreateAdvertiser) -> m.CreateAdvertiser:
     )
 
 
+def advertiser_update(order: p.UpdateAdvertiser) -> m.UpdateAdvertiser:
+    message = m.UpdateAdvertiser(order.name, _amount(order.daily_budget, "daily_budget"))
+    if message == m.UpdateAdvertiser():
+        raise BadInput("advertiser", "nothing to change is named", hint="--daily-budget 100.00")
+    return message
+
+
+def campaign_update(order: p.UpdateCampaign) -> m.UpdateCampaign:
+    cpm, budget = _amount(order.max_cpm, "max_cpm"), _amount(order.daily_budget, "daily_budget")
+    message = m.UpdateCampaign(order.name, cpm, budget)
+    if message == m.UpdateCampaign():
+        raise BadInput("campaign", "nothing to change is named", hint="--max-cpm 4.00")
+    return message
+
+
+def _amount(text: str | None, field: str) -> int:
+    """0 for none."""
+    return 0 if text is None else parse_money(text, field, allow_zero=False)
+
+
 def campaign_creation(order: p.CreateCampaign, timezone: str) -> m.CreateCampaign:
     """`timezone` is its advertiser's."""
     taxonomy = load_taxonomy()

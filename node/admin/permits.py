@@ -175,6 +175,16 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
         lambda r: {"active": "campaign resume", "deleted": "campaign delete"}.get(r.status, "campaign pause"),
         lambda r: r.status == "deleted",
     ),
+    p.UpdateAdvertiser: _changes(OPERATOR, "advertiser update", "advertiser", "advertiser"),
+    p.UpdateCampaign: _changes(OPERATOR, "campaign update", "campaign", "campaign"),
+    p.SetCreativeStatus: _changes(
+        OPERATOR,
+        "creative pause, creative resume, creative delete",
+        "creative",
+        "creative",
+        lambda r: {"active": "creative resume", "deleted": "creative delete"}.get(r.status, "creative pause"),
+        lambda r: r.status == "deleted",
+    ),
     p.CreateCreative: _changes(OPERATOR, "creative create", "creative", "creative"),
     p.ApproveCreative: _changes(OPERATOR, "creative approve", "creative", "creative"),
     p.RevokeCreative: _changes(

@@ -44,8 +44,8 @@ def drop_campaign(campaign: str, *, keep: Iterable[str] = ()) -> SiteEdit:
     return SiteEdit("campaign", (campaign,), tuple(keep))
 
 
-def drop_creative(creative: str) -> SiteEdit:
-    return SiteEdit("creative", (creative,))
+def drop_creatives(creatives: Iterable[str]) -> SiteEdit:
+    return SiteEdit("creative", tuple(creatives))
 
 
 def drop_advertiser(advertiser: str) -> SiteEdit:
@@ -97,14 +97,17 @@ def forbidden_by_site(
     return tuple(edits)
 
 
-def of_campaign_standing(campaign: str, standing: str, until_ms: int) -> tuple[SiteEdit, ...]:
+def of_campaign_standing(
+    campaign: str, standing: str, until_ms: int, withdrawn: tuple[str, ...] = ()
+) -> tuple[SiteEdit, ...]:
     """What a campaign's change means for the pools that it stands in. One that has spent its day's budget keeps its
     places: it is refused its reservations, and is back the moment that its next day begins."""
+    gone = (drop_creatives(withdrawn),) if withdrawn else ()
     match standing:
         case "active":
-            return ()
+            return gone
         case "exhausted":
-            return (extend_campaign(campaign, until_ms),)
+            return (*gone, extend_campaign(campaign, until_ms))
         case _:
             return (drop_campaign(campaign),)
 

@@ -1,4 +1,4 @@
-"""`advertiser create|list|show|suspend|resume`."""
+"""`advertiser create|list|show|update|suspend|resume`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from node.admin.protocol import (
     GetAdvertiser,
     GetAdvertisers,
     SetAdvertiserStatus,
+    UpdateAdvertiser,
 )
 from promovolvectl.cli.changing import Change, Harm, ordered
-from promovolvectl.cli.domain import ADDS, SHOWS, AdvertiserId, Budget, Title, on_record
+from promovolvectl.cli.domain import ADDS, SHOWS, AdvertiserId, Budget, NewBudget, NewTitle, Title, on_record
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
 from promovolvectl.cli.values import money
 
 app = group("Advertisers and their budgets.")
@@ -76,6 +78,28 @@ async def list_(run: Run) -> Answer:
 )
 async def show(run: Run, advertiser: AdvertiserId) -> Answer:
     return read_of("AdvertiserShow", *await run.ask(GetAdvertiser(advertiser=advertiser), AdvertiserShow))
+
+
+@ordered(
+    app,
+    "update",
+    does="Change an advertiser's name or daily budget.",
+    changes="A budget holds from now on: what was spent and promised today counts against it.",
+    examples=(
+        "promovolvectl advertiser update acme --daily-budget 250.00",
+        "promovolvectl advertiser update acme --name 'Acme Rail' --reason 'new brand' -o json",
+    ),
+    shows="AdvertiserShow",
+)
+def update(
+    run: Run, advertiser: AdvertiserId, daily_budget: NewBudget = "", name: NewTitle = "", **given: Any
+) -> Change:
+    if not (daily_budget or name):
+        hint = f"promovolvectl advertiser update {advertiser} --daily-budget 250.00"
+        raise usage("--daily-budget, --name", "say what to change", hint)
+    budget = money(daily_budget, "--daily-budget") if daily_budget else None
+    order = UpdateAdvertiser(advertiser=advertiser, name=name, daily_budget=budget, **on_record(given))
+    return Change(order, ("advertiser", "update", advertiser))
 
 
 def _standing(verb: str, advertiser: str, status: str, given: dict[str, Any]) -> Change:

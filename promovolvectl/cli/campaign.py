@@ -1,4 +1,4 @@
-"""`campaign create|list|show|pause|resume|delete`."""
+"""`campaign create|list|show|update|pause|resume|delete`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from node.admin.protocol import (
     GetCampaign,
     GetCampaigns,
     SetCampaignStatus,
+    UpdateCampaign,
 )
 from promovolvectl.cli.changing import Change, Harm, ordered
-from promovolvectl.cli.domain import ADDS, SHOWS, Budget, CampaignId, Title, on_record
+from promovolvectl.cli.domain import ADDS, SHOWS, Budget, CampaignId, NewBudget, NewTitle, Title, on_record
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import naming
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
 from promovolvectl.cli.values import money
 
 app = group("Campaigns, their bids and categories.")
@@ -88,6 +90,42 @@ async def list_(
 )
 async def show(run: Run, campaign: CampaignId) -> Answer:
     return read_of("CampaignShow", *await run.ask(GetCampaign(campaign=campaign), CampaignShow))
+
+
+@ordered(
+    app,
+    "update",
+    does="Change a campaign's name, bid or daily budget.",
+    changes="Another bid is auctioned within seconds. A budget holds from now on: what was spent and promised today "
+    "counts against it. Other categories are another campaign.",
+    examples=(
+        "promovolvectl campaign update rail --max-cpm 3.50",
+        "promovolvectl campaign update rail --daily-budget 80.00 --reason 'autumn' -o json",
+    ),
+    shows="CampaignShow",
+)
+def update(
+    run: Run,
+    campaign: CampaignId,
+    max_cpm: Annotated[
+        str,
+        typer.Option("--max-cpm", metavar="AMOUNT", show_default=False, help="The most for a thousand impressions."),
+    ] = "",
+    daily_budget: NewBudget = "",
+    name: NewTitle = "",
+    **given: Any,
+) -> Change:
+    if not (max_cpm or daily_budget or name):
+        hint = f"promovolvectl campaign update {campaign} --max-cpm 3.50"
+        raise usage("--max-cpm, --daily-budget, --name", "say what to change", hint)
+    order = UpdateCampaign(
+        campaign=campaign,
+        name=name,
+        max_cpm=money(max_cpm, "--max-cpm") if max_cpm else None,
+        daily_budget=money(daily_budget, "--daily-budget") if daily_budget else None,
+        **on_record(given),
+    )
+    return Change(order, ("campaign", "update", campaign))
 
 
 def _standing(verb: str, campaign: str, status: str, given: dict[str, Any], loses: str = "") -> Change:

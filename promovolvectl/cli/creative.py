@@ -1,4 +1,4 @@
-"""`creative create|list|show|approve|revoke|reject`."""
+"""`creative create|list|show|pause|resume|delete|approve|revoke|reject`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from node.admin.protocol import (
     GetCreative,
     GetCreatives,
     RevokeCreative,
+    SetCreativeStatus,
 )
 from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, CreativeId, on_record
@@ -94,6 +95,52 @@ async def list_(
 )
 async def show(run: Run, creative: CreativeId) -> Answer:
     return read_of("CreativeShow", *await run.ask(GetCreative(creative=creative), CreativeShow))
+
+
+def _standing(verb: str, creative: str, status: str, given: dict[str, Any], loses: str = "") -> Change:
+    order = SetCreativeStatus(creative=creative, status=status, **on_record(given))
+    return Change(order, ("creative", verb, creative), loses=loses)
+
+
+@ordered(
+    app,
+    "pause",
+    does="Stop a creative: its campaign bids with its others only, and it leaves all pools at once.",
+    changes="It is served nowhere until it is resumed. Approvals and figures stay.",
+    examples=("promovolvectl creative pause cr-1", "promovolvectl creative pause cr-1 --reason 'old price' -o json"),
+    shows="CreativeShow",
+)
+def pause(run: Run, creative: CreativeId, **given: Any) -> Change:
+    return _standing("pause", creative, "paused", given)
+
+
+@ordered(
+    app,
+    "resume",
+    does="Let a campaign bid with a paused creative again.",
+    changes="It is back in the pools of its pages within seconds, where it is approved.",
+    examples=("promovolvectl creative resume cr-1", "promovolvectl creative resume cr-1 -o json"),
+    shows="CreativeShow",
+)
+def resume(run: Run, creative: CreativeId, **given: Any) -> Change:
+    return _standing("resume", creative, "active", given)
+
+
+@ordered(
+    app,
+    "delete",
+    does="End a creative for good.",
+    changes="It leaves all pools at once, and sites forget that they approved it or were asked. Its id is not used "
+    "again: what a publisher saw under it can't become something else.",
+    examples=(
+        "promovolvectl creative delete cr-1 --dry-run",
+        "promovolvectl creative delete cr-1 --confirm cr-1 --reason 'rights ended'",
+    ),
+    shows="CreativeShow",
+    harm=Harm.LOSES,
+)
+def delete(run: Run, creative: CreativeId, **given: Any) -> Change:
+    return _standing("delete", creative, "deleted", given, loses=creative)
 
 
 @ordered(

@@ -22,6 +22,10 @@ CreativeId = Annotated[str, named("creative", "CREATIVE", "The creative's id.")]
 Budget = Annotated[
     str, typer.Option("--daily-budget", metavar="AMOUNT", show_default=False, help="At most this a day, such as 50.00.")
 ]
+NewBudget = Annotated[
+    str, typer.Option("--daily-budget", metavar="AMOUNT", show_default=False, help="At most this a day from now on.")
+]
+NewTitle = Annotated[str, typer.Option("--name", metavar="TEXT", show_default=False, help="A name for people.")]
 Title = Annotated[
     str, typer.Option("--name", metavar="TEXT", show_default=False, help="A name for people; the id when absent.")
 ]

@@ -364,11 +364,16 @@ SHAPES: Final[Mapping[str, Shape]] = {
         one=True,
     ),
     "CreativeList": Shape(
-        _columns("creative! campaign! advertiser? width height mime? approved_sites landing_url+ asset_url+"),
+        _columns(
+            "creative! campaign! status:state! advertiser? width height mime? approved_sites landing_url+ asset_url+"
+        ),
         _each("creative", "creative"),
     ),
     "CreativeShow": Shape(
-        _columns("creative campaign advertiser asset_url landing_url width height mime product approved_sites changed"),
+        _columns(
+            "creative campaign advertiser status:state asset_url landing_url width height mime product approved_sites "
+            "changed"
+        ),
         _itself("creative", "creative"),
         _whole,
         one=True,

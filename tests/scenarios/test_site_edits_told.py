@@ -80,6 +80,7 @@ Trigger = Callable[[Story], None]
 TRIGGERS: dict[str, Trigger] = {
     "campaign paused": lambda s: said(s, "campaign", "dear", m.SetCampaignStatus("paused")),
     "campaign deleted": lambda s: said(s, "campaign", "dear", m.SetCampaignStatus("deleted")),
+    "creative paused": lambda s: said(s, "campaign", "dear", m.SetCreativeStatus("dear-1", "paused")),
     "advertiser suspended": lambda s: said(s, "advertiser", "adv-dear", m.SetAdvertiserStatus("suspended")),
 }
 SITE_ORDERS: dict[str, tuple[msgspec.Struct, str]] = {

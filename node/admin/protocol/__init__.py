@@ -40,6 +40,9 @@ from node.admin.protocol.business import (
     Revoked,
     SetAdvertiserStatus,
     SetCampaignStatus,
+    SetCreativeStatus,
+    UpdateAdvertiser,
+    UpdateCampaign,
     UpdateSite,
 )
 from node.admin.protocol.cluster import (
@@ -444,6 +447,7 @@ __all__ = [
     "ServeIndexTotals",
     "SetAdvertiserStatus",
     "SetCampaignStatus",
+    "SetCreativeStatus",
     "ShardCheck",
     "ShardFault",
     "ShardHistory",
@@ -482,6 +486,8 @@ __all__ = [
     "Subscribe",
     "Subscribed",
     "Undrain",
+    "UpdateAdvertiser",
+    "UpdateCampaign",
     "UpdateSite",
     "Warned",
 ]

@@ -27,6 +27,39 @@ class SetAdvertiserStatus(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str = ""
 
 
+@wire_type("admin.campaign_update")
+class UpdateCampaign(msgspec.Struct, frozen=True, kw_only=True):
+    """What is None or empty stays as it is."""
+
+    campaign: str
+    name: str = ""
+    max_cpm: str | None = None
+    daily_budget: str | None = None
+    reason: str = ""
+    request_id: str = ""
+
+
+@wire_type("admin.advertiser_update")
+class UpdateAdvertiser(msgspec.Struct, frozen=True, kw_only=True):
+    """What is None or empty stays as it is."""
+
+    advertiser: str
+    name: str = ""
+    daily_budget: str | None = None
+    reason: str = ""
+    request_id: str = ""
+
+
+@wire_type("admin.creative_status_set")
+class SetCreativeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """`status`: active, paused, or deleted, which is for ever."""
+
+    creative: str
+    status: str
+    reason: str = ""
+    request_id: str = ""
+
+
 @wire_type("admin.site_update")
 class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     """What is None or empty stays as it is."""

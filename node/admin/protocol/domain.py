@@ -222,6 +222,7 @@ class CreativeShow(msgspec.Struct, frozen=True, kw_only=True):
     approved_sites: tuple[str, ...] = ()
     changed: bool = True
     product: str = ""
+    status: str = "active"
 
 
 @wire_type("admin.creative_list")

@@ -325,7 +325,9 @@ class AdServer:
         batch.votes[slot] = {}
         batch.waiting.add(slot)
         request_id = decision.request_id
-        reserve = m.Reserve(request_id, impression_cost_micros(choice.price_micros), ctx.wall_ms())
+        reserve = m.Reserve(
+            request_id, impression_cost_micros(choice.price_micros), ctx.wall_ms(), choice.candidate.creative_id
+        )
         for payer, ref in _payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
             ctx.ask(
                 ref,

@@ -77,6 +77,8 @@ class Advertiser:
                 self._attach(ctx, self._state, campaign)
             case m.SetAdvertiserStatus(status):
                 self._set_status(ctx, self._state, status)
+            case m.UpdateAdvertiser():
+                self._update(ctx, self._state, self._till, message)
             case _Tell():
                 self._tell(ctx, self._state)
             case _Told():
@@ -115,6 +117,17 @@ class Advertiser:
         untold = (*state.untold, campaign) if state.status != "active" else state.untold
         self._state = msgspec.structs.replace(state, campaigns=(*state.campaigns, campaign), untold=untold)
         ctx.persist(self._state, reply=m.Accepted(), then=_Tell() if untold else None)
+
+    def _update(self, ctx: Context, state: AdvertiserState, till: Till, order: m.UpdateAdvertiser) -> None:
+        updated = msgspec.structs.replace(state, name=order.name or state.name)
+        if order.daily_budget_micros not in (0, state.budget.daily_budget_micros):
+            budget = till.rebudget(order.daily_budget_micros, ctx.wall_ms())
+            updated = msgspec.structs.replace(updated, budget=budget)
+        if updated == state:
+            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
+            return
+        self._state = updated
+        ctx.persist(updated, reply=self._info(ctx, updated), then=BudgetWritten(updated.budget))
 
     # ---- suspension: what a campaign has not confirmed stays to be told, over restarts too
 

@@ -97,8 +97,8 @@ class Auctioneer:
                 ctx.reply(self._restore(ctx, message))
             case m.Reevaluate(urls, trigger):
                 self._mark(ctx, urls or tuple(self._pages), trigger, DEBOUNCE_MS)
-            case m.CampaignChanged(campaign, categories, standing, until_ms):
-                self._edit(ctx, edits.of_campaign_standing(campaign, standing, until_ms))
+            case m.CampaignChanged(campaign, categories, standing, until_ms, withdrawn):
+                self._edit(ctx, edits.of_campaign_standing(campaign, standing, until_ms, withdrawn))
                 self._mark(ctx, self._pages_reaching(categories), "campaign", DEBOUNCE_MS)
             case m.AdvertiserChanged(advertiser, status):
                 if status != "active":
@@ -289,7 +289,7 @@ class Auctioneer:
         )
         answered = tuple(answer.category for answer in known if answer.complete and not answer.truncated)
         # What is blocked is not offered here: a candidate that stands in a pool from before goes with this auction.
-        offered = tuple({(offer.campaign_id, offer.category): None for offer in allowed})
+        offered = tuple({(offer.creative_id, offer.category): None for offer in allowed})
         collected = m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, answered, offered)
         ctx.tell(self._ref_adserver, collected)
         seen = m.SlotReport(

@@ -26,7 +26,7 @@ from node.core.ids import EntityRef, SingletonRef
 from node.wire.registry import wire_type
 
 DIRECTORY = SingletonRef("campaign-directory")
-STATUSES = ("active", "paused", "deleted")
+STATUSES = ("active", "paused", "deleted")  # of a campaign and of each of its creatives
 QUOTE_PERIOD_MS = 60_000
 # An exhausted campaign's place in a pool outlives its day by so much, so that it is there when its next one has begun.
 PLACE_KEPT_MS = 2 * 3_600_000
@@ -36,7 +36,7 @@ REGISTER_TIMEOUT_MS = 2_000
 @wire_type("state.campaign")
 class CampaignState(msgspec.Struct, frozen=True):
     """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions. `status` is what
-    the operator said: active, paused or deleted."""
+    the operator said: active, paused or deleted. `withdrawn`: creatives that are not active, with what they are."""
 
     campaign: str
     advertiser: str
@@ -50,16 +50,27 @@ class CampaignState(msgspec.Struct, frozen=True):
     clicks: int = 0
     clicked: tuple[SettledMinute, ...] = ()
     advertiser_suspended: bool = False
+    withdrawn: dict[str, str] = {}
 
     @property
     def bids(self) -> bool:
         return self.status == "active" and not self.advertiser_suspended
+
+    @property
+    def active_creatives(self) -> tuple[m.CreativeSpec, ...]:
+        return tuple(spec for spec in self.creatives if spec.creative not in self.withdrawn)
 
 
 class _Announce(msgspec.Struct, frozen=True):
     """Time to push the quote and to register; `changed` when something in it is new."""
 
     changed: bool
+
+
+class _Updated(msgspec.Struct, frozen=True):
+    """Another price, name or budget is durable."""
+
+    budget: BudgetState
 
 
 class _Registered(msgspec.Struct, frozen=True):
@@ -115,16 +126,17 @@ class Campaign:
                 ctx.reply(self._info(ctx, state))
             case m.GetQuote():
                 ctx.reply(self._quote(ctx, state))
-            case m.AddCreative(spec):
-                self._add_creative(ctx, state, spec)
-            case m.SetCampaignStatus(status):
-                self._set_status(ctx, state, status)
+            case m.AddCreative() | m.SetCampaignStatus() | m.UpdateCampaign() | m.SetCreativeStatus():
+                self._obey(ctx, state, till, message)
             case m.AdvertiserStanding(suspended):
                 self._hear_of_advertiser(ctx, state, suspended)
             case m.Reserve() | m.Confirm() | m.Release():
                 self._money(ctx, state, till, message)
             case BudgetWritten(budget):
                 till.written(budget)
+            case _Updated(budget):
+                till.written(budget)
+                self._announce(ctx, state, changed=True)
             case m.RecordClick():
                 self._click(ctx, state, message)
             case _Announce(changed):
@@ -135,6 +147,24 @@ class Campaign:
                 self._registered(ctx, ok)
             case _:
                 ctx.reject(f"a campaign does not understand {type(message).__name__}")
+
+    def _obey(
+        self,
+        ctx: Context,
+        state: CampaignState,
+        till: Till,
+        order: m.AddCreative | m.SetCampaignStatus | m.UpdateCampaign | m.SetCreativeStatus,
+    ) -> None:
+        """What an operator orders."""
+        match order:
+            case m.AddCreative(spec):
+                self._add_creative(ctx, state, spec)
+            case m.SetCampaignStatus(status):
+                self._set_status(ctx, state, status)
+            case m.UpdateCampaign():
+                self._update(ctx, state, till, order)
+            case m.SetCreativeStatus(creative, status):
+                self._set_creative_status(ctx, state, creative, status)
 
     # ---- creation and creatives
 
@@ -165,7 +195,10 @@ class Campaign:
 
     def _add_creative(self, ctx: Context, state: CampaignState, spec: m.CreativeSpec) -> None:
         known = next((c for c in state.creatives if c.creative == spec.creative), None)
-        if known == spec:
+        if state.withdrawn.get(spec.creative) == "deleted":
+            # Sites have judged what stood under this id: nothing else may ever stand there.
+            ctx.reject(f"conflict: creative {spec.creative!r} is deleted, which is for ever")
+        elif known == spec:
             ctx.reply_durable(m.Accepted(changed=False))
         elif known is not None:
             ctx.reject(f"conflict: creative {spec.creative!r} exists with other values")
@@ -184,6 +217,38 @@ class Campaign:
             self._state = msgspec.structs.replace(state, status=status)
             ctx.persist(self._state, reply=self._info(ctx, self._state), then=_Announce(True))
 
+    def _update(self, ctx: Context, state: CampaignState, till: Till, order: m.UpdateCampaign) -> None:
+        if state.status == "deleted":
+            ctx.reject(f"conflict: campaign {self._campaign!r} is deleted, which is for ever")
+            return
+        updated = msgspec.structs.replace(
+            state, name=order.name or state.name, max_cpm_micros=order.max_cpm_micros or state.max_cpm_micros
+        )
+        if order.daily_budget_micros not in (0, state.budget.daily_budget_micros):
+            budget = till.rebudget(order.daily_budget_micros, ctx.wall_ms())
+            updated = msgspec.structs.replace(updated, budget=budget)
+        if updated == state:
+            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
+            return
+        self._state = updated
+        ctx.persist(updated, reply=self._info(ctx, updated), then=_Updated(updated.budget))
+
+    def _set_creative_status(self, ctx: Context, state: CampaignState, creative: str, status: str) -> None:
+        now = state.withdrawn.get(creative, "active")
+        if status not in STATUSES:
+            ctx.reject(f"a creative is {', '.join(STATUSES)}, not {status[:20]!r}")
+        elif all(spec.creative != creative for spec in state.creatives):
+            ctx.reject(f"there is no creative {creative!r} in campaign {self._campaign!r}")
+        elif status == now:
+            ctx.reply_durable(m.Accepted(changed=False))
+        elif now == "deleted":
+            ctx.reject(f"conflict: creative {creative!r} is deleted, which is for ever")
+        else:
+            others = {name: what for name, what in state.withdrawn.items() if name != creative}
+            withdrawn = others if status == "active" else {**others, creative: status}
+            self._state = msgspec.structs.replace(state, withdrawn=withdrawn)
+            ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))
+
     def _hear_of_advertiser(self, ctx: Context, state: CampaignState, suspended: bool) -> None:
         if suspended == state.advertiser_suspended:
             ctx.reply_durable(m.Accepted(changed=False))
@@ -196,7 +261,7 @@ class Campaign:
     def _money(
         self, ctx: Context, state: CampaignState, till: Till, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
-        if isinstance(message, m.Reserve) and not state.bids:
+        if isinstance(message, m.Reserve) and (not state.bids or message.creative in state.withdrawn):
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
         account = till.account
@@ -250,7 +315,8 @@ class Campaign:
             self._was_exhausted = exhausted
             until_ms = day_ends_ms + PLACE_KEPT_MS if exhausted else 0
             standing = _standing(state, exhausted)
-            ctx.publish(m.CAMPAIGN_CHANGED, m.CampaignChanged(self._campaign, state.categories, standing, until_ms))
+            event = m.CampaignChanged(self._campaign, state.categories, standing, until_ms, tuple(state.withdrawn))
+            ctx.publish(m.CAMPAIGN_CHANGED, event)
 
     def _register(self, ctx: Context, state: CampaignState) -> None:
         categories = state.categories if state.bids else ()
@@ -268,7 +334,7 @@ class Campaign:
         return m.Quote(
             state.campaign,
             state.advertiser,
-            state.bids and bool(state.creatives),
+            state.bids and bool(state.active_creatives),
             state.max_cpm_micros,
             state.categories,
             tuple(
@@ -276,7 +342,7 @@ class Campaign:
                     c.creative, c.asset_url, c.landing_url, urlsplit(c.landing_url).hostname or "", c.mime, c.width,
                     c.height, c.product,
                 )
-                for c in state.creatives
+                for c in state.active_creatives
             ),
             ctx.wall_ms(),
             self._till is None
@@ -301,6 +367,7 @@ class Campaign:
             state.clicks,
             state.categories,
             state.creatives,
+            withdrawn=state.withdrawn,
         )
 
 

@@ -64,7 +64,7 @@ class Till:
         """The reply, and what would have to be taken back: whose money, how much, and whether it is paid."""
         account = self.account
         match message:
-            case m.Reserve(request_id, amount, requested_at_ms):
+            case m.Reserve(request_id, amount, requested_at_ms, _):
                 outcome = account.reserve(request_id, amount, requested_at_ms=requested_at_ms, now_ms=now_ms)
                 made = outcome is ReserveOutcome.RESERVED
                 return m.Reserved(outcome.value), (request_id, amount, False) if made else None
@@ -84,6 +84,14 @@ class Till:
         budget, durable = self.account.budget, self._durable
         covered = durable.spent_micros + durable.escrow_micros
         return durable.day == budget.day and covered >= budget.spent_micros + self.account.promised_micros
+
+    def rebudget(self, daily_budget_micros: int, now_ms: int) -> BudgetState:
+        """Another daily budget from now on, of which what is spent and promised stays so. To persist; `written` is then
+        told."""
+        self.account.pass_time(now_ms)
+        self._passed = msgspec.structs.replace(self.account.budget, daily_budget_micros=daily_budget_micros)
+        self.account.budget = self._passed
+        return self._passed
 
     def written(self, budget: BudgetState) -> None:
         """This budget is durable."""

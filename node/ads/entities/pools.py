@@ -33,7 +33,7 @@ class Pools:
         answered, offered = frozenset(collected.answered), frozenset(collected.offered)
 
         def absent(candidate: CandidateView) -> bool:
-            return candidate.category in answered and (candidate.campaign_id, candidate.category) not in offered
+            return candidate.category in answered and (candidate.creative_id, candidate.category) not in offered
 
         for pool in collected.pools:
             for candidate in pool.candidates:

@@ -22,6 +22,7 @@ from node.ads.entities.site_replay import Lot, lot
 from node.ads.entities.site_state import (
     SiteState,
     approve,
+    forget,
     fresh,
     observe,
     queue,
@@ -197,7 +198,7 @@ class Site:
         match message:
             case m.QueuePending(creatives):
                 self._queue(ctx, state, creatives)
-            case m.ApproveCreative() | m.RevokeCreative():
+            case m.ApproveCreative() | m.RevokeCreative() | m.ForgetCreative():
                 self._decide(ctx, state, message)
             case m.UpdateSite():
                 self._update(ctx, state, message)
@@ -390,8 +391,11 @@ class Site:
             self._state = queued
             ctx.persist(queued)
 
-    def _decide(self, ctx: Context, state: SiteState, order: m.ApproveCreative | m.RevokeCreative) -> None:
-        """The publisher's word on a creative; the ad server hears of it, and drops what lost its approval."""
+    def _decide(
+        self, ctx: Context, state: SiteState, order: m.ApproveCreative | m.RevokeCreative | m.ForgetCreative
+    ) -> None:
+        """The publisher's word on a creative, or that it is no more; the ad server hears of it, and drops what lost its
+        approval."""
         now_ms = ctx.wall_ms()
         facts: tuple[CreativeApproved | CreativeRevoked, ...]
         try:
@@ -399,6 +403,10 @@ class Site:
                 decided = approve(state, order.creative, now_ms)
                 waiting = state.pending.get(order.creative)
                 facts = (CreativeApproved(self._site, order.creative, waiting.campaign if waiting else ""),)
+            elif isinstance(order, m.ForgetCreative):
+                decided = forget(state, order.creative)
+                was = order.creative in state.approved
+                facts = (CreativeRevoked(self._site, order.creative, False),) if was else ()
             else:
                 decided = revoke(state, order.creative, now_ms, reject=order.reject)
                 facts = (CreativeRevoked(self._site, order.creative, order.reject),)

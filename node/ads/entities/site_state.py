@@ -108,6 +108,19 @@ def revoke(state: SiteState, creative: str, now_ms: int, *, reject: bool) -> Sit
     )
 
 
+def forget(state: SiteState, creative: str) -> SiteState:
+    """The creative is no more: neither approved nor waiting nor rejected."""
+    known = creative in state.approved or creative in state.pending or creative in state.rejected
+    if not known:
+        return state
+    return msgspec.structs.replace(
+        state,
+        approved=_without(state.approved, creative),
+        pending=_without(state.pending, creative),
+        rejected=_without(state.rejected, creative),
+    )
+
+
 def update(state: SiteState, order: m.UpdateSite) -> SiteState:
     """Raises BadInput where more would be blocked than a site may."""
     domains = _edited(state.blocked_domains, order.block_domains, order.unblock_domains)

@@ -20,6 +20,9 @@ from node.ads.messages.accounts import (
     Reserved,
     SetAdvertiserStatus,
     SetCampaignStatus,
+    SetCreativeStatus,
+    UpdateAdvertiser,
+    UpdateCampaign,
 )
 from node.ads.messages.auctions import (
     AdvertiserChanged,
@@ -50,6 +53,7 @@ from node.ads.messages.pages import (
     CreateSite,
     DemandSeen,
     ExplainCoverage,
+    ForgetCreative,
     GetShelf,
     GetSite,
     ImpressionServed,
@@ -95,6 +99,10 @@ from node.ads.messages.shared import (
 )
 
 __all__ = [
+    "ForgetCreative",
+    "UpdateAdvertiser",
+    "SetCreativeStatus",
+    "UpdateCampaign",
     "ADVERTISER_CHANGED",
     "Accepted",
     "ActivateSlots",

@@ -11,12 +11,16 @@ from node.wire.registry import wire_type
 
 @wire_type("ads.reserve")
 class Reserve(msgspec.Struct, frozen=True):
+    """Money for a serve of `creative`: one that its campaign has paused or deleted is refused here, whatever a pool
+    that came late says."""
+
     request_id: str
     amount_micros: int
     requested_at_ms: int
+    creative: str = ""
 
 
-# What a payer that is paused, suspended or deleted answers to Reserve, whatever money it has.
+# What a payer that is paused, suspended or deleted, or whose creative is, answers to Reserve, whatever money it has.
 NOT_ACTIVE = "not_active"
 
 
@@ -91,6 +95,23 @@ class SetCampaignStatus(msgspec.Struct, frozen=True):
     status: str
 
 
+@wire_type("ads.update_campaign")
+class UpdateCampaign(msgspec.Struct, frozen=True):
+    """What is empty or 0 stays as it is. Answered by CampaignInfo."""
+
+    name: str = ""
+    max_cpm_micros: int = 0
+    daily_budget_micros: int = 0
+
+
+@wire_type("ads.set_creative_status")
+class SetCreativeStatus(msgspec.Struct, frozen=True):
+    """`status`: active, paused or deleted, which is for ever. Answered by Accepted."""
+
+    creative: str
+    status: str
+
+
 @wire_type("ads.advertiser_standing")
 class AdvertiserStanding(msgspec.Struct, frozen=True):
     """Whether the campaign's advertiser is suspended; its advertiser tells it. Answered by Accepted."""
@@ -105,6 +126,14 @@ class SetAdvertiserStatus(msgspec.Struct, frozen=True):
     status: str
 
 
+@wire_type("ads.update_advertiser")
+class UpdateAdvertiser(msgspec.Struct, frozen=True):
+    """What is empty or 0 stays as it is. Answered by AdvertiserInfo."""
+
+    name: str = ""
+    daily_budget_micros: int = 0
+
+
 @wire_type("ads.get_campaign")
 class GetCampaign(msgspec.Struct, frozen=True):
     pass
@@ -112,6 +141,8 @@ class GetCampaign(msgspec.Struct, frozen=True):
 
 @wire_type("ads.campaign_info")
 class CampaignInfo(msgspec.Struct, frozen=True):
+    """`withdrawn`: creatives that are not active, with what they are."""
+
     campaign: str
     advertiser: str
     name: str
@@ -125,6 +156,7 @@ class CampaignInfo(msgspec.Struct, frozen=True):
     categories: tuple[str, ...]
     creatives: tuple[CreativeSpec, ...]
     changed: bool = True
+    withdrawn: dict[str, str] = {}
 
 
 @wire_type("ads.create_advertiser")

@@ -146,12 +146,13 @@ class DirectoryStarted(msgspec.Struct, frozen=True):
 @wire_type("ads.campaign_changed_event")
 class CampaignChanged(msgspec.Struct, frozen=True):
     """`standing`: active, paused, suspended (its advertiser is), deleted, or exhausted until `until_ms`, when its next
-    day begins."""
+    day begins. `withdrawn`: all of its creatives that are paused or deleted."""
 
     campaign: str
     categories: tuple[str, ...]
     standing: str = "active"
     until_ms: int = 0
+    withdrawn: tuple[str, ...] = ()
 
 
 @wire_type("ads.advertiser_changed_event")

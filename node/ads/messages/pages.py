@@ -127,6 +127,13 @@ class ApproveCreative(msgspec.Struct, frozen=True):
     creative: str
 
 
+@wire_type("ads.forget_creative")
+class ForgetCreative(msgspec.Struct, frozen=True):
+    """There is no such creative any more: it is neither approved nor waits. Answered by Accepted."""
+
+    creative: str
+
+
 @wire_type("ads.revoke_creative")
 class RevokeCreative(msgspec.Struct, frozen=True):
     """Take an approval back; with `reject` the creative is not offered to the publisher again either. Answered by

@@ -68,8 +68,9 @@ class SlotPool(msgspec.Struct, frozen=True):
 class CandidatesCollected(msgspec.Struct, frozen=True):
     """One page's auction: a pool for each of its slots.
 
-    `answered`: the categories whose bidders know all their campaigns; `offered`: who bid, as `(campaign, category)`. A
-    candidate of an answered category that is not offered is gone. Of any other category, absence says nothing."""
+    `answered`: the categories whose bidders know all their campaigns; `offered`: with what they bid, as `(creative,
+    category)`. A candidate of an answered category that is not offered is gone. Of any other category, absence says
+    nothing."""
 
     url: str
     classified_at_ms: int

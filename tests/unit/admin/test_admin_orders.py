@@ -60,6 +60,7 @@ async def at_work(console: Console) -> Console:
         p.SetAdvertiserStatus(advertiser="acme", status="suspended"),
         p.UpdateSite(site="blog", suspended=True),
         p.RevokeCreative(creative="cr"),
+        p.SetCreativeStatus(creative="cr", status="deleted"),
     ],
     ids=lambda found: type(found).__name__,
 )
@@ -129,6 +130,13 @@ def test_a_viewer_stages_nothing_and_a_plan_can_be_forgotten() -> None:
         (p.CreateAdvertiser(advertiser="new", name="new", daily_budget="2"), True, False),
         (p.RevokeCreative(creative="cr", site="blog"), True, False),
         (p.ApproveCreative(creative="cr", site="blog"), False, False),
+        (p.SetCreativeStatus(creative="cr", status="active"), False, False),
+        (p.SetCreativeStatus(creative="cr", status="paused"), True, False),
+        (p.UpdateCampaign(campaign="rail", max_cpm="4.00"), False, False),
+        (p.UpdateCampaign(campaign="rail", max_cpm="4.00", daily_budget="2"), True, False),
+        (p.UpdateCampaign(campaign="gone", max_cpm="1.00"), True, True),
+        (p.UpdateAdvertiser(advertiser="acme", name="acme", daily_budget="1.00"), False, False),
+        (p.UpdateAdvertiser(advertiser="acme", name="Acme"), True, False),
         (
             p.CreateCreative(
                 creative="cr", campaign="gone", asset_url="https://a.example/", landing_url="https://b.example/",
@@ -164,6 +172,10 @@ def test_what_an_order_would_do_is_read_from_what_is_there(order: Any, changed: 
         (staged(p.UpdateSite(site="nowhere", suspended=True)), 3),
         (staged(p.RevokeCreative(creative="none")), 3),
         (staged(p.RevokeCreative(creative="cr", site="nowhere")), 3),
+        (staged(p.UpdateCampaign(campaign="rail")), 2),
+        (staged(p.UpdateCampaign(campaign="rail", max_cpm="0")), 2),
+        (staged(p.UpdateAdvertiser(advertiser="acme", daily_budget="-1")), 2),
+        (staged(p.SetCreativeStatus(creative="none", status="paused")), 3),
         (staged(p.CreateSite(site="x", host="x.example", publisher="ann", slots=())), 2),
     ],
     ids=lambda found: str(found)[:60],
@@ -172,6 +184,35 @@ def test_what_could_not_be_done_is_not_staged(stage: p.StageOrder, exit_status: 
     async def scene(console: Console) -> None:
         await at_work(console)
         assert (await console.ask(stage)).exit == exit_status
+
+    played(scene)
+
+
+def test_a_deleted_creative_is_forgotten_by_the_sites_that_know_it_also_when_it_is_said_again() -> None:
+    async def scene(console: Console) -> None:
+        await at_work(console)
+        plan = await console.ask(staged(p.SetCreativeStatus(creative="cr", status="deleted")))
+        assert any("forgotten by blog" in note for note in plan.notes)
+        console.engine.answers = [m.Accepted(changed=False), m.Accepted()]
+        done = await console.ask(p.CommitPlan(id=plan.id))
+        assert done.result == {"changed": True}
+        assert console.engine.asked == [
+            (EntityRef("campaign", "rail"), m.SetCreativeStatus("cr", "deleted")),
+            (EntityRef("site", "blog"), m.ForgetCreative("cr")),
+        ]
+
+    played(scene)
+
+
+def test_terms_are_changed_by_what_was_checked() -> None:
+    async def scene(console: Console) -> None:
+        await at_work(console)
+        console.engine.answers = [INFO]
+        await console.ask(p.UpdateCampaign(campaign="rail", max_cpm="3.50", daily_budget="80"))
+        assert console.engine.asked == [(EntityRef("campaign", "rail"), m.UpdateCampaign("", 3_500_000, 80_000_000))]
+        console.engine.answers = [m.Accepted()]
+        paused = await console.ask(p.SetCreativeStatus(creative="cr", status="paused"))
+        assert (paused.status, paused.approved_sites, paused.changed) == ("paused", ("blog",), True)
 
     played(scene)
 

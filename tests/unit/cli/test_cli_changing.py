@@ -139,6 +139,7 @@ def test_what_is_undone_as_easily_is_done_at_once_and_on_record(answering: FakeN
     ]
 
 
-def test_a_site_is_updated_by_something(answering: FakeNode, invoke: Invoke) -> None:
-    assert invoke("site", "update", "x", "--reason", "why")[0] == 2
+def test_an_update_says_what_is_to_change(answering: FakeNode, invoke: Invoke) -> None:
+    for noun in ("site", "campaign", "advertiser"):
+        assert invoke(noun, "update", "x", "--reason", "why")[0] == 2
     assert answering.seen == []
