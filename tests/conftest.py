@@ -7,11 +7,22 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
+from canary import RECENTLY_MADE, fail_if_told
 
 from scripts.postgres_server import PostgresServer
+
+RECENTLY_MADE.listen()  # before a module of tests is imported, which may make keys
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """No key that this process has made stands in what a test has printed, logged or failed with."""
+    report = yield
+    fail_if_told(report)
+    return report
 
 
 def _running(*, tcp: bool = False) -> Iterator[PostgresServer]:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from overheard import EVERYBODY
+
 CTL = str(Path(sys.executable).with_name("promovolvectl"))
 COMMAND_S = 150
 POLL_S = 0.1
@@ -49,6 +51,7 @@ class Cluster:
             "NO_COLOR": "1",
         }
         self.http = ""
+        self._overheard = EVERYBODY.meet(self.env["PROMOVOLVECTL_CONFIG"], folder, self.data)
 
     # ---- commands
 
@@ -57,6 +60,7 @@ class Cluster:
         done = subprocess.run(
             [*self._command, *words], env=self.env, text=True, capture_output=True, timeout=COMMAND_S, check=False
         )
+        self._overheard.heard(words, done.stdout, done.stderr)
         if done.returncode != status:
             raise CommandError(
                 f"{' '.join(words)}: status {done.returncode} instead of {status}\n{done.stdout[-2000:]}\n{done.stderr}"
@@ -80,6 +84,7 @@ class Cluster:
     def ended(self, command: subprocess.Popen[str], status: int | None = 0) -> Any:
         """The document of a command that was begun; `status` None: however it ended."""
         out, error = command.communicate(timeout=COMMAND_S)
+        self._overheard.heard([str(word) for word in command.args], out, error)  # type: ignore[union-attr]
         if status is not None and command.returncode != status:
             raise CommandError(f"{command.args}: status {command.returncode} instead of {status}\n{out}\n{error}")
         return json.loads(out)
@@ -151,6 +156,7 @@ class Cluster:
             pid, started, _ = file.read_text().split()
             if runs(int(pid)) and start_time(int(pid)) == started:
                 os.kill(int(pid), signal.SIGKILL)
+        EVERYBODY.leave(self.env["PROMOVOLVECTL_CONFIG"])
 
     # ---- the domain
 
@@ -160,7 +166,9 @@ class Cluster:
         request = urllib.request.Request(self.http + path, body, {"Content-Type": "application/json"}, method="POST")
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
+                answered = answer.read()
+                self._overheard.served(answered)
+                return answer.status, json.loads(answered or b"null")
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.loads(error.read() or b"null")

@@ -26,6 +26,7 @@ from typing import Any, TextIO
 import msgspec
 import yaml
 from jsonschema import Draft202012Validator
+from overheard import EVERYBODY
 
 from promovolvectl.cli.main import main
 from promovolvectl.cli.schemas import schema_of
@@ -60,7 +61,9 @@ def in_pipe(words: tuple[str, ...], env: Mapping[str, str]) -> Ended:
     out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     err = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     status = _ran(words, env, out, err)
-    return Ended(words, status, _written(out), _written(err))
+    ended = Ended(words, status, _written(out), _written(err))
+    EVERYBODY.heard(env, words, ended.out, ended.err)
+    return ended
 
 
 def on_terminal(words: tuple[str, ...], env: Mapping[str, str], columns: int = 100) -> Ended:

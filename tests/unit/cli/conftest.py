@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from canary import RECENTLY_MADE
 
 from promovolvectl.cli.main import main
 
@@ -27,13 +28,16 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def invoke(capsys: pytest.CaptureFixture[str]) -> Invoke:
+def invoke(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Invoke:
     """Runs one command line in this process: status, stdout, stderr."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
         status = main(arguments)
         out, err = capsys.readouterr()
+        reports = [path.read_text() for path in (tmp_path / "state").rglob("report-*.txt")]
+        asked_for = "-" in arguments and "key" in arguments  # a new key, on standard output
+        assert not RECENTLY_MADE.found([err, *reports, "" if asked_for else out]), "a secret was told"
         return status, out, err
 
     return run
