@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from node.admin import protocol as p
 from node.ads import messages as m
 from node.ads.budget import roll_over
@@ -196,6 +198,12 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
         at=rfc3339(decision.at_ms),
         why=_why(decision),
     )
+
+
+def probed(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
+    """A decision that nobody asked for: it has no request."""
+    would = decision.reason.replace("_", " ") if not decision.winner else f"would be served: {_why(decision)}"
+    return msgspec.structs.replace(explanation(decision, now_ms), request_id="", why=would)
 
 
 def undecided(info: m.SiteInfo, slot: str, view: ServeView | None, version: PoolVersion | None) -> p.ServeExplanation:

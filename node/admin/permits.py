@@ -73,7 +73,7 @@ _READS: Final[tuple[type[msgspec.Struct], ...]] = (
     *(p.GetMaps, p.GetEntry, p.GetKeys, p.GetLargest, p.GetKeyPlace, p.GetLag, p.GetIndexStatus, p.GetDiff, p.GetDump),
     *(p.GetVerify, p.GetKeyHistory, p.GetPendingRemovals, p.GetTombstones, p.GetRoster, p.GetSeen, p.StartVerify),
     *(p.GetSites, p.GetSite, p.GetPages, p.GetAdvertisers, p.GetAdvertiser, p.GetCampaigns, p.GetCampaign),
-    *(p.GetCreatives, p.GetCreative, p.GetExplanation, p.ExplainPlacement, p.Subscribe),
+    *(p.GetCreatives, p.GetCreative, p.GetExplanation, p.GetProbe, p.ExplainPlacement, p.Subscribe),
     *(p.GetEntities, p.GetEntity, p.GetQuarantine, p.GetDeadLetters, p.GetDeadLetter, p.GetMailboxes, p.GetFlight),
     *(p.GetPing, p.GetWire),
     *(diagnosis.GetMembers, diagnosis.GetViews, diagnosis.GetNodeStatus, diagnosis.GetStuck, diagnosis.GetRates),

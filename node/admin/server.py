@@ -42,6 +42,7 @@ from node.admin.plan_requests import PlanRequests
 from node.admin.probe_requests import ProbeRequests
 from node.admin.removal_requests import RemovalRequests
 from node.admin.replay_requests import ReplayRequests
+from node.admin.serve_probes import ServeProbes
 from node.admin.shard_requests import ShardRequests
 from node.admin.states import States
 from node.admin.uploads import Uploads
@@ -98,6 +99,7 @@ class AdminServer:
         DomainRequests(self)
         BusinessRequests(self)
         CoverageRequests(self)
+        ServeProbes(self)
         self.operations = OperationRequests(self)
         ReplayRequests(self)
         held = HeldPlans(self)

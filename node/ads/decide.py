@@ -200,6 +200,15 @@ def _unless_pinned(row: CandidateOutcome, decision: SlotDecision) -> CandidateOu
     return msgspec.structs.replace(row, outcome=explain.WON, reason=explain.PINNED)
 
 
+def why_empty(decision: SlotDecision) -> str:
+    """Why nothing was chosen, in a stable word."""
+    if decision.view is None:
+        return "no_pool"
+    if not decision.pool:
+        return "no_eligible_candidate"
+    return "all_refused" if decision.refused else "candidates_in_other_slots"
+
+
 def _forbidden(candidate: CandidateView, request: SlotRequest, page_reach: Mapping[str, int], rules: Rules) -> str:
     """Why a candidate may not be shown here at all."""
     if not rules.approved(candidate.creative_id):

@@ -41,7 +41,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "audit": Noun("audit", "Who changed what, when and why; refusals too."),
     "page": Noun("page", "Pages: classify a text, list what is classified."),
     "sim": Noun("sim", "Rehearse a cluster in virtual time, under seeded faults."),
-    "serve": Noun("serve", "Why an ad was served, or none."),
+    "serve": Noun("serve", "Why an ad was served, or none, and what would be now."),
     "coverage": Noun("coverage", "Why slots have no candidates, and what would fill them."),
     "placement": Noun("placement", "Why shards are where they are."),
     "debug": Noun("debug", "For whoever helps: a bundle of what nodes know, pings, ledgers of messages."),

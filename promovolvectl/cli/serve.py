@@ -1,4 +1,4 @@
-"""`serve explain`."""
+"""`serve explain|probe`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from node.admin.protocol import GetExplanation, ServeExplanation
+from node.admin.protocol import GetExplanation, GetProbe, ServeExplanation
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named, naming
 from promovolvectl.cli.render import Answer, answer_of
@@ -15,7 +15,7 @@ from promovolvectl.cli.select import usage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
-app = group("Why an ad was served, or none.")
+app = group("Why an ad was served, or none, and what would be now.")
 
 
 @leaf(
@@ -54,6 +54,29 @@ async def explain(
         if failed.status is not ExitStatus.NOT_FOUND:
             raise
     return await _ask(run, GetExplanation(site=target))
+
+
+@leaf(
+    app,
+    "probe",
+    does="What would be served in a slot of a page now, and why: the next draw, its price, and whether it is paid.",
+    changes="Reads only. No money is reserved, nothing is counted or remembered, and the next request draws the same.",
+    examples=(
+        "promovolvectl serve probe 'example.com|top' --page https://example.com/travel",
+        "promovolvectl serve probe 'example.com|top' --page https://example.com/ -o value --query winner",
+    ),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.REFUSED),
+    shows="ServeExplanation",
+)
+async def probe(
+    run: Run,
+    target: Annotated[str, named("site", "KEY", "SITE|SLOT, quoted for the shell.")],
+    page: Annotated[str, naming("--page", "page", "URL", "The page that it would be on.")],
+) -> Answer:
+    site, bar, slot = target.partition("|")
+    if not bar:
+        raise usage("KEY", f"{target!r} names no slot", f"promovolvectl serve probe '{target}|top' --page {page}")
+    return answer_of("ServeExplanation", *await run.ask(GetProbe(site=site, slot=slot, page=page), ServeExplanation))
 
 
 async def _ask(run: Run, params: GetExplanation) -> Answer:

@@ -25,6 +25,7 @@ ATTEMPT_MS: Final = 4_000  # a node that fans out waits 2 s for its peers; twice
 PUSHES_MAX: Final = 1_000
 RENEW_MS: Final = 5_000  # a node forgets a subscriber that it has not heard of for 30 s
 _READS: Final = ("Get", "ClassifyText")
+_UNDONE: Final = "E-AUDIT"  # what is not on record is not done
 _HEALTH: Final = "promovolvectl cluster health"
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
@@ -50,28 +51,41 @@ class AdminClient:
         """The reply and its meta; raises CommandFailed with the node's refusal, or: 8 nobody there, 9 no answer in
         time, 14 another cluster or a reply that this release can't read.
 
-        A read that one node leaves unanswered is asked of the next; a change never is, since it may have happened.
+        A read that one node leaves unanswered is asked of the next; a change never is, since it may have happened. But
+        a change that a node surely did not make, since it can't write down who ordered it, is: others may reach the
+        store.
         """
         deadline = time.monotonic() + timeout_ms / 1000
         reads = type(params).__name__.startswith(_READS)
         silent: frozenset[str] = frozenset()
+        undone: CommandFailed | None = None
         while True:
-            link, endpoint = await self._linked(silent)
+            try:
+                link, endpoint = await self._linked(silent)
+            except CommandFailed as nobody:
+                raise undone or nobody from nobody
             left_ms = max(1, int((deadline - time.monotonic()) * 1000))
             if not reads:
                 await self._recognise(link, endpoint, left_ms)
-            others = reads and {other.admin for other in self.profile.endpoints} - silent - {endpoint.admin}
+            others = {other.admin for other in self.profile.endpoints} - silent - {endpoint.admin}
             try:
                 return self._checked(
                     params,
                     endpoint,
-                    await self._exchange(link, params, min(left_ms, ATTEMPT_MS) if others else left_ms),
+                    await self._exchange(link, params, min(left_ms, ATTEMPT_MS) if reads and others else left_ms),
                 )
             except (TimeoutError, NoLink) as error:
                 self._drop(link, "was given up")
-                if not others or time.monotonic() >= deadline:
+                if not (reads and others) or time.monotonic() >= deadline:
                     raise _unanswered(params, endpoint, error, timeout_ms, reads=reads) from error
-                silent |= {endpoint.admin}
+            except CommandFailed as refused:
+                if undone is not None and refused.status is ExitStatus.NOT_FOUND:
+                    raise undone from refused  # a plan that only the first node holds
+                undone = refused
+                if reads or refused.code != _UNDONE or not others or time.monotonic() >= deadline:
+                    raise
+                self._drop(link, "was left for a node that can write the audit log")
+            silent |= {endpoint.admin}
 
     async def ask(self, params: msgspec.Struct, reply: type[Reply], timeout_ms: int = 10_000) -> tuple[Reply, Meta]:
         """`call` for who knows which reply to expect."""

@@ -155,6 +155,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "cluster restart": "--rolling --dry-run",
             "node start": f"entity-1 --data {cluster.data}",
             "replay start": f"--site {site} --detach --request-id matrix",
+            "serve probe": f"{site}|{slot['slot']} --page https://{site}/",
             "serve explain": f"{site}|{slot['slot']}",
             "site create": "matrix --host matrix.example --publisher ann --slot top:728x90 --yes",
             "advertiser create": "matrix --daily-budget 1 --yes",

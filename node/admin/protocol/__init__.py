@@ -223,6 +223,7 @@ from node.admin.protocol.serving import (
     ExplainedCandidate,
     ExplainedPool,
     GetExplanation,
+    GetProbe,
     ServeExplanation,
 )
 from node.admin.protocol.shards import (
@@ -376,6 +377,7 @@ __all__ = [
     "GetPing",
     "GetPlan",
     "GetPlans",
+    "GetProbe",
     "GetQuarantine",
     "GetReplay",
     "CancelReplay",

@@ -128,6 +128,7 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     domain.GetCreative: domain.CreativeShow,
     domain.ApproveCreative: domain.Approved,
     serving.GetExplanation: serving.ServeExplanation,
+    serving.GetProbe: serving.ServeExplanation,
     processes.StopNode: processes.Done,
     members.StageRemove: operations.Plan,
     members.GetCanStop: members.CanStop,

@@ -18,6 +18,15 @@ class GetExplanation(msgspec.Struct, frozen=True, kw_only=True):
     page: str = ""
 
 
+@wire_type("admin.serve_probe_get")
+class GetProbe(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be served in a slot of a page now; answered by a ServeExplanation under no request's id."""
+
+    site: str
+    slot: str
+    page: str
+
+
 @wire_type("admin.explained_candidate")
 class ExplainedCandidate(msgspec.Struct, frozen=True, kw_only=True):
     creative: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -18,11 +19,11 @@ from node.ads import explain
 from node.ads import messages as m
 from node.ads.batch import choose_again, choose_all, slot_order
 from node.ads.creative_stats import RollingStats
-from node.ads.decide import Rules, SlotDecision, decide_slot, outcomes
+from node.ads.decide import Rules, SlotDecision, decide_slot, outcomes, why_empty
 from node.ads.edits import SiteEdit, forbidden_by_site
 from node.ads.entities.beacon_counter import BeaconCounter
-from node.ads.entities.beacons import Beacon, click_query, impression_query
 from node.ads.entities.pools import Pools
+from node.ads.entities.winners import slot_outcome
 from node.ads.explain import ServeDecision
 from node.ads.hosts import same_host, under_domain
 from node.ads.keys import serve_key
@@ -141,7 +142,7 @@ class AdServer:
                 self._pages[entry.url] = entry
             case m.Track():
                 self._track(ctx, ctx.reply_later(), message)
-            case m.GetDecision():
+            case m.Probe() | m.GetDecision():
                 self._explain(ctx, message)
             case _ if self._beacons.receive(ctx, message):
                 pass
@@ -248,34 +249,16 @@ class AdServer:
             self._hold(ctx, reply_to, request)
             return
         self.requests_count += 1
-        if settings.suspended:
-            ctx.answer(reply_to, m.BatchSelected("suspended"))
-            return
-        if not same_host(request.host, settings.host):
-            ctx.answer(reply_to, m.BatchSelected("host_refused"))
+        if refusal := _refusal(settings, request.host):
+            ctx.answer(reply_to, m.BatchSelected(refusal))
             return
         now_ms = ctx.wall_ms()
-        page = self._pages.get(request.url)
-        fresh = page is not None and now_ms - page.classified_at_ms <= settings.window_ms
-        reach = load_taxonomy().expand_with_hops(c for c, _ in page.categories) if page and fresh else {}
-        rules = Rules(self._approved.__contains__, self._is_blocked, self._index.exhausted.get, settings.bid_weight)
-        floor_of = _floors(settings)
-        decisions = [
-            decide_slot(
-                slot,
-                self._index.read(serve_key(self._site, slot.slot)),
-                reach,
-                lambda creative: self._stats.of(creative, now_ms),
-                floor_of,
-                rules,
-                self._draws,
-            )
-            for slot in request.slots
-        ]
+        page = self._fresh_page(settings, request.url, now_ms)
+        decisions = self._decided(settings, page, request.slots, now_ms, self._draws)
         back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
         back |= self._ask_silent_last(decisions, now_ms)
         choose_all(decisions, slot_order(request.slots, self._draws), back)
-        if page and fresh:
+        if page is not None:
             self._activate_slots(ctx, page, request.slots, now_ms)
         self._batch_count += 1
         batch = _Batch(reply_to, request.url, decisions, {}, set(), back)
@@ -284,6 +267,55 @@ class AdServer:
             if decision.chosen is not None:
                 self._reserve(ctx, self._batch_count, batch, number)
         self._finish_if_done(ctx, self._batch_count, batch)
+
+    def _fresh_page(self, settings: m.SiteSettings, url: str, now_ms: int) -> m.PageEntry | None:
+        page = self._pages.get(url)
+        return page if page is not None and now_ms - page.classified_at_ms <= settings.window_ms else None
+
+    def _decided(
+        self,
+        settings: m.SiteSettings,
+        page: m.PageEntry | None,
+        slots: tuple[m.SlotRequest, ...],
+        now_ms: int,
+        draws: np.random.Generator,
+    ) -> list[SlotDecision]:
+        """The pools of the slots, filtered for the page and drawn."""
+        reach = load_taxonomy().expand_with_hops(c for c, _ in page.categories) if page is not None else {}
+        rules = Rules(self._approved.__contains__, self._is_blocked, self._index.exhausted.get, settings.bid_weight)
+        floor_of = _floors(settings)
+        return [
+            decide_slot(
+                slot,
+                self._index.read(serve_key(self._site, slot.slot)),
+                reach,
+                lambda creative: self._stats.of(creative, now_ms),
+                floor_of,
+                rules,
+                draws,
+            )
+            for slot in slots
+        ]
+
+    def _probe(self, ctx: Context, probe: m.Probe) -> None:
+        """What the next request for this slot would draw, from a copy of the generator: nothing is counted, kept or
+        reserved, and the next request draws it all the same."""
+        settings = self._settings
+        if settings is None:
+            ctx.reject("starting: the ad server does not know its site yet")
+            return
+        if refusal := _refusal(settings, probe.host):
+            ctx.reply(m.Probed(refusal))
+            return
+        now_ms, draws = ctx.wall_ms(), deepcopy(self._draws)
+        page = self._fresh_page(settings, probe.url, now_ms)
+        (decision,) = decisions = self._decided(settings, page, (probe.slot,), now_ms, draws)
+        decision.refused |= probe.refused
+        back = dict.fromkeys(self._winners.recent(probe.url, now_ms), explain.RECENT_ON_PAGE)
+        back |= self._ask_silent_last(decisions, now_ms)
+        choose_all(decisions, slot_order((probe.slot,), draws), back)
+        payer = decision.chosen.candidate.advertiser_id if decision.chosen else ""
+        ctx.reply(m.Probed("", self._record(decision, probe.url, now_ms), payer))
 
     def _is_blocked(self, candidate: CandidateView) -> bool:
         """Blocked by the publisher, whatever a view that came late says."""
@@ -380,47 +412,13 @@ class AdServer:
         results: list[m.SlotOutcome] = []
         for decision in batch.decisions:
             self._decisions.append(self._record(decision, batch.url, now_ms))
-            results.append(self._outcome(decision, batch.url, settings, now_ms))
+            results.append(slot_outcome(self._site, batch.url, decision, settings.secret, now_ms))
+            self.served_count += decision.chosen is not None
+            if decision.chosen is not None and not decision.chosen.pinned:
+                self._beacons.expect(decision.request_id, decision.chosen.candidate.category)
         page = self._pages.get(batch.url)
         left_ms = page.classified_at_ms + settings.window_ms - now_ms if page else 0
         ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0)))
-
-    def _outcome(self, decision: SlotDecision, url: str, settings: m.SiteSettings, now_ms: int) -> m.SlotOutcome:
-        choice = decision.chosen
-        if choice is None:
-            return m.SlotOutcome(decision.request.slot, None, self._why_empty(decision))
-        self.served_count += 1
-        candidate = choice.candidate
-        if not choice.pinned:
-            self._beacons.expect(decision.request_id, candidate.category)
-        beacon = Beacon(
-            self._site, url, decision.request.slot, candidate, choice.price_micros, decision.request_id, now_ms
-        )
-        return m.SlotOutcome(
-            decision.request.slot,
-            m.Winner(
-                candidate.creative_id,
-                candidate.campaign_id,
-                candidate.advertiser_id,
-                candidate.asset_url,
-                candidate.landing_url,
-                candidate.mime,
-                candidate.width,
-                candidate.height,
-                candidate.category,
-                choice.price_micros,
-                decision.request_id,
-                impression_query(beacon, settings.secret),
-                click_query(beacon, settings.secret),
-            ),
-        )
-
-    def _why_empty(self, decision: SlotDecision) -> str:
-        if decision.view is None:
-            return "no_pool"
-        if not decision.pool:
-            return "no_eligible_candidate"
-        return "all_refused" if decision.refused else "candidates_in_other_slots"
 
     def _record(self, decision: SlotDecision, url: str, now_ms: int) -> ServeDecision:
         choice = decision.chosen
@@ -440,11 +438,14 @@ class AdServer:
             decision.rules.bid_weight,
             decision.view.auction_of(choice.candidate) if choice and decision.view else None,
             decision.view.version_ms if decision.view else 0,
-            "" if choice else self._why_empty(decision),
+            "" if choice else why_empty(decision),
             self._index.version(serve_key(self._site, decision.request.slot)),
         )
 
-    def _explain(self, ctx: Context, query: m.GetDecision) -> None:
+    def _explain(self, ctx: Context, query: m.GetDecision | m.Probe) -> None:
+        if isinstance(query, m.Probe):
+            self._probe(ctx, query)
+            return
         for decision in reversed(self._decisions):
             if query.request_id and decision.request_id != query.request_id:
                 continue
@@ -466,6 +467,13 @@ def _floors(settings: m.SiteSettings) -> Callable[[str], int]:
         site_floor_micros=site_wide,
         slot_floor_micros=None,
     )
+
+
+def _refusal(settings: m.SiteSettings, host: str) -> str:
+    """Why the site serves nothing to a page of this host at all; empty when it does."""
+    if settings.suspended:
+        return "suspended"
+    return "" if same_host(host, settings.host) else "host_refused"
 
 
 def _objection(outcome: Any) -> str:

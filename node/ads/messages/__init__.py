@@ -80,6 +80,8 @@ from node.ads.messages.serving import (
     GetDecision,
     GetServeStats,
     PageMarked,
+    Probe,
+    Probed,
     SiteEdited,
     SiteSettings,
     SlotOutcome,
@@ -99,6 +101,8 @@ from node.ads.messages.shared import (
 )
 
 __all__ = [
+    "Probed",
+    "Probe",
     "ForgetCreative",
     "UpdateAdvertiser",
     "SetCreativeStatus",

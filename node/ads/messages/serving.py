@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from node.ads.edits import SiteEdit
+from node.ads.explain import ServeDecision
 from node.ads.messages.shared import PageEntry, SlotSpec
 from node.ads.view import AuctionInfo, CandidateView
 from node.wire.registry import wire_type
@@ -162,6 +163,27 @@ class GetDecision(msgspec.Struct, frozen=True):
     request_id: str = ""
     slot: str = ""
     page: str = ""
+
+
+@wire_type("ads.probe")
+class Probe(msgspec.Struct, frozen=True):
+    """What would be served in a slot of a page now; answered by Probed. `refused`: creatives whose payers are known to
+    say no, with why."""
+
+    url: str
+    host: str
+    slot: SlotRequest
+    refused: dict[str, str] = {}
+
+
+@wire_type("ads.probed")
+class Probed(msgspec.Struct, frozen=True):
+    """`refusal`: why nothing is served to this page at all, suspended or host_refused; else `decision`. `advertiser` of
+    the creative that would win."""
+
+    refusal: str
+    decision: ServeDecision | None = None
+    advertiser: str = ""
 
 
 @wire_type("ads.get_stats")

@@ -101,6 +101,44 @@ def test_a_read_that_is_not_answered_goes_to_the_next_node(tmp_path: Path, monke
     assert len(deaf.seen) == len(node.seen) == 1
 
 
+def both(deaf: FakeNode, node: FakeNode, folder: Path) -> Profile:
+    """A profile of two nodes of one cluster."""
+    node.knows(deaf.operator_keys.public)
+    return msgspec.structs.replace(deaf.profile(folder), endpoints=(deaf.endpoint("deaf"), node.endpoint()))
+
+
+def refusing(code: str, exit_status: int) -> dict[type, Any]:
+    def refuse(_: Any) -> Any:
+        raise p.AdminRefusal(exit_status, code, f"no: {code}")
+
+    return {p.CommitPlan: refuse}
+
+
+def test_a_change_that_can_not_be_put_on_record_is_asked_of_the_next_node(tmp_path: Path) -> None:
+    with FakeNode(refusing("E-AUDIT", 15)) as deaf, FakeNode({p.CommitPlan: lambda _: SAMPLES["Operation"]}) as node:
+        reply, _ = ask(both(deaf, node, tmp_path), p.CommitPlan(id="p-1"))
+        assert isinstance(reply, p.Operation)
+        assert deaf.seen == node.seen == [p.CommitPlan(id="p-1")]
+
+
+@pytest.mark.parametrize(
+    ("second", "exit_status", "code"),
+    [("E-AUDIT", 15, "E-AUDIT"), ("E-NOT-FOUND", 3, "E-AUDIT"), ("E-REFUSED", 5, "E-REFUSED")],
+)
+def test_when_no_node_makes_it_the_reason_is_told_that_counts(
+    second: str, exit_status: int, code: str, tmp_path: Path
+) -> None:
+    with FakeNode(refusing("E-AUDIT", 15)) as deaf, FakeNode(refusing(second, exit_status)) as node:
+        assert refused(both(deaf, node, tmp_path), p.CommitPlan(id="p-1")).code == code
+        assert len(deaf.seen) == len(node.seen) == 1
+
+
+def test_a_change_that_was_refused_for_another_reason_is_asked_of_nobody_else(tmp_path: Path) -> None:
+    with FakeNode(refusing("E-STORE", 15)) as deaf, FakeNode({}) as node:
+        assert refused(both(deaf, node, tmp_path), p.CommitPlan(id="p-1")).code == "E-STORE"
+        assert node.seen == []
+
+
 def test_a_change_that_is_not_answered_is_never_repeated_and_says_it_may_have_happened(tmp_path: Path) -> None:
     with FakeNode({p.CommitPlan: lambda _: None}) as node:
         profile = msgspec.structs.replace(

@@ -139,6 +139,7 @@ READS: list[tuple[str, type, str]] = [
     ("creative list", p.GetCreatives, "CreativeList"),
     ("creative show cr-1", p.GetCreative, "CreativeShow"),
     ("page list example.com", p.GetPages, "PageList"),
+    ("serve probe example.com|top --page https://example.com/", p.GetProbe, "ServeExplanation"),
     ("serve explain example.com|top", p.GetExplanation, "ServeExplanation"),
     ("replay start --all --wait", p.StartReplay, "Replay"),
     ("creative approve cr-1 --site example.com", p.ApproveCreative, "Approved"),

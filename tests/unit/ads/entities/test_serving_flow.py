@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -438,3 +439,42 @@ def test_decisions_are_kept_in_a_ring() -> None:
     if decision.request_id != first.request_id:
         assert isinstance(missing, Failed)
     assert isinstance(world.explain(request_id="none"), Failed)
+
+
+def probe(world: World, slot: str = "top", **more: Any) -> m.Probed:
+    request = m.Probe(PAGE, more.pop("host", SITE), m.SlotRequest(slot, 300, 250), **more)
+    probed = world.ask("adserver", SITE, request)
+    assert isinstance(probed, m.Probed), probed
+    return probed
+
+
+def test_a_probe_says_what_the_next_request_gets_and_leaves_no_trace() -> None:
+    world = serving_world()
+    world.campaign("other", cpm=3_000_000)
+    world.advance(3_000)
+    world.approve("other-1")
+    world.advance(3_000)
+    for _ in range(10):
+        counts = (world.actor("adserver", SITE).requests_count, len(world.facts()))
+        reserved = [world.ask("campaign", name, m.GetCampaign()).reserved_micros for name in ("camp", "other")]
+        first, again = probe(world), probe(world)
+        assert first.decision is not None
+        assert first == again, "it draws from a copy"
+        assert (world.actor("adserver", SITE).requests_count, len(world.facts())) == counts
+        asked = [world.ask("campaign", name, m.GetCampaign()).reserved_micros for name in ("camp", "other")]
+        assert asked == reserved
+        won = world.winner()
+        assert won is not None
+        assert (won.creative, won.price_micros) == (first.decision.winner, first.decision.price_micros)
+    assert world.explain(slot="top").request_id == won.request_id, "a probe is not remembered"
+
+
+def test_a_probe_passes_over_what_would_not_be_paid_and_says_why_nothing_is_served() -> None:
+    world = serving_world()
+    refused = probe(world, refused={"camp-1": explain.BUDGET}).decision
+    assert refused is not None
+    assert (refused.winner, refused.reason) == ("", "all_refused")
+    assert [(c.outcome, c.reason) for c in refused.candidates] == [(explain.REFUSED, explain.BUDGET)]
+    assert probe(world, host="elsewhere.example") == m.Probed("host_refused")
+    world.ask("site", SITE, m.UpdateSite(suspended=True))
+    assert probe(world) == m.Probed("suspended")

@@ -1,0 +1,70 @@
+"""`serve probe`: what would be served now. The ad server is asked what it would choose, and the payers whether they
+would pay, until one would; none of them promises, counts or keeps anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from node.admin import domain_views as views
+from node.admin import protocol as p
+from node.admin.outcomes import NOT_FOUND, REFUSED, ask, not_found
+from node.ads import explain
+from node.ads import messages as m
+from node.ads.hosts import host_of_url
+from node.ads.keys import page_url, site_id, slot_id
+from node.ads.money import impression_cost_micros
+from node.core.ids import EntityRef
+from node.core.limits import view_candidates_max
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+_WHY: Final = {
+    "suspended": "the site is suspended",
+    "host_refused": "the page is not on the site's host",
+}
+
+
+class ServeProbes:
+    """The handler."""
+
+    def __init__(self, server: AdminServer) -> None:
+        self._engine = server.engine
+        server.handlers[p.GetProbe] = self.probe
+
+    async def probe(self, request: p.GetProbe, call: p.Meta) -> tuple[p.ServeExplanation, p.Meta]:
+        site, url = site_id(request.site), page_url(request.page, "page")
+        info: m.SiteInfo = await ask(self._engine, EntityRef("site", site), m.GetSite())
+        slot = next((slot for slot in info.slots if slot.slot == slot_id(request.slot)), None)
+        if slot is None:
+            raise not_found("slot", request.slot, [slot.slot for slot in info.slots])
+        wanted = m.SlotRequest(slot.slot, slot.width, slot.height)
+        refused: dict[str, str] = {}
+        for _ in range(view_candidates_max + 1):
+            message = m.Probe(url, host_of_url(url), wanted, dict(refused))
+            probed: m.Probed = await ask(self._engine, EntityRef("adserver", site), message)
+            decision = probed.decision
+            if decision is None:
+                why = _WHY.get(probed.refusal, probed.refusal)
+                raise p.AdminRefusal(REFUSED, "E-NOT-SERVED", f"nothing is served there: {why}", about=site)
+            won = next((c for c in decision.candidates if c.outcome == explain.WON), None)
+            objection = await self._objection(won.campaign_id, probed.advertiser, decision.price_micros) if won else ""
+            if won is None or not objection:
+                return views.probed(decision, self._engine.world.clock.wall_ms()), call
+            of_it = (c.creative_id for c in decision.candidates if c.campaign_id == won.campaign_id)
+            refused |= dict.fromkeys(of_it, objection)
+        raise AssertionError("more payers than candidates")
+
+    async def _objection(self, campaign: str, advertiser: str, price_micros: int) -> str:
+        """Why one of the payers would refuse the price of an impression; empty when both would pay."""
+        cost = impression_cost_micros(price_micros)
+        try:
+            paying: m.CampaignInfo = await ask(self._engine, EntityRef("campaign", campaign), m.GetCampaign())
+            above: m.AdvertiserInfo = await ask(self._engine, EntityRef("advertiser", advertiser), m.GetAdvertiser())
+        except p.AdminRefusal as refused:
+            return explain.NOT_ACTIVE if refused.exit_status == NOT_FOUND else explain.NO_ANSWER
+        if paying.status != "active" or above.status != "active":
+            return explain.NOT_ACTIVE
+        left = paying.daily_budget_micros - paying.spent_micros - paying.reserved_micros
+        return explain.BUDGET if cost > min(left, above.daily_budget_micros - above.spent_micros) else ""

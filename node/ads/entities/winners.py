@@ -1,0 +1,34 @@
+"""What a page is told of one slot: the winner with its signed beacons, or why there is none."""
+
+from __future__ import annotations
+
+from node.ads import messages as m
+from node.ads.decide import SlotDecision, why_empty
+from node.ads.entities.beacons import Beacon, click_query, impression_query
+
+
+def slot_outcome(site: str, url: str, decision: SlotDecision, secret: bytes, now_ms: int) -> m.SlotOutcome:
+    """Wall milliseconds; the beacons are signed with the publisher's secret."""
+    choice = decision.chosen
+    if choice is None:
+        return m.SlotOutcome(decision.request.slot, None, why_empty(decision))
+    candidate = choice.candidate
+    beacon = Beacon(site, url, decision.request.slot, candidate, choice.price_micros, decision.request_id, now_ms)
+    return m.SlotOutcome(
+        decision.request.slot,
+        m.Winner(
+            candidate.creative_id,
+            candidate.campaign_id,
+            candidate.advertiser_id,
+            candidate.asset_url,
+            candidate.landing_url,
+            candidate.mime,
+            candidate.width,
+            candidate.height,
+            candidate.category,
+            choice.price_micros,
+            decision.request_id,
+            impression_query(beacon, secret),
+            click_query(beacon, secret),
+        ),
+    )
