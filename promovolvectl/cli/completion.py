@@ -32,6 +32,6 @@ def completion(
     run: Run, shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", show_default=False, help="Your shell.")]
 ) -> Answer:
     if shell not in _SHELLS:
-        raise usage("SHELL", f"{shell!r} is not one of {', '.join(_SHELLS)}.{did_you_mean(shell, _SHELLS)}")
+        raise usage("|".join(_SHELLS), f"{shell!r} is not one of {', '.join(_SHELLS)}.{did_you_mean(shell, _SHELLS)}")
     script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETING, shell=shell)
     return Answer("Completion", {"shell": shell, "script": script}, run.local_meta(), text=script)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -21,6 +21,7 @@ from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import EntityId, EntityType, entity_of, naming
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.values import one_of
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Entities in memory: list, restart, passivate, quarantine.")
@@ -30,6 +31,7 @@ app.add_typer(quarantine, name="quarantine")
 Node = Annotated[str, naming("--node", "node", "NODE", "Only this node's.")]
 OfType = Annotated[str, typer.Option("--type", metavar="TYPE", show_default=False, help="Only of this type.")]
 PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, max=500, help="At most N of each node.")]
+STATES: Final = ("loading", "running", "backoff", "quarantined", "stopping")
 
 
 @leaf(
@@ -54,12 +56,12 @@ async def list_(
             "--state",
             metavar="STATE",
             show_default=False,
-            help="loading, running, backoff, quarantined or stopping.",
+            help=f"{', '.join(STATES[:-1])} or {STATES[-1]}.",
         ),
     ] = "",
     per_node: PerNode = 200,
 ) -> Answer:
-    request = GetEntities(node=node, kind=kind, state=state, limit=per_node)
+    request = GetEntities(node=node, kind=kind, state=one_of(state, "--state", STATES), limit=per_node)
     return answer_of("EntityList", *await run.ask(request, EntityList))
 
 

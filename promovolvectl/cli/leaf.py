@@ -148,6 +148,7 @@ def _offer_names(annotation: Any) -> None:
 def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str) -> int:
     view = run.flags.view(run.format)
     refuse_unfit(view.chosen, "Plan" if given.get("dry_run") else shows)
+    run.timeout_ms()  # also where nothing is waited for: what can't be meant is refused
 
     async def finished(outcome: Awaitable[Outcome]) -> Outcome:
         try:

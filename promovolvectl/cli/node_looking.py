@@ -176,6 +176,7 @@ async def log_level(
     for_: Annotated[str, typer.Option("--for", metavar="TIME", help="Then it is as before.")] = "10m",
     **given: Any,
 ) -> Answer:
+    for_s = max(1, milliseconds(for_, "--for") // 1_000)
     if not logger:
         return answer_of("LogLevels", *await run.ask(GetLogLevels(node=name), LogLevels))
     wanted = level.lower()
@@ -186,7 +187,7 @@ async def log_level(
         node=name,
         logger=logger,
         level="" if wanted == "reset" else wanted,
-        for_s=max(1, milliseconds(for_, "--for") // 1_000),
+        for_s=for_s,
     )
     again = spelled("node", "log-level", name, logger, wanted, *([] if wanted == "reset" else ["--for", for_]))
     return await plan_then_commit(run, stage, again=again, given=given)

@@ -14,6 +14,7 @@ from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.values import LONG_WORK_STATES, one_of
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Operations: long work that goes on at the cluster.")
@@ -33,7 +34,8 @@ async def list_(
         str, typer.Option("--state", metavar="STATE", show_default=False, help="running, done, failed or cancelled.")
     ] = "",
 ) -> Answer:
-    return answer_of("OperationList", *await run.ask(ListOperations(state=state), OperationList))
+    wanted = one_of(state, "--state", LONG_WORK_STATES)
+    return answer_of("OperationList", *await run.ask(ListOperations(state=wanted), OperationList))
 
 
 @leaf(

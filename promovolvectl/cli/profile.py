@@ -8,6 +8,8 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
+from node.core.errors import BadInput
+from node.wire.roster import curve_key
 from promovolvectl.cli.config import store
 from promovolvectl.cli.confirm import confirm, spelled
 from promovolvectl.cli.leaf import group, leaf
@@ -31,6 +33,7 @@ from promovolvectl.client.profiles import (
     write_profile,
 )
 
+_NODE: Final = "--node 'entity-1,10.0.0.11:7401,rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7'"
 app = group("Profiles: which cluster, through which nodes, with which key.")
 _READS: Final = (ExitStatus.NOT_FOUND, ExitStatus.UNUSABLE_CONFIG)
 _WRITES: Final = (*_READS, ExitStatus.LOCAL_FILE)
@@ -107,7 +110,7 @@ def use(run: Run, name: Name) -> Answer:
     does="Make a profile for a cluster that runs elsewhere.",
     changes=f"{_LOCAL} The key file stays where it is.",
     examples=(
-        "promovolvectl profile create prod --key-file ~/prod.key --node entity-1,10.0.0.11:7401,PUBLICKEY",
+        f"promovolvectl profile create prod --key-file ~/prod.key {_NODE}",
         "promovolvectl profile create empty",
     ),
     exits=(*_WRITES, ExitStatus.CONFLICT),
@@ -242,9 +245,13 @@ def prompt(
 def _endpoint(text: str) -> Endpoint:
     name, _, rest = text.partition(",")
     admin, _, key = rest.partition(",")
-    host_and_port(admin)
-    if not name or not key:
-        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY", "--node entity-1,10.0.0.11:7401,PUBLICKEY")
+    host_and_port(admin, "--node")
+    try:
+        curve_key(key, "KEY")
+    except BadInput as wrong:
+        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY: {wrong.message}", _NODE) from wrong
+    if not name:
+        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY", _NODE)
     return Endpoint(node=name, admin=admin, key=key)
 
 

@@ -25,6 +25,7 @@ from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.cli.values import LONG_WORK_STATES, one_of
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Rebuild the ServeIndex from durable state; coverage.")
@@ -106,7 +107,8 @@ async def list_(
         str, typer.Option("--state", metavar="STATE", show_default=False, help="running, done, failed or cancelled.")
     ] = "",
 ) -> Answer:
-    return answer_of("ReplayList", *await run.ask(ListReplays(state=state), ReplayList))
+    wanted = one_of(state, "--state", LONG_WORK_STATES)
+    return answer_of("ReplayList", *await run.ask(ListReplays(state=wanted), ReplayList))
 
 
 @leaf(

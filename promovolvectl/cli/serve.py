@@ -12,6 +12,7 @@ from promovolvectl.cli.names import named, naming
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.cli.values import web_url
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -41,6 +42,8 @@ async def explain(
 ) -> Answer:
     if bool(target) == bool(site):
         raise usage("TARGET, --site", "name a request id or a site", "promovolvectl serve explain 'example.com|top'")
+    if page:
+        web_url(page, "--page")
     if site:
         return await _ask(run, GetExplanation(site=site, slot=slot, page=page))
     name, bar, part = target.partition("|")

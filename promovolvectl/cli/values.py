@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
 from node.admin.protocol import Slot
 from node.core import limits
-from promovolvectl.cli.select import usage
+from promovolvectl.cli.select import did_you_mean, usage
 
 _MONEY: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,6})?")
 _SIZE: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
 _MICROS: Final = 1_000_000
+LONG_WORK_STATES: Final = ("running", "done", "failed", "cancelled")
 
 
 def money(text: str, flag: str, *, zero: bool = False) -> str:
@@ -25,6 +27,14 @@ def money(text: str, flag: str, *, zero: bool = False) -> str:
         raise usage(flag, f"{text!r} is more than {limits.money_micros_max // _MICROS}", f"{flag} 12.50")
     if micros == 0 and not zero:
         raise usage(flag, "it must be more than zero", f"{flag} 12.50")
+    return text
+
+
+def one_of(text: str, flag: str, known: Sequence[str]) -> str:
+    """A word of a short list, or nothing; raises CommandFailed (2)."""
+    if text and text not in known:
+        wrong = f"{text!r} is not one of {', '.join(known)}.{did_you_mean(text, known)}"
+        raise usage(flag, wrong, f"{flag} {known[0]}")
     return text
 
 

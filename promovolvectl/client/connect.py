@@ -83,13 +83,12 @@ async def connect(
     raise _nobody(profile, found)
 
 
-def host_and_port(address: str) -> tuple[str, int]:
-    """`host:port`, `[v6]:port` too; raises CommandFailed (2)."""
+def host_and_port(address: str, flag: str = "--endpoint") -> tuple[str, int]:
+    """`host:port`, `[v6]:port` too; raises CommandFailed (2) naming the flag."""
     host, _, port = address.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
-        raise CommandFailed(
-            ExitStatus.USAGE, "E-USAGE", f"{address!r} is not HOST:PORT", hint="--endpoint 127.0.0.1:7401"
-        )
+        text = f"{flag}: {address!r} is not HOST:PORT"
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint="--endpoint 127.0.0.1:7401")
     return host.strip("[]"), int(port)
 
 

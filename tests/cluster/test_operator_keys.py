@@ -142,6 +142,43 @@ def test_p91_an_unknown_name_changes_nothing_and_is_on_record(seats: Seats) -> N
     assert len(entries) >= sum(found.status == 3 for found in ended) // 2, "some are refused before they are sent"
 
 
+# What only the cluster can judge: each with the word that its refusal names, the flag's own.
+JUDGED_THERE = {
+    "site create bad|name --host x.example --publisher ann --slot top:728x90": "site",
+    "site create spare-9 --host no_host! --publisher ann --slot top:728x90": "host",
+    "site create spare-9 --host x.example --publisher ann --slot a|b:728x90": "slot",
+    "site update {site} --block-domain no_domain!": "domain",
+    "advertiser create bad|name --daily-budget 1": "advertiser",
+    "advertiser create spare-9 --daily-budget 1 --timezone Nowhere/Town": "timezone",
+    "campaign create spare-9 --advertiser {advertiser} --max-cpm 1 --daily-budget 1 --category sports!": "categor",
+    "creative create bad|name --campaign {campaign} --asset-url https://c.example/a --landing-url https://r.example "
+    "--size 728x90": "creative",
+    "replay start --site bad|name": "site",
+    "shard pin 999 --to entity-1": "shard",
+    "shard move 999 --to entity-1": "shard",
+    "auth key create bad/name --out {folder}/never.key": "name",
+    "node log-level entity-1 nobody debug": "nobody",
+    "events --after somewhere": "cursor",
+    "node logs --after somewhere": "cursor",
+    "serveindex dump --map serve-99": "serve-99",
+    "serveindex get no-bar": "key",
+}
+
+
+@pytest.mark.parametrize("line", JUDGED_THERE)
+def test_p91_what_only_the_cluster_can_judge_is_refused_by_name_and_changes_nothing(line: str, seats: Seats) -> None:
+    site = seats.ask("", "site", "list")["items"][0]["site"]
+    campaign = seats.ask("", "campaign", "list")["items"][0]
+    names = {"site": site, "folder": seats.folder} | {key: campaign[key] for key in ("advertiser", "campaign")}
+    before = seats.ask("", "audit", "verify")["entries"]
+    found = seats.run("", *line.format(**names).split(), "--yes", "-o", "json")
+    assert found.status in (2, 3), found
+    assert JUDGED_THERE[line] in json.loads(found.err.splitlines()[-1])["message"], found
+    entries = [entry for entry in seats.entries("--who", "operator") if entry["number"] > before]
+    assert {entry["outcome"] for entry in entries} <= {"refused"}
+    assert not (seats.folder / "never.key").exists()
+
+
 def test_a_change_is_on_record_with_who_why_plan_and_operation(seats: Seats) -> None:
     done = seats.ask("olaf", "node", "cordon", "entity-1", "--yes", "--reason", "OPS-7")
     seats.ask("olaf", "node", "uncordon", "entity-1", "--yes")
