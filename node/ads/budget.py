@@ -11,6 +11,7 @@ a crash nobody knows which promises were open, so the whole escrow counts as pro
 from __future__ import annotations
 
 import datetime as dt
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -94,6 +95,16 @@ def next_midnight_ms(now_ms: int, timezone: str) -> int:
     zone = ZoneInfo(timezone)
     tomorrow = _local(now_ms, zone).date() + dt.timedelta(days=1)
     return int(dt.datetime.combine(tomorrow, dt.time(), zone).timestamp() * 1000)
+
+
+@lru_cache(maxsize=256)
+def day_bounds_ms(day: str, timezone: str) -> tuple[int, int]:
+    """The wall instants at which a local date (ISO) begins and ends in a timezone."""
+    zone = ZoneInfo(timezone)
+    date = dt.date.fromisoformat(day)
+    ends = (dt.datetime.combine(date + dt.timedelta(days=after), dt.time(), zone) for after in (0, 1))
+    start_ms, end_ms = (int(end.timestamp() * 1000) for end in ends)
+    return start_ms, end_ms
 
 
 def check_timezone(timezone: str) -> str:

@@ -205,7 +205,8 @@ def why_empty(decision: SlotDecision) -> str:
     if decision.view is None:
         return "no_pool"
     if not decision.pool:
-        return "no_eligible_candidate"
+        paced = any(row.reason == explain.PACED for row in decision.filtered)
+        return explain.PACED if paced else "no_eligible_candidate"
     return "all_refused" if decision.refused else "candidates_in_other_slots"
 
 

@@ -19,17 +19,21 @@ from node.ads import explain
 from node.ads import messages as m
 from node.ads.batch import choose_again, choose_all, slot_order
 from node.ads.creative_stats import RollingStats
-from node.ads.decide import Rules, SlotDecision, decide_slot, outcomes, why_empty
+from node.ads.decide import Rules, SlotDecision, decide_slot, why_empty
 from node.ads.edits import SiteEdit, forbidden_by_site
 from node.ads.entities.beacon_counter import BeaconCounter
+from node.ads.entities.decision_ring import DecisionRing, explained
 from node.ads.entities.pools import Pools
+from node.ads.entities.site_pacing import OPEN, Gate, SitePacing
 from node.ads.entities.winners import slot_outcome
 from node.ads.explain import ServeDecision
+from node.ads.freshness import is_fresh, reclassify_in_ms
 from node.ads.hosts import same_host, under_domain
 from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
 from node.ads.page_winners import PageWinners
 from node.ads.pricing import floor_for
+from node.ads.serve_stats import Filled
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
 from node.ads.view import CandidateView
@@ -109,13 +113,16 @@ class AdServer:
         self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track]] = deque(maxlen=limits.requests_held_max)
         self._batches: dict[int, _Batch] = {}
         self._batch_count = 0
-        self._decisions: deque[ServeDecision] = deque(maxlen=limits.decisions_kept_per_site)
+        self._decisions = DecisionRing()
+        self._pacing = SitePacing()
         self._draws: np.random.Generator = np.random.default_rng(0)
+        self._pace_draws = self._draws
         self.served_count = 0
         self.requests_count = 0
 
     def start(self, ctx: Context, state: None) -> None:
         self._draws = np.random.default_rng(ctx.rng.getrandbits(64))
+        self._pace_draws = np.random.default_rng(ctx.rng.getrandbits(64))
         self._learn(ctx)
 
     def receive(self, ctx: Context, message: Any) -> None:
@@ -142,7 +149,7 @@ class AdServer:
                 self._pages[entry.url] = entry
             case m.Track():
                 self._track(ctx, ctx.reply_later(), message)
-            case m.Probe() | m.GetDecision():
+            case m.Probe() | m.GetDecision() | m.GetServeStats():
                 self._explain(ctx, message)
             case _ if self._beacons.receive(ctx, message):
                 pass
@@ -254,7 +261,9 @@ class AdServer:
             return
         now_ms = ctx.wall_ms()
         page = self._fresh_page(settings, request.url, now_ms)
-        decisions = self._decided(settings, page, request.slots, now_ms, self._draws)
+        self._pacing.request(len(request.slots), now_ms)
+        gate = self._pacing.gate(self._pace_draws, now_ms) if settings.paced else OPEN
+        decisions = self._decided(settings, page, request.slots, now_ms, self._draws, gate)
         back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
         back |= self._ask_silent_last(decisions, now_ms)
         choose_all(decisions, slot_order(request.slots, self._draws), back)
@@ -270,7 +279,7 @@ class AdServer:
 
     def _fresh_page(self, settings: m.SiteSettings, url: str, now_ms: int) -> m.PageEntry | None:
         page = self._pages.get(url)
-        return page if page is not None and now_ms - page.classified_at_ms <= settings.window_ms else None
+        return page if page is not None and is_fresh(page.classified_at_ms, now_ms, settings.window_ms) else None
 
     def _decided(
         self,
@@ -279,10 +288,18 @@ class AdServer:
         slots: tuple[m.SlotRequest, ...],
         now_ms: int,
         draws: np.random.Generator,
+        gate: Gate = OPEN,
     ) -> list[SlotDecision]:
         """The pools of the slots, filtered for the page and drawn."""
         reach = load_taxonomy().expand_with_hops(c for c, _ in page.categories) if page is not None else {}
-        rules = Rules(self._approved.__contains__, self._is_blocked, self._index.exhausted.get, settings.bid_weight)
+        rules = Rules(
+            self._approved.__contains__,
+            self._is_blocked,
+            self._index.exhausted.get,
+            settings.bid_weight,
+            gate.paced_out.__contains__,
+            gate.served,
+        )
         floor_of = _floors(settings)
         return [
             decide_slot(
@@ -374,6 +391,8 @@ class AdServer:
             return
         votes = batch.votes[answer.slot]
         votes[answer.payer] = _objection(answer.outcome)
+        if isinstance(answer.outcome, m.Reserved) and answer.outcome.money is not None:
+            self._pacing.heard(answer.outcome.money, ctx.wall_ms())
         decision = batch.decisions[answer.slot]
         choice = decision.chosen
         if choice is None or len(votes) < 2:
@@ -409,53 +428,47 @@ class AdServer:
         now_ms = ctx.wall_ms()
         won = [d.chosen.candidate.campaign_id for d in batch.decisions if d.chosen is not None]
         self._winners.won(batch.url, won, now_ms)
+        chosen = [decision.chosen for decision in batch.decisions]
+        self._pacing.decided(
+            [Filled(choice.price_micros, choice.pinned) if choice else None for choice in chosen],
+            held_back=any(why_empty(decision) == explain.PACED for decision in batch.decisions),
+            penniless=any(explain.BUDGET in decision.refused.values() for decision in batch.decisions),
+            now_ms=now_ms,
+        )
         results: list[m.SlotOutcome] = []
         for decision in batch.decisions:
-            self._decisions.append(self._record(decision, batch.url, now_ms))
+            self._decisions.keep(self._record(decision, batch.url, now_ms))
             results.append(slot_outcome(self._site, batch.url, decision, settings.secret, now_ms))
             self.served_count += decision.chosen is not None
             if decision.chosen is not None and not decision.chosen.pinned:
                 self._beacons.expect(decision.request_id, decision.chosen.candidate.category)
         page = self._pages.get(batch.url)
-        left_ms = page.classified_at_ms + settings.window_ms - now_ms if page else 0
+        left_ms = reclassify_in_ms(page.classified_at_ms if page else None, now_ms, settings.window_ms)
         ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0)))
 
     def _record(self, decision: SlotDecision, url: str, now_ms: int) -> ServeDecision:
-        choice = decision.chosen
-        page = self._pages.get(url)
-        return ServeDecision(
-            decision.request_id or f"empty-{self._batch_count}",
-            now_ms,
+        return explained(
             self._site,
-            decision.request.slot,
             url,
-            tuple(category for category, _ in page.categories) if page else (),
-            outcomes(decision, lambda creative: self._stats.of(creative, now_ms)),
-            choice.candidate.creative_id if choice else "",
-            choice.runner_up if choice else "",
-            choice.price_micros if choice else 0,
-            decision.floor_micros,
-            decision.rules.bid_weight,
-            decision.view.auction_of(choice.candidate) if choice and decision.view else None,
-            decision.view.version_ms if decision.view else 0,
-            "" if choice else why_empty(decision),
+            decision,
+            self._pages.get(url),
+            lambda creative: self._stats.of(creative, now_ms),
             self._index.version(serve_key(self._site, decision.request.slot)),
+            now_ms,
         )
 
-    def _explain(self, ctx: Context, query: m.GetDecision | m.Probe) -> None:
+    def _explain(self, ctx: Context, query: m.GetDecision | m.Probe | m.GetServeStats) -> None:
         if isinstance(query, m.Probe):
             self._probe(ctx, query)
             return
-        for decision in reversed(self._decisions):
-            if query.request_id and decision.request_id != query.request_id:
-                continue
-            if query.slot and decision.slot_id != query.slot:
-                continue
-            if query.page and decision.page_url != query.page:
-                continue
-            ctx.reply(decision)
+        if isinstance(query, m.GetServeStats):
+            ctx.reply(self._pacing.stats)
             return
-        ctx.reject("no such decision is remembered")
+        decision = self._decisions.find(query)
+        if decision is None:
+            ctx.reject("no such decision is remembered")
+        else:
+            ctx.reply(decision)
 
 
 def _floors(settings: m.SiteSettings) -> Callable[[str], int]:

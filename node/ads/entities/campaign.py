@@ -14,11 +14,13 @@ import msgspec
 from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
-from node.ads.account import SettledIds
-from node.ads.budget import BudgetState, SettledMinute, next_midnight_ms, open_budget, roll_over
+from node.ads.account import Account, SettledIds
+from node.ads.budget import BudgetState, SettledMinute, day_bounds_ms, next_midnight_ms, open_budget, roll_over
 from node.ads.entities.money import BudgetWritten, Till, answer_at_once
 from node.ads.facts import Click, Impression
 from node.ads.money import impression_cost_micros
+from node.ads.pacing.campaigns import CampaignMoney
+from node.ads.pacing.window import Window
 from node.ads.registries import Registry
 from node.core.errors import BadInput
 from node.core.hashing import STRIPE_COUNT, spread_ms
@@ -267,6 +269,8 @@ class Campaign:
         account = till.account
         spent_before = account.budget.spent_micros
         reply, at_once = till.handle(message, ctx.wall_ms())
+        if isinstance(reply, m.Reserved):
+            reply = msgspec.structs.replace(reply, money=self._money_now(state, account))
         if at_once:
             answer_at_once(ctx, reply)
             return
@@ -279,6 +283,18 @@ class Campaign:
         ctx.persist(self._state, facts=facts, reply=reply, then=BudgetWritten(account.budget))
         if self._exhausted(ctx, self._state) != self._was_exhausted:
             ctx.after("announce", 0, _Announce(True))
+
+    def _money_now(self, state: CampaignState, account: Account) -> CampaignMoney:
+        """How the day stands, for whoever paces: what is promised counts as spent."""
+        budget = account.budget
+        return CampaignMoney(
+            self._campaign,
+            state.advertiser,
+            budget.daily_budget_micros,
+            budget.spent_micros + account.promised_micros,
+            Window(*day_bounds_ms(budget.day, budget.timezone)),
+            state.max_cpm_micros,
+        )
 
     def _exhausted(self, ctx: Context, state: CampaignState) -> bool:
         """Whether what is left of the day's budget pays for no impression at the campaign's own price."""

@@ -11,11 +11,12 @@ import msgspec
 
 from node.ads import messages as m
 from node.ads.floors.site_floors import SiteFloors, open_floors
+from node.ads.freshness import WINDOW_DEFAULT_MS, is_fresh
 from node.core import limits
 from node.core.errors import BadInput
 from node.wire.registry import wire_type
 
-FRESHNESS_WINDOW_MS = 48 * 3_600_000
+FRESHNESS_WINDOW_MS = WINDOW_DEFAULT_MS
 BID_WEIGHT = 0.5
 
 T = TypeVar("T")
@@ -26,7 +27,8 @@ class SiteState(msgspec.Struct, frozen=True):
     """`slots` are those that the publisher declared; `observed` are further ones that page tags reported: they are
     auctioned and served, but anybody can report them, so they count for nothing. `approved` and `rejected` map a
     creative to when. The pages are on as many `shelves` (`page_shelf`); those in `pages` are from before there were
-    any, and go there when the site starts. `floors` are learned above the publisher's `floor_micros`."""
+    any, and go there when the site starts. `floors` are learned above the publisher's `floor_micros`;
+    `paced`: page views go without an ad where that makes budgets last their day."""
 
     site: str
     host: str
@@ -44,6 +46,7 @@ class SiteState(msgspec.Struct, frozen=True):
     blocked_products: tuple[str, ...] = ()
     shelves: int = 0
     floors: SiteFloors | None = None
+    paced: bool = False
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:
@@ -52,7 +55,7 @@ class SiteState(msgspec.Struct, frozen=True):
 
 def fresh(page: m.PageEntry, now_ms: int) -> bool:
     """Whether the page's classification still counts."""
-    return page.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS
+    return is_fresh(page.classified_at_ms, now_ms, FRESHNESS_WINDOW_MS)
 
 
 # ---- approval
@@ -131,6 +134,7 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
         state,
         floor_micros=state.floor_micros if order.floor_micros is None else order.floor_micros,
         suspended=state.suspended if order.suspended is None else order.suspended,
+        paced=state.paced if order.paced is None else order.paced,
         blocked_domains=domains,
         blocked_products=products,
     )

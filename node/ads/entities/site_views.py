@@ -26,6 +26,7 @@ def settings_of(state: SiteState, pages: Iterable[m.PageEntry]) -> m.SiteSetting
         state.blocked_products,
         floors_of(state).floor_micros,
         floors_of(state).category_floors_micros,
+        state.paced,
     )
 
 

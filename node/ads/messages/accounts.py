@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from node.ads.pacing.campaigns import CampaignMoney
 from node.wire.registry import wire_type
 
 # ---- money: the same questions to a campaign and to its advertiser
@@ -26,9 +27,11 @@ NOT_ACTIVE = "not_active"
 
 @wire_type("ads.reserved")
 class Reserved(msgspec.Struct, frozen=True):
-    """`outcome` is an `account.ReserveOutcome` value, or NOT_ACTIVE; only reserved and repeated mean yes."""
+    """`outcome` is an `account.ReserveOutcome` value, or NOT_ACTIVE; only reserved and repeated mean yes. A campaign
+    says with it how its day's `money` stands; an advertiser does not."""
 
     outcome: str
+    money: CampaignMoney | None = None
 
 
 @wire_type("ads.release")

@@ -154,6 +154,7 @@ class UpdateSite(msgspec.Struct, frozen=True):
     unblock_domains: tuple[str, ...] = ()
     block_products: tuple[str, ...] = ()
     unblock_products: tuple[str, ...] = ()
+    paced: bool | None = None
 
 
 @wire_type("ads.slot_report")

@@ -35,6 +35,7 @@ class SiteSettings(msgspec.Struct, frozen=True):
     blocked_products: tuple[str, ...] = ()
     learned_floor_micros: int = 0
     category_floors: dict[str, int] = msgspec.field(default_factory=dict)
+    paced: bool = False
 
 
 @wire_type("ads.edit_site")

@@ -13,6 +13,7 @@ import msgspec
 from node.ads.money import impression_cost_micros
 from node.ads.pacing.shape import Volumes
 from node.ads.pacing.window import Window, elapsed_fraction
+from node.wire.registry import wire_type
 
 CPM_UNKNOWN_MICROS = 5_000_000
 # Whatever was expected, spending less than this share of the budget, or this much, is no news.
@@ -20,6 +21,7 @@ SLACK_SHARE = 0.01
 SLACK_MIN_MICROS = 10_000
 
 
+@wire_type("ads.campaign_money")
 class CampaignMoney(msgspec.Struct, frozen=True):
     """One campaign's day. `pending_micros` is what this site has promised since `spent_micros` was reported;
     `cpm_micros` the most it pays, 0 when unknown."""

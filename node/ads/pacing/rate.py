@@ -29,5 +29,7 @@ def request_seen(rate: RequestRate, slots: int, now_ms: int) -> RequestRate:
     if elapsed_ms < WINDOW_MS:
         return RequestRate(rate.start_ms, rate.count + 1, rate.per_s, smoothed, total)
     seen = rate.count * 1_000 / elapsed_ms
-    per_s = RATE_SHARE * seen + (1 - RATE_SHARE) * rate.per_s if rate.per_s > 0 else seen
+    # A window that lasted longer, for want of requests, counts for as many as it could have been.
+    kept = (1 - RATE_SHARE) ** (elapsed_ms / WINDOW_MS)
+    per_s = seen + (rate.per_s - seen) * kept if rate.per_s > 0 else seen
     return RequestRate(now_ms, 1, per_s, smoothed, total)

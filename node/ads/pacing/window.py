@@ -10,12 +10,14 @@ import msgspec
 
 from node.ads.budget import next_midnight_ms
 from node.ads.pacing.shape import DAY_S, Volumes, cdf
+from node.wire.registry import wire_type
 
 DAY_MS = DAY_S * 1_000
 # Below this a window's traffic is too little to divide by: the clock decides.
 MASS_MIN = 0.001
 
 
+@wire_type("ads.budget_window")
 class Window(msgspec.Struct, frozen=True):
     """Wall milliseconds; the end is the next window's start."""
 

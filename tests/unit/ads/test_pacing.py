@@ -248,6 +248,13 @@ def test_the_rate_observer_starts_with_the_first_request() -> None:
     assert rate.total == 301
 
 
+def test_a_night_without_requests_leaves_nothing_of_yesterdays_rate() -> None:
+    rate = r.RequestRate()
+    for n in range(301):
+        rate = r.request_seen(rate, 1, DAY + n * 10)
+    assert r.request_seen(rate, 1, DAY + 8 * HOUR_MS).per_s < 0.02
+
+
 def test_slots_per_request_are_smoothed() -> None:
     rate = r.request_seen(r.RequestRate(), 3, DAY)
     assert rate.slots == pytest.approx(1.2)

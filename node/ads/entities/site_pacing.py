@@ -1,0 +1,122 @@
+"""The ad server's part that paces: which page views go without an ad, so that budgets last their day.
+
+What campaigns have spent it hears with each reservation. What was not heard for half a minute is unknown, and unknown
+is eligible: so a raised budget, or another owner of the site, is noticed without any event. Whoever has no money left
+is refused by name (`ServeIndex.exhausted`), so nothing here ever stops a whole site.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from node.ads.pacing import campaigns as c
+from node.ads.pacing import controller as k
+from node.ads.pacing import shape as s
+from node.ads.pacing.rate import RequestRate, request_seen
+from node.ads.pacing.window import DAY_MS, elapsed_fraction, second_of_utc_day
+from node.ads.serve_stats import Filled, ServeStats, count_batch, count_paced
+
+HEARD_MS_MAX = 30_000
+
+
+class Gate(NamedTuple):
+    """One page view's verdict: whether it is served, and which campaigns sit it out."""
+
+    served: bool
+    paced_out: frozenset[str]
+
+
+OPEN = Gate(True, frozenset())
+
+
+class SitePacing:
+    """Lives in its ad server's cell; in memory only. All times are wall ms."""
+
+    def __init__(self) -> None:
+        self._book = c.SpendBook()
+        self._heard: dict[str, int] = {}
+        self._pacer = k.Pacer()
+        self._rate = RequestRate()
+        self._shape = s.TrafficShape()
+        self._day = -1
+        self.stats = ServeStats()
+
+    def request(self, slots: int, now_ms: int) -> None:
+        """A page view has come."""
+        day = now_ms // DAY_MS
+        if day != self._day:
+            if self._day >= 0:
+                self._end_day(now_ms)
+            self._day = day
+        self._rate = request_seen(self._rate, slots, now_ms)
+        self._shape = s.observe(self._shape, second_of_utc_day(now_ms))
+
+    def heard(self, money: c.CampaignMoney, now_ms: int) -> None:
+        """A campaign has said what it has spent, promises included."""
+        if money.campaign not in self._book.monies:
+            self._pacer = k.campaigns_changed(self._pacer)
+        self._book = c.reported(self._book, money)
+        self._heard[money.campaign] = now_ms
+
+    def gate(self, rng: np.random.Generator, now_ms: int) -> Gate:
+        """Decide on a page view, by what is known of all campaigns of the site: not of those of one page."""
+        volumes = self._shape.volumes if self._shape.warm else None
+        known = [money for money in self._book.known(now_ms) if now_ms - self._heard[money.campaign] < HEARD_MS_MAX]
+        live = c.live(known)
+        if not live:
+            return OPEN
+        self._pacer, pace = k.step(self._pacer, self._situation(c.totals(live, now_ms, volumes), now_ms), now_ms)
+        if not pace.admits(float(rng.random())):
+            return Gate(False, frozenset())
+        ahead = (
+            money.campaign
+            for money in live
+            if not c.passes_pace(
+                c.pace_ratio(money, elapsed_fraction(money.window, now_ms, volumes)), float(rng.random())
+            )
+        )
+        return Gate(True, frozenset(ahead))
+
+    def decided(self, slots: list[Filled | None], *, held_back: bool, penniless: bool, now_ms: int) -> None:
+        """A page view has ended. `held_back`: but for pacing it would have had an ad; `penniless`: but for a budget."""
+        if not any(slots) and (held_back or penniless):
+            self.stats = count_paced(self.stats, hard_stop=not held_back)
+        else:
+            self.stats = count_batch(self.stats, slots, now_ms)
+
+    def _situation(self, totals: c.Totals, now_ms: int) -> k.Situation:
+        second = second_of_utc_day(now_ms)
+        volumes, hour_s = self._shape.volumes, s.DAY_S // s.BUCKETS
+        bucket = s.bucket_of(second)
+        return k.Situation(
+            totals.budget_micros,
+            totals.spent_micros,
+            totals.expected_micros,
+            totals.cpm_micros,
+            second,
+            (totals.horizon_ms - now_ms) / 1_000,
+            self._rate.per_s * self._rate.slots,
+            self._rate.total,
+            shape_multiplier=s.multiplier(volumes, second) if self._shape.warm else None,
+            next_hour=volumes[(bucket + 1) % s.BUCKETS] / volumes[bucket] if volumes[bucket] > 0 else 1.0,
+            hour_left=1 - second % hour_s / hour_s,
+        )
+
+    def _end_day(self, now_ms: int) -> None:
+        """The site's own day is UTC's. What campaigns have spent is dropped, never rewritten: each says it anew."""
+        self._pacer = k.rollover(self._pacer)
+        self._shape = s.end_day(
+            self._shape, was_weekend=_is_weekend(self._day), next_weekend=_is_weekend(now_ms // DAY_MS)
+        )
+        self._rate = msgspec.structs.replace(self._rate, total=0)
+        self._book, self._heard = c.SpendBook(), {}
+        self.stats = ServeStats()
+
+
+def _is_weekend(day: int) -> bool:
+    """Of a day counted from 1970, in UTC."""
+    return (dt.date(1970, 1, 1) + dt.timedelta(days=day)).weekday() >= 5
