@@ -6,7 +6,7 @@ import pytest
 from node.ads import targeting as t
 from node.ads import trust as tr
 from node.ads.domains import registrable_domain
-from node.ads.places import City, Gazetteer, decayed, match_hops, page_places, places_in
+from node.ads.places import decayed, load_gazetteer, match_hops, page_places, places_in
 
 UNIT = 1_000_000
 
@@ -80,18 +80,14 @@ def test_an_anchor_is_minted_once_and_taken_back_by_hand() -> None:
 # ---- places
 
 
-PLACES = Gazetteer(
-    ("JP-13", "JP-14", "JP-17", "US-IL", "US-MO", "US-OR", "US-ME"),
-    ("JP", "US", "FR"),
-    (
-        City("GN1860243", "Kanazawa", "JP-17", 466_029),
-        City("GN1860672", "Kamakura", "JP-14", 172_929),
-        City("GN5746545", "Portland", "US-OR", 652_503),
-        City("GN4975802", "Portland", "US-ME", 68_408),
-        City("GN4250542", "Springfield", "US-IL", 114_394),
-        City("GN4409896", "Springfield", "US-MO", 169_176),
-    ),
-)
+PLACES = load_gazetteer()
+
+
+def test_the_tables_are_whole() -> None:
+    assert PLACES.resolve_city("München", "DE-BY") is None, "GeoNames writes English names"
+    assert PLACES.resolve_city("munich", "DE-BY") == "GN2867714"
+    assert PLACES.ancestors("GN2867714") == ("DE-BY", "DE")
+    assert all(code in PLACES for code in ("JP", "JP-17", "US-ME", "FR-IDF"))
 
 
 @pytest.mark.parametrize(

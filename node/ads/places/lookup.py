@@ -6,7 +6,10 @@ that they lie in; a campaign's do not: who wants a city does not want its countr
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib import resources
 from typing import Any
 
 import msgspec
@@ -16,9 +19,11 @@ from node.core.limits import page_places_max
 # In a whole country a city's name is only taken for the largest one where no other comes near it.
 DOMINANCE = 5
 DECAY = 0.7
+_SCOPES_FILE = "scopes.tsv"
+_CITIES_FILE = "cities.tsv.gz"
 
 
-class City(msgspec.Struct, frozen=True):
+class City(msgspec.Struct, frozen=True, gc=False):
     """`scope` is the subdivision it lies in, or its country where that is not known."""
 
     code: str
@@ -74,6 +79,21 @@ class Gazetteer:
         if not comma or scope not in self._scopes:
             return None
         return self.resolve_city(name, scope) or scope
+
+
+@lru_cache(maxsize=1)
+def load_gazetteer() -> Gazetteer:
+    """The shipped tables, read once per process: some 70,000 places."""
+    folder = resources.files(__package__)
+    codes = [line.split("\t")[0] for line in folder.joinpath(_SCOPES_FILE).read_text(encoding="utf-8").splitlines()]
+    rows = (
+        line.split("\t") for line in gzip.decompress(folder.joinpath(_CITIES_FILE).read_bytes()).decode().splitlines()
+    )
+    return Gazetteer(
+        (code for code in codes if "-" in code),
+        (code for code in codes if "-" not in code),
+        (City(f"GN{number}", name, scope, int(people)) for number, scope, people, name in rows),
+    )
 
 
 def places_in(reply: Mapping[str, Any]) -> tuple[str, ...]:
