@@ -17,9 +17,21 @@ class PageClassified(msgspec.Struct, frozen=True):
 
 @wire_type("fact.creative_approved")
 class CreativeApproved(msgspec.Struct, frozen=True):
+    """`auto`: nobody was asked, for its campaign or the domain it lands on is trusted."""
+
     site: str
     creative: str
     campaign: str
+    auto: bool = False
+
+
+@wire_type("fact.creative_flagged")
+class CreativeFlagged(msgspec.Struct, frozen=True):
+    """An empty `reason`: the flag was taken back."""
+
+    site: str
+    creative: str
+    reason: str
 
 
 @wire_type("fact.creative_revoked")

@@ -7,7 +7,6 @@ are put into a view, and a view's candidate is served only while its creative is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -20,19 +19,20 @@ from node.ads import messages as m
 from node.ads.batch import choose_again, choose_all, slot_order
 from node.ads.creative_stats import RollingStats
 from node.ads.decide import Rules, SlotDecision, decide_slot, why_empty
-from node.ads.edits import SiteEdit, forbidden_by_site
+from node.ads.edits import SiteEdit
 from node.ads.entities.beacon_counter import BeaconCounter
 from node.ads.entities.decision_ring import DecisionRing, explained
+from node.ads.entities.payers import objection, payers, verdict
 from node.ads.entities.pools import Pools
 from node.ads.entities.site_pacing import OPEN, Gate, SitePacing
+from node.ads.entities.site_terms import floor_by_category, forbidden, refusal
 from node.ads.entities.winners import slot_outcome
 from node.ads.explain import ServeDecision
 from node.ads.freshness import is_fresh, reclassify_in_ms
-from node.ads.hosts import same_host, under_domain
+from node.ads.hosts import under_domain
 from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
 from node.ads.page_winners import PageWinners
-from node.ads.pricing import floor_for
 from node.ads.serve_stats import Filled
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
@@ -183,8 +183,8 @@ class AdServer:
         self._blocked_products = frozenset(settings.blocked_products)
         if before is None:
             ctx.after("sweep", SWEEP_MS, _Sweep())
-        if before is None or _forbidden(before) != _forbidden(settings):
-            self._edit(ctx, _forbidden(settings))
+        if before is None or forbidden(before) != forbidden(settings):
+            self._edit(ctx, forbidden(settings))
         self._pages = {page.url: page for page in settings.pages}
         if self._missed_auctions:
             self._missed_auctions = False
@@ -256,8 +256,8 @@ class AdServer:
             self._hold(ctx, reply_to, request)
             return
         self.requests_count += 1
-        if refusal := _refusal(settings, request.host):
-            ctx.answer(reply_to, m.BatchSelected(refusal))
+        if refused := refusal(settings, request.host):
+            ctx.answer(reply_to, m.BatchSelected(refused))
             return
         now_ms = ctx.wall_ms()
         page = self._fresh_page(settings, request.url, now_ms)
@@ -300,7 +300,7 @@ class AdServer:
             gate.paced_out.__contains__,
             gate.served,
         )
-        floor_of = _floors(settings)
+        floor_of = floor_by_category(settings)
         return [
             decide_slot(
                 slot,
@@ -321,8 +321,8 @@ class AdServer:
         if settings is None:
             ctx.reject("starting: the ad server does not know its site yet")
             return
-        if refusal := _refusal(settings, probe.host):
-            ctx.reply(m.Probed(refusal))
+        if refused := refusal(settings, probe.host):
+            ctx.reply(m.Probed(refused))
             return
         now_ms, draws = ctx.wall_ms(), deepcopy(self._draws)
         page = self._fresh_page(settings, probe.url, now_ms)
@@ -377,7 +377,7 @@ class AdServer:
         reserve = m.Reserve(
             request_id, impression_cost_micros(choice.price_micros), ctx.wall_ms(), choice.candidate.creative_id
         )
-        for payer, ref in _payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
+        for payer, ref in payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
             ctx.ask(
                 ref,
                 reserve,
@@ -390,7 +390,7 @@ class AdServer:
         if batch is None or batch.decisions[answer.slot].request_id != answer.request_id:
             return
         votes = batch.votes[answer.slot]
-        votes[answer.payer] = _objection(answer.outcome)
+        votes[answer.payer] = objection(answer.outcome)
         if isinstance(answer.outcome, m.Reserved) and answer.outcome.money is not None:
             self._pacing.heard(answer.outcome.money, ctx.wall_ms())
         decision = batch.decisions[answer.slot]
@@ -399,13 +399,11 @@ class AdServer:
             return
         batch.waiting.discard(answer.slot)
         if any(votes.values()):
-            for _, ref in _payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
+            for _, ref in payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
                 ctx.tell(ref, m.Release(answer.request_id))
-            # A payer that said no explains more than one that said nothing.
-            reason = next(r for r in (explain.NOT_ACTIVE, explain.BUDGET, explain.NO_ANSWER) if r in votes.values())
             if explain.NO_ANSWER in votes.values():
                 self._silent_until[choice.candidate.campaign_id] = ctx.wall_ms() + SILENT_MS
-            self._refused(ctx, answer.batch, batch, answer.slot, reason)
+            self._refused(ctx, answer.batch, batch, answer.slot, verdict(votes))
         self._finish_if_done(ctx, answer.batch, batch)
 
     def _refused(self, ctx: Context, batch_number: int, batch: _Batch, slot: int, reason: str) -> None:
@@ -470,43 +468,3 @@ class AdServer:
         else:
             ctx.reply(decision)
 
-
-def _floors(settings: m.SiteSettings) -> Callable[[str], int]:
-    """The floor of a category: its own where it has learned one, else the site's."""
-    site_wide = max(settings.floor_micros, settings.learned_floor_micros)
-    return lambda category: floor_for(
-        category,
-        category_floors_micros=settings.category_floors,
-        site_floor_micros=site_wide,
-        slot_floor_micros=None,
-    )
-
-
-def _refusal(settings: m.SiteSettings, host: str) -> str:
-    """Why the site serves nothing to a page of this host at all; empty when it does."""
-    if settings.suspended:
-        return "suspended"
-    return "" if same_host(host, settings.host) else "host_refused"
-
-
-def _objection(outcome: Any) -> str:
-    """Why a payer's answer is not a yes; empty when it is."""
-    if not isinstance(outcome, m.Reserved):
-        return explain.NO_ANSWER
-    if outcome.outcome == m.NOT_ACTIVE:
-        return explain.NOT_ACTIVE
-    return "" if outcome.outcome in ("reserved", "repeated") else explain.BUDGET
-
-
-def _forbidden(settings: m.SiteSettings) -> tuple[SiteEdit, ...]:
-    return forbidden_by_site(
-        approved=settings.approved,
-        floor_micros=settings.floor_micros,
-        blocked_domains=settings.blocked_domains,
-        blocked_products=settings.blocked_products,
-        suspended=settings.suspended,
-    )
-
-
-def _payers(campaign: str, advertiser: str) -> tuple[tuple[str, EntityRef], ...]:
-    return (("campaign", EntityRef("campaign", campaign)), ("advertiser", EntityRef("advertiser", advertiser)))

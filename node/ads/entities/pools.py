@@ -45,6 +45,7 @@ class Pools:
                         candidate.advertiser_id,
                         (*(known.slots if known else ()), pool.slot),
                         now_ms,
+                        candidate.landing_domain,
                     )
             key = serve_key(self._site, pool.slot)
             existing = self._index.read(key)

@@ -16,21 +16,17 @@ from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.classifier import Classification, Classifier
 from node.ads.entities.coverage import explain_site, site_coverage
+from node.ads.entities.site_approval import Order, admit, decide, sweep
 from node.ads.entities.site_learning import FloorLearning, FloorsPushed, FloorTick
 from node.ads.entities.site_pages import SitePages
 from node.ads.entities.site_replay import Lot, lot
 from node.ads.entities.site_state import (
     SiteState,
-    approve,
-    forget,
     fresh,
     observe,
-    queue,
-    revoke,
     update,
 )
 from node.ads.entities.site_views import info_of, lesson_of, settings_of
-from node.ads.facts import CreativeApproved, CreativeRevoked
 from node.ads.hosts import host_of_url, same_host
 from node.ads.pagebook import newer
 from node.ads.serveindex import ServeIndex
@@ -198,7 +194,7 @@ class Site:
         match message:
             case m.QueuePending(creatives):
                 self._queue(ctx, state, creatives)
-            case m.ApproveCreative() | m.RevokeCreative() | m.ForgetCreative():
+            case _ if isinstance(message, Order):
                 self._decide(ctx, state, message)
             case m.UpdateSite():
                 self._update(ctx, state, message)
@@ -386,30 +382,16 @@ class Site:
     # ---- approval
 
     def _queue(self, ctx: Context, state: SiteState, creatives: tuple[m.PendingCreative, ...]) -> None:
-        queued = queue(state, creatives)
+        queued, facts = admit(state, creatives, ctx.wall_ms())
         if queued is not state:
             self._state = queued
-            ctx.persist(queued)
+            ctx.persist(queued, facts=facts, then=_Teach(reevaluate=True) if facts else None)
 
-    def _decide(
-        self, ctx: Context, state: SiteState, order: m.ApproveCreative | m.RevokeCreative | m.ForgetCreative
-    ) -> None:
+    def _decide(self, ctx: Context, state: SiteState, order: Order) -> None:
         """The publisher's word on a creative, or that it is no more; the ad server hears of it, and drops what lost its
         approval."""
-        now_ms = ctx.wall_ms()
-        facts: tuple[CreativeApproved | CreativeRevoked, ...]
         try:
-            if isinstance(order, m.ApproveCreative):
-                decided = approve(state, order.creative, now_ms)
-                waiting = state.pending.get(order.creative)
-                facts = (CreativeApproved(self._site, order.creative, waiting.campaign if waiting else ""),)
-            elif isinstance(order, m.ForgetCreative):
-                decided = forget(state, order.creative)
-                was = order.creative in state.approved
-                facts = (CreativeRevoked(self._site, order.creative, False),) if was else ()
-            else:
-                decided = revoke(state, order.creative, now_ms, reject=order.reject)
-                facts = (CreativeRevoked(self._site, order.creative, order.reject),)
+            decided, facts = decide(state, order, ctx.wall_ms())
         except BadInput as error:
             ctx.reject(str(error))
             return
@@ -428,8 +410,9 @@ class Site:
         if updated is state:
             ctx.reply_durable(self._info(ctx, state, changed=False))
             return
-        self._state = updated
-        ctx.persist(updated, reply=self._info(ctx, updated), then=_Resend("settings", reevaluate=True))
+        swept, facts = sweep(updated, ctx.wall_ms())
+        self._state = swept
+        ctx.persist(swept, facts=facts, reply=self._info(ctx, swept), then=_Resend("settings", reevaluate=True))
 
     # ---- read models
 

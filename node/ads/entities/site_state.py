@@ -12,6 +12,7 @@ import msgspec
 from node.ads import messages as m
 from node.ads.floors.site_floors import SiteFloors, open_floors
 from node.ads.freshness import WINDOW_DEFAULT_MS, is_fresh
+from node.ads.trust import Trust
 from node.core import limits
 from node.core.errors import BadInput
 from node.wire.registry import wire_type
@@ -28,7 +29,8 @@ class SiteState(msgspec.Struct, frozen=True):
     auctioned and served, but anybody can report them, so they count for nothing. `approved` and `rejected` map a
     creative to when. The pages are on as many `shelves` (`page_shelf`); those in `pages` are from before there were
     any, and go there when the site starts. `floors` are learned above the publisher's `floor_micros`;
-    `paced`: page views go without an ad where that makes budgets last their day."""
+    `paced`: page views go without an ad where that makes budgets last their day. `origins` say of approved creatives
+    whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected too."""
 
     site: str
     host: str
@@ -47,10 +49,18 @@ class SiteState(msgspec.Struct, frozen=True):
     shelves: int = 0
     floors: SiteFloors | None = None
     paced: bool = False
+    trust: Trust = msgspec.field(default_factory=Trust)
+    origins: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    flagged: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:
         return (*self.slots, *self.observed)
+
+    def origin_of(self, creative: str) -> tuple[str, str] | None:
+        """Whose an approved or waiting creative is: its campaign and the domain it lands on; None if not known."""
+        waiting = self.pending.get(creative)
+        return self.origins.get(creative) if waiting is None else (waiting.campaign, waiting.landing_domain)
 
 
 def fresh(page: m.PageEntry, now_ms: int) -> bool:
@@ -84,11 +94,14 @@ def approve(state: SiteState, creative: str, now_ms: int) -> SiteState:
     if len(state.approved) >= limits.approved_creatives_max:
         text = f"the site has approved {limits.approved_creatives_max} creatives, which is the most"
         raise BadInput("creative", text)
+    origin = state.origin_of(creative)
     return msgspec.structs.replace(
         state,
         approved={**state.approved, creative: now_ms},
         pending=_without(state.pending, creative),
         rejected=_without(state.rejected, creative),
+        flagged=_without(state.flagged, creative),
+        origins=state.origins if origin is None else {**state.origins, creative: origin},
     )
 
 
@@ -97,17 +110,33 @@ def revoke(state: SiteState, creative: str, now_ms: int, *, reject: bool) -> Sit
     as many as it may."""
     known = creative in state.approved
     if not reject:
-        return msgspec.structs.replace(state, approved=_without(state.approved, creative)) if known else state
+        return _unapproved(state, creative) if known else state
     if creative in state.rejected and not known:
         return state
     if len(state.rejected) >= limits.rejected_creatives_max:
         text = f"the site has rejected {limits.rejected_creatives_max} creatives, which is the most"
         raise BadInput("creative", text)
     return msgspec.structs.replace(
-        state,
-        approved=_without(state.approved, creative),
+        _unapproved(state, creative),
         pending=_without(state.pending, creative),
         rejected={**state.rejected, creative: now_ms},
+    )
+
+
+def flag(state: SiteState, creative: str, reason: str, now_ms: int) -> SiteState:
+    """Reject a creative and say why; raises BadInput as `revoke` does."""
+    rejected = revoke(state, creative, now_ms, reject=True)
+    if rejected.flagged.get(creative) == reason:
+        return rejected
+    return msgspec.structs.replace(rejected, flagged={**rejected.flagged, creative: reason})
+
+
+def unflag(state: SiteState, creative: str) -> SiteState:
+    """Take a flag back: the creative may wait for approval again, which is not an approval."""
+    if creative not in state.flagged:
+        return state
+    return msgspec.structs.replace(
+        state, flagged=_without(state.flagged, creative), rejected=_without(state.rejected, creative)
     )
 
 
@@ -117,10 +146,16 @@ def forget(state: SiteState, creative: str) -> SiteState:
     if not known:
         return state
     return msgspec.structs.replace(
-        state,
-        approved=_without(state.approved, creative),
+        _unapproved(state, creative),
         pending=_without(state.pending, creative),
         rejected=_without(state.rejected, creative),
+        flagged=_without(state.flagged, creative),
+    )
+
+
+def _unapproved(state: SiteState, creative: str) -> SiteState:
+    return msgspec.structs.replace(
+        state, approved=_without(state.approved, creative), origins=_without(state.origins, creative)
     )
 
 
@@ -137,6 +172,9 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
         paced=state.paced if order.paced is None else order.paced,
         blocked_domains=domains,
         blocked_products=products,
+        trust=state.trust
+        if order.auto_approve in (None, state.trust.enabled)
+        else msgspec.structs.replace(state.trust, enabled=order.auto_approve),
     )
     if updated.floor_micros != state.floor_micros:
         # What was learned above another least floor was learned of another market.

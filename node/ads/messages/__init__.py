@@ -53,6 +53,7 @@ from node.ads.messages.pages import (
     CreateSite,
     DemandSeen,
     ExplainCoverage,
+    FlagCreative,
     ForgetCreative,
     GetShelf,
     GetSite,
@@ -62,6 +63,7 @@ from node.ads.messages.pages import (
     PutOnShelf,
     QueuePending,
     RegisterSite,
+    RemoveTrustAnchor,
     ResolvedSite,
     ResolveSite,
     RevokeCreative,
@@ -70,6 +72,7 @@ from node.ads.messages.pages import (
     SiteInfo,
     SlotExplained,
     SlotReport,
+    UnflagCreative,
     UpdateSite,
 )
 from node.ads.messages.serving import (
@@ -179,6 +182,9 @@ __all__ = [
     "SiteInfo",
     "DemandSeen",
     "ImpressionServed",
+    "FlagCreative",
+    "UnflagCreative",
+    "RemoveTrustAnchor",
     "SiteSettings",
     "SlotExplained",
     "SlotOutcome",

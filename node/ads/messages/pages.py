@@ -115,6 +115,7 @@ class PendingCreative(msgspec.Struct, frozen=True):
     advertiser: str
     slots: tuple[str, ...]
     first_seen_ms: int
+    landing_domain: str = ""
 
 
 @wire_type("ads.queue_pending")
@@ -143,6 +144,29 @@ class RevokeCreative(msgspec.Struct, frozen=True):
     reject: bool = False
 
 
+@wire_type("ads.flag_creative")
+class FlagCreative(msgspec.Struct, frozen=True):
+    """Reject a creative, and say why. Answered by Accepted."""
+
+    creative: str
+    reason: str
+
+
+@wire_type("ads.unflag_creative")
+class UnflagCreative(msgspec.Struct, frozen=True):
+    """It may wait for approval again. Answered by Accepted."""
+
+    creative: str
+
+
+@wire_type("ads.remove_trust_anchor")
+class RemoveTrustAnchor(msgspec.Struct, frozen=True):
+    """`kind`: campaign or domain. Answered by Accepted."""
+
+    kind: str
+    value: str
+
+
 @wire_type("ads.update_site")
 class UpdateSite(msgspec.Struct, frozen=True):
     """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them.
@@ -155,6 +179,7 @@ class UpdateSite(msgspec.Struct, frozen=True):
     block_products: tuple[str, ...] = ()
     unblock_products: tuple[str, ...] = ()
     paced: bool | None = None
+    auto_approve: bool | None = None
 
 
 @wire_type("ads.slot_report")

@@ -243,3 +243,26 @@ def test_size_must_match_exactly() -> None:
 
 def test_bid_weight_is_clamped() -> None:
     assert [s.clamp_bid_weight(w) for w in (0.0, 0.5, 7.0, float("nan"))] == [0.1, 0.5, 1.0, 0.5]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_price_follows_from_means_and_never_from_the_draw(seed: int) -> None:
+    """Whoever wins and whoever comes next, the price of that pair is the same with any seed."""
+    bids = {"a": 3 * UNIT, "b": 4 * UNIT}
+    pool = [candidate(name, cpm_micros=cpm) for name, cpm in bids.items()]
+    warm = {"a": s.CreativeStats(400, 20, 40), "b": s.CreativeStats(300, 10, 20)}
+    order = s.sample(pool, warm.__getitem__, bid_weight=0.5, rng=rng(seed))
+    winner, rival = order[0], s.runner_up(order, 0, pool)
+    assert rival is not None
+    name, other = pool[winner.index].creative_id, pool[rival.index].creative_id
+    expected = pricing.clearing_micros(
+        s.mean_engagement(warm[name], 0.5),
+        bids[name],
+        s.mean_score(warm[other], 0.5, bids[other], 0.5),
+        bid_weight=0.5,
+        floor_micros=UNIT,
+    )
+    price = pricing.clearing_micros(
+        winner.mean_engagement, bids[name], rival.mean_score, bid_weight=0.5, floor_micros=UNIT
+    )
+    assert price == expected

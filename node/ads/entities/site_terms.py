@@ -1,0 +1,39 @@
+"""What a site's settings say to a page view: whether it is served, above which floors, and what no pool may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from node.ads import messages as m
+from node.ads.edits import SiteEdit, forbidden_by_site
+from node.ads.hosts import same_host
+from node.ads.pricing import floor_for
+
+
+def refusal(settings: m.SiteSettings, host: str) -> str:
+    """Why the site serves nothing to a page of this host at all; empty when it does."""
+    if settings.suspended:
+        return "suspended"
+    return "" if same_host(host, settings.host) else "host_refused"
+
+
+def floor_by_category(settings: m.SiteSettings) -> Callable[[str], int]:
+    """The floor of a category: its own where it has learned one, else the site's."""
+    site_wide = max(settings.floor_micros, settings.learned_floor_micros)
+    return lambda category: floor_for(
+        category,
+        category_floors_micros=settings.category_floors,
+        site_floor_micros=site_wide,
+        slot_floor_micros=None,
+    )
+
+
+def forbidden(settings: m.SiteSettings) -> tuple[SiteEdit, ...]:
+    """The edits that clear the site's pools of what its settings leave no room for."""
+    return forbidden_by_site(
+        approved=settings.approved,
+        floor_micros=settings.floor_micros,
+        blocked_domains=settings.blocked_domains,
+        blocked_products=settings.blocked_products,
+        suspended=settings.suspended,
+    )
