@@ -36,12 +36,13 @@ class CheckRequests:
         server.handlers |= {p.CheckCluster: self.check}
 
     async def check(self, request: p.CheckCluster, call: p.Meta) -> tuple[p.ClusterCheck, p.Meta]:
-        shards, _ = await self._server.shard_check(call)
-        reports, missing = await self._server.gatherer.reports(coverage=False)
+        (shards, _), (reports, missing) = await asyncio.gather(
+            self._server.shard_check(call), self._server.gatherer.reports(coverage=False)
+        )
         found = shard_rows(shards.faults)
         active = sorted(name for name, report in reports.items() if report.coordinator_active)
         found.append(_row("one coordinator", len(active) == 1, ", ".join(active) or "nobody"))
-        found.append(await self._replicas(reports))
+        found.append(await self._replicas(reports, missing))
         if request.messages:
             found += await self._messages()
         ok = all(row.result == "ok" for row in found)
@@ -49,13 +50,13 @@ class CheckRequests:
             call, missing
         )
 
-    async def _replicas(self, reports: Mapping[str, NodeReport]) -> p.CheckRow:
+    async def _replicas(self, reports: Mapping[str, NodeReport], silent: tuple[p.Missing, ...]) -> p.CheckRow:
         """I4, looked at again while they differ: what is written just now is on its way to the others."""
         for _ in range(REPLICA_LOOKS):
             if views.replicas_agree(reports):
                 break
             await asyncio.sleep(REPLICA_LOOK_S)
-            reports, _missing = await self._server.gatherer.reports(coverage=False)
+            reports, _missing = await self._server.gatherer.reports(coverage=False, but=silent)
         agree = views.replicas_agree(reports)
         return _row("I4 replicas equal", agree, f"{len(reports)} replicas {'agree' if agree else 'differ'}")
 

@@ -35,14 +35,18 @@ class Gatherer:
         self._engine = engine
         self._service = service
 
-    async def reports(self, *, coverage: bool = True) -> tuple[dict[str, NodeReport], tuple[Missing, ...]]:
-        """Reports by node, and the members that gave none."""
-        names = sorted(self._engine.view.members)
+    async def reports(
+        self, *, coverage: bool = True, but: tuple[Missing, ...] = ()
+    ) -> tuple[dict[str, NodeReport], tuple[Missing, ...]]:
+        """Reports by node, and the members that gave none. Who looks again leaves out those who were silent before
+        (`but`, who stay missing): each would cost its whole deadline once more."""
+        silent = {each.node for each in but}
+        names = [name for name in sorted(self._engine.view.members) if name not in silent]
         found = await asyncio.gather(*(self._report(name, coverage=coverage) for name in names))
         # A report that is not of this release's shape is none: nobody's answer may break everybody's view.
         found = [r if not isinstance(r, NodeReport) or len(r.maps) == MAP_COUNT else None for r in found]
         reports = {report.node: report for report in found if isinstance(report, NodeReport)}
-        return reports, self._missing(names, found)
+        return reports, (*but, *self._missing(names, found))
 
     async def entries(
         self, key: str, *, local: bool = False

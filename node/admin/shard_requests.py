@@ -99,16 +99,16 @@ class ShardRequests:
         found, meta = await self._look(call)
         if found.faults:
             await asyncio.sleep(SECOND_LOOK_S)
-            again, meta = await self._look(call)
+            again, meta = await self._look(call, meta.missing)
             known = {(fault.kind, fault.shard) for fault in found.faults}
             faults = tuple(fault for fault in again.faults if (fault.kind, fault.shard) in known)
             found = p.ShardCheck(ok=not faults, faults=faults, unchecked=again.unchecked)
         return found, meta
 
-    async def _look(self, call: p.Meta) -> tuple[p.ShardCheck, p.Meta]:
+    async def _look(self, call: p.Meta, but: tuple[p.Missing, ...] = ()) -> tuple[p.ShardCheck, p.Meta]:
         engine = self._engine
         (reports, missing), placing, table = await asyncio.gather(
-            self._server.gatherer.reports(coverage=False), self._placing(), self._table()
+            self._server.gatherer.reports(coverage=False, but=but), self._placing(), self._table()
         )
         members = {m.id: m.roles for m in engine.view.members.values()}
         found = Views(table.rows, placing, node_shards(reports), members)

@@ -82,6 +82,7 @@ async def can_i(
         "promovolvectl auth rotate entity-2 --step use && promovolvectl auth rotate entity-2 --step retire",
     ),
     exits=(
+        ExitStatus.PARTIAL,
         ExitStatus.NOT_FOUND,
         ExitStatus.CONFLICT,
         ExitStatus.REFUSED,

@@ -32,6 +32,7 @@ PLANNED: Final = (
     ExitStatus.REFUSED,
     ExitStatus.NOT_CONFIRMED,
     ExitStatus.NOT_ALLOWED,
+    ExitStatus.PARTIAL,  # the plan counts entities, which a silent node does not tell
     ExitStatus.FAILED,
 )
 DIRECT: Final = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.REFUSED, ExitStatus.NOT_ALLOWED)

@@ -50,6 +50,7 @@ SHUTDOWN_MS = 60_000
     does="What every node does, where shards are, and whether replicas agree.",
     changes="Reads only.",
     examples=("promovolvectl cluster status", "promovolvectl cluster status -o json --query 'nodes[].name'"),
+    gathers=True,
 )
 async def status(run: Run) -> Answer:
     return answer_of("ClusterStatus", *await run.ask(GetClusterStatus(), ClusterStatus))
@@ -62,6 +63,7 @@ async def status(run: Run) -> Answer:
     changes="Reads only.",
     examples=("promovolvectl cluster health", "promovolvectl cluster health -q || page-someone"),
     exits=(ExitStatus.UNHEALTHY,),
+    gathers=True,
 )
 async def health(run: Run) -> Answer:
     reply, meta = await run.ask(GetClusterHealth(), Health)
@@ -80,6 +82,7 @@ async def health(run: Run) -> Answer:
         "promovolvectl cluster decisions --rehearse --lose 2",
     ),
     shows="DecisionList",
+    gathers=True,
 )
 async def decisions(
     run: Run,
@@ -110,6 +113,7 @@ async def decisions(
     changes="Reads only. --messages compares the nodes' ledgers of messages, too, and takes some seconds.",
     examples=("promovolvectl cluster check", "promovolvectl cluster check --messages -o json"),
     exits=(ExitStatus.UNHEALTHY,),
+    gathers=True,
 )
 async def check(
     run: Run,

@@ -28,6 +28,7 @@ Name = Annotated[str, named("drill", "DRILL", "From 'cluster drill list'.")]
     changes="Reads only. Runs are events: as long as nodes keep those.",
     examples=("promovolvectl cluster drill list", "promovolvectl cluster drill list -o json --query 'items[].last'"),
     shows="DrillList",
+    gathers=True,
 )
 async def list_(run: Run) -> Answer:
     return answer_of("DrillList", *await run.ask(GetDrills(), DrillList))
@@ -41,6 +42,7 @@ async def list_(run: Run) -> Answer:
     examples=("promovolvectl cluster drill show fence", "promovolvectl cluster drill show fence -o json"),
     exits=(ExitStatus.NOT_FOUND,),
     shows="DrillList",
+    gathers=True,
 )
 async def show(run: Run, name: Name) -> Answer:
     return answer_of("DrillList", *await run.ask(GetDrills(drill=name), DrillList))

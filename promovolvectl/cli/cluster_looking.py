@@ -44,6 +44,7 @@ async def members(
     examples=("promovolvectl cluster views", "promovolvectl cluster views --exit-code -q || echo 'they differ'"),
     exits=(ExitStatus.DIFFERS,),
     shows="ClusterViews",
+    gathers=True,
 )
 async def views(
     run: Run, exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 13 when views differ.")] = False
@@ -60,6 +61,7 @@ async def views(
     changes="Reads only; looks twice at each node.",
     examples=("promovolvectl cluster top --sort cpu_ratio:desc", "promovolvectl cluster top --interval 5s -o json"),
     shows="RateList",
+    gathers=True,
 )
 async def top(run: Run, interval: Interval = "500ms") -> Answer:
     return await rates(run, "", interval)

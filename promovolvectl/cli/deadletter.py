@@ -33,6 +33,7 @@ PerNode = Annotated[int, typer.Option("--per-node", metavar="N", min=1, max=500,
     examples=("promovolvectl deadletter list --reason failed", "promovolvectl deadletter list --node entity-1 -o json"),
     exits=(ExitStatus.NOT_FOUND,),
     shows="DeadLetterList",
+    gathers=True,
 )
 async def list_(
     run: Run,

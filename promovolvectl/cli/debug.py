@@ -57,6 +57,7 @@ _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
     ),
     exits=(ExitStatus.LOCAL_FILE,),
     shows="Bundle",
+    gathers=True,
 )
 async def bundle(
     run: Run,
@@ -136,6 +137,7 @@ def size_bytes(text: str) -> int:
     examples=("promovolvectl debug ping", "promovolvectl debug ping entity-2 --count 100 --all-pairs"),
     exits=(ExitStatus.NOT_FOUND,),
     shows="PingReport",
+    gathers=True,
 )
 async def ping(
     run: Run,
@@ -229,6 +231,7 @@ async def _admin_ping(run: Run, endpoint: Any, count: int, node_ms: int) -> Ping
     ),
     exits=(ExitStatus.NOT_FOUND,),
     shows="WireReport",
+    gathers=True,
 )
 async def wire(
     run: Run,

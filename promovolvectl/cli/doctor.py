@@ -43,6 +43,7 @@ app = group("What is wrong here and in the cluster, and what to do about it.")
     exits=(ExitStatus.UNHEALTHY, ExitStatus.PARTIAL),
     asks=False,
     shows="Doctor",
+    gathers=True,
 )
 async def doctor(
     run: Run,

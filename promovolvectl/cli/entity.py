@@ -45,6 +45,7 @@ STATES: Final = ("loading", "running", "backoff", "quarantined", "stopping")
     ),
     exits=(ExitStatus.NOT_FOUND,),
     shows="EntityList",
+    gathers=True,
 )
 async def list_(
     run: Run,
@@ -73,6 +74,7 @@ async def list_(
     examples=("promovolvectl entity show site example.com", "promovolvectl entity show campaign cp-1 -o json"),
     exits=(ExitStatus.NOT_FOUND,),
     shows="EntityShow",
+    gathers=True,
 )
 async def show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     kind, identity = entity_of(kind, identity)
@@ -86,6 +88,7 @@ async def show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     changes="Reads only; does not start it. An id that nobody has used has a place, too: it ends with 0 and says so.",
     examples=("promovolvectl entity where site example.com", "promovolvectl entity where site/example.com -o name"),
     shows="EntityPlace",
+    gathers=True,
 )
 async def where(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     kind, identity = entity_of(kind, identity)
@@ -103,6 +106,7 @@ async def where(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     ),
     exits=(ExitStatus.UNREACHABLE,),
     shows="EntityHistory",
+    gathers=True,
 )
 async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     kind, identity = entity_of(kind, identity)
@@ -145,6 +149,7 @@ def passivate(run: Run, kind: EntityType, identity: EntityId = "", **given: Any)
     examples=("promovolvectl entity quarantine list", "promovolvectl entity quarantine list --type site -o json"),
     exits=(ExitStatus.NOT_FOUND,),
     shows="QuarantineList",
+    gathers=True,
 )
 async def quarantine_list(run: Run, node: Node = "", kind: OfType = "") -> Answer:
     return answer_of("QuarantineList", *await run.ask(GetQuarantine(node=node, kind=kind), QuarantineList))
@@ -161,6 +166,7 @@ async def quarantine_list(run: Run, node: Node = "", kind: OfType = "") -> Answe
     ),
     exits=(ExitStatus.NOT_FOUND,),
     shows="QuarantineList",
+    gathers=True,
 )
 async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     kind, identity = entity_of(kind, identity)

@@ -35,6 +35,7 @@ _COLUMNS = ("at", "topic", "object", "text", "node")
         "promovolvectl events --follow -o jsonl --limit 1",
     ),
     exits=(ExitStatus.NOT_FOUND,),
+    gathers=True,
 )
 async def events(
     run: Run,

@@ -49,7 +49,6 @@ _ASKING: Final = (
     ExitStatus.NOT_ALLOWED,
     ExitStatus.UNREACHABLE,
     ExitStatus.TIMED_OUT,
-    ExitStatus.PARTIAL,
     ExitStatus.MISMATCH,
     ExitStatus.UNUSABLE_CONFIG,
 )
@@ -68,7 +67,8 @@ _ENVIRONMENT_ALONE: Final = (
 @dataclass(frozen=True, slots=True)
 class About:
     """What a leaf says of itself: help, man pages, reference and tests are all made from it. `shows` is the kind of its
-    answer where that is the same each time."""
+    answer where that is the same each time. `gathers`: it is put together from what every node says, so that a silent
+    one is named and the answer partial."""
 
     does: str
     changes: str
@@ -76,6 +76,7 @@ class About:
     exits: tuple[ExitStatus, ...]
     environment: tuple[tuple[str, str], ...]
     shows: str
+    gathers: bool
 
 
 def leaf(
@@ -89,15 +90,18 @@ def leaf(
     flags: tuple[Flag, ...] = (),
     asks: bool = True,
     shows: str = "",
+    gathers: bool = False,
 ) -> Callable[[Function], Function]:
     """Registers `function(run, …)` under `name`. `changes` says what changes and what does not; `exits` adds to what
     every command that asks a cluster can end with; `flags` are passed on to the function by name. `shows` is the kind
-    of the answer: every command that changes something names it, so that flags of output are checked before."""
+    of the answer: every command that changes something names it, so that flags of output are checked before. One that
+    `gathers` from all nodes can end with 12."""
 
     def add(function: Function) -> Function:
-        statuses = tuple(sorted({*(_ASKING if asks else _ALONE), *exits}))
+        partial = (ExitStatus.PARTIAL,) if gathers else ()
+        statuses = tuple(sorted({*(_ASKING if asks else _ALONE), *partial, *exits}))
         environment = (*(_ENVIRONMENT if asks else ()), *_ENVIRONMENT_ALONE)
-        about = About(does, changes, examples, statuses, environment, shows)
+        about = About(does, changes, examples, statuses, environment, shows, gathers)
         app.command(name, help=_help(about), short_help=does)(_wrapped(function, flags, about))
         return function
 

@@ -55,6 +55,7 @@ Name = Annotated[str, named("node", "NODE", "The node's name.")]
     changes="Reads only.",
     examples=("promovolvectl node list", "promovolvectl node list --filter status=up -o name"),
     shows="NodeList",
+    gathers=True,
 )
 async def list_(run: Run) -> Answer:
     return answer_of("NodeList", *await run.ask(GetNodes(), NodeList))
@@ -68,6 +69,7 @@ async def list_(run: Run) -> Answer:
     examples=("promovolvectl node show entity-1", "promovolvectl node show entity-1 -o json --query counters"),
     exits=(ExitStatus.NOT_FOUND,),
     shows="NodeShow",
+    gathers=True,
 )
 async def show(run: Run, name: Name) -> Answer:
     return answer_of("NodeShow", *await run.ask(GetNode(node=name), NodeShow))
@@ -81,6 +83,7 @@ async def show(run: Run, name: Name) -> Answer:
     examples=("promovolvectl node can-stop entity-1", "promovolvectl node can-stop entity-1 -o json --query reasons"),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.REFUSED),
     shows="CanStop",
+    gathers=True,
 )
 async def can_stop(run: Run, name: Name) -> Answer:
     reply, meta = await run.ask(GetCanStop(node=name), CanStop)

@@ -52,6 +52,7 @@ Interval = Annotated[str, typer.Option("--interval", metavar="TIME", help="How l
     examples=("promovolvectl node status entity-1", "promovolvectl node status entity-1 -q || echo 'not ready'"),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.UNHEALTHY),
     shows="NodeStatus",
+    gathers=True,
 )
 async def status(run: Run, name: Name) -> Answer:
     reply, meta = await run.ask(GetNodeStatus(node=name), NodeStatus)
@@ -68,6 +69,7 @@ async def status(run: Run, name: Name) -> Answer:
     examples=("promovolvectl node stuck", "promovolvectl node stuck entity-1 --after 30s -o json"),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.UNHEALTHY),
     shows="StuckList",
+    gathers=True,
 )
 async def stuck(
     run: Run,
@@ -87,6 +89,7 @@ async def stuck(
     examples=("promovolvectl node top entity-1", "promovolvectl node top entity-1 --interval 5s -o json"),
     exits=(ExitStatus.NOT_FOUND,),
     shows="RateList",
+    gathers=True,
 )
 async def top(run: Run, name: Name, interval: Interval = "500ms") -> Answer:
     return await rates(run, name, interval)
@@ -111,6 +114,7 @@ async def rates(run: Run, name: str, interval: str) -> Answer:
         "promovolvectl node logs --follow --grep shard -o jsonl --limit 1",
     ),
     exits=(ExitStatus.NOT_FOUND,),
+    gathers=True,
 )
 async def logs(
     run: Run,

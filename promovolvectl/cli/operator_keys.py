@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 app = group("Operators' keys: list, create, rotate, revoke.")
 STDOUT: Final = "-"
 _LONGEST_MS: Final = 10 * 365 * 86_400_000
-_EXITS: Final = (ExitStatus.CONFLICT, ExitStatus.REFUSED, ExitStatus.NOT_CONFIRMED)
+_EXITS: Final = (ExitStatus.CONFLICT, ExitStatus.REFUSED, ExitStatus.NOT_CONFIRMED, ExitStatus.PARTIAL)
 _ANSWER_MS: Final = 15_000  # every node takes the change into effect before it is answered
 Out = Annotated[
     str,

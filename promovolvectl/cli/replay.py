@@ -171,6 +171,7 @@ def cancel(run: Run, identity: Id, **given: Any) -> Change:
     changes="Reads only.",
     examples=("promovolvectl replay coverage", "promovolvectl replay coverage --site example.com -o json"),
     exits=(ExitStatus.NOT_FOUND,),
+    gathers=True,
 )
 async def coverage(run: Run, site: Sites = None) -> Answer:
     return answer_of("Coverage", *await run.ask(GetCoverage(sites=tuple(site or ())), Coverage))

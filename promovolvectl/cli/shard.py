@@ -52,6 +52,7 @@ Numbers = Annotated[
     does="Every shard with its node, epoch and state.",
     changes="Reads only.",
     examples=("promovolvectl shard list --node entity-2", "promovolvectl shard list --filter state!=running"),
+    gathers=True,
 )
 async def list_(
     run: Run,
@@ -66,6 +67,7 @@ async def list_(
     does="One shard in depth: owner, pin, how far a hand-off is, what waits for it, and its owners so far.",
     changes="Reads only.",
     examples=("promovolvectl shard show 17", "promovolvectl shard show 17 -o json --query history"),
+    gathers=True,
 )
 async def show(run: Run, shard: Number) -> Answer:
     return answer_of("ShardShow", *await run.ask(GetShard(shard=shard), ShardShow))
@@ -197,6 +199,7 @@ def rebalance(
     changes="Reads only. 'shard repair' plans what can be mended.",
     examples=("promovolvectl shard check", "promovolvectl shard check -q || page-someone"),
     exits=(ExitStatus.UNHEALTHY,),
+    gathers=True,
 )
 async def check(run: Run) -> Answer:
     reply, meta = await run.ask(GetShardCheck(), ShardCheck)

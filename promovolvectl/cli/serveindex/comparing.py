@@ -51,6 +51,7 @@ Nodes = Annotated[
     ),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.DIFFERS),
     shows="ServeIndexDiff",
+    gathers=True,
 )
 async def diff(
     run: Run,
@@ -85,6 +86,7 @@ async def diff(
     ),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.UNHEALTHY),
     shows="ServeIndexVerify",
+    gathers=True,
 )
 async def verify(
     run: Run,

@@ -45,6 +45,7 @@ LARGEST = 20
     does="The ServeIndex on one page: each map and whether its replicas are equal, each replica, removals, coverage.",
     changes="Reads only.",
     examples=("promovolvectl serveindex status", "promovolvectl serveindex status --filter agree=no -o json"),
+    gathers=True,
 )
 async def status(run: Run) -> Answer:
     return answer_of("ServeIndexStatus", *await run.ask(GetIndexStatus(), ServeIndexStatus))
@@ -56,6 +57,7 @@ async def status(run: Run) -> Answer:
     does="The maps of the ServeIndex, their size, and whether all replicas agree.",
     changes="Reads only.",
     examples=("promovolvectl serveindex maps", "promovolvectl serveindex maps --filter agree=no -o json"),
+    gathers=True,
 )
 async def maps(run: Run) -> Answer:
     return answer_of("ServeIndexMaps", *await run.ask(GetMaps(), ServeIndexMaps))
@@ -102,6 +104,7 @@ async def keys(
     ),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.DIFFERS),
     shows="ServeIndexEntry",
+    gathers=True,
 )
 async def get(
     run: Run,
@@ -183,6 +186,7 @@ async def largest(run: Run, node: Node = "") -> Answer:
     does="How far each node is behind each other's writes, in entries and in milliseconds.",
     changes="Reads only.",
     examples=("promovolvectl serveindex lag", "promovolvectl serveindex lag --filter 'lag_ms>1000' -o json"),
+    gathers=True,
 )
 async def lag(run: Run) -> Answer:
     return answer_of("ServeIndexLag", *await run.ask(GetLag(), ServeIndexLag))
@@ -198,6 +202,7 @@ async def lag(run: Run) -> Answer:
         "promovolvectl serveindex coverage --node entity-1",
     ),
     exits=(ExitStatus.NOT_FOUND,),
+    gathers=True,
 )
 async def coverage(
     run: Run,

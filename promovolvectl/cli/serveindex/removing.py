@@ -41,6 +41,7 @@ REMOVAL_MS: Final = 30_000  # five attempts take six seconds
         "promovolvectl serveindex history 'example.com|top' -o json --query removal",
     ),
     exits=(ExitStatus.NOT_FOUND,),
+    gathers=True,
 )
 async def history(run: Run, key: Key) -> Answer:
     return answer_of("ServeIndexHistory", *await run.ask(GetKeyHistory(key=key), ServeIndexHistory))
@@ -52,6 +53,7 @@ async def history(run: Run, key: Key) -> Answer:
     does="Removals that no majority of the replicas has on disk yet: who has them, who is awaited.",
     changes="Reads only. Each is retried until it succeeds.",
     examples=("promovolvectl serveindex pending", "promovolvectl serveindex pending --columns key,awaited,refused"),
+    gathers=True,
 )
 async def pending(run: Run) -> Answer:
     request = GetPendingRemovals(limit=run.flags.limit or ROWS)
@@ -64,6 +66,7 @@ async def pending(run: Run) -> Answer:
     does="Removals that are still remembered, the oldest first, and whose acknowledgement each waits for.",
     changes="Reads only.",
     examples=("promovolvectl serveindex tombstones --limit 20", "promovolvectl serveindex tombstones -o json"),
+    gathers=True,
 )
 async def tombstones(run: Run) -> Answer:
     request = GetTombstones(limit=run.flags.limit or ROWS)
@@ -94,6 +97,7 @@ def remove(run: Run, key: Key, **given: Any) -> Change:
     changes="Reads only.",
     examples=("promovolvectl serveindex roster list", "promovolvectl serveindex roster list --filter counts=yes"),
     exits=(ExitStatus.FAILED,),
+    gathers=True,
 )
 async def roster_list(run: Run) -> Answer:
     return answer_of("ServeIndexRoster", *await run.ask(GetRoster(), ServeIndexRoster))
