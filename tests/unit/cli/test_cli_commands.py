@@ -211,7 +211,7 @@ def test_a_command_asks_its_question_and_prints_the_answer_in_every_format(
         ("shard repair --kind orphan --kind duplicate --dry-run", p.StageRepair(kinds=("orphan", "duplicate"))),
         ("node cordon b --force minimum-owners --dry-run", p.StageCordon(node="b", force=True)),
         ("node uncordon b --dry-run", p.StageCordon(node="b", on=False)),
-        ("serve explain x|top --page u", p.GetExplanation(site="x", slot="top", page="u")),
+        ("serve explain x|top --page http://x/u", p.GetExplanation(site="x", slot="top", page="http://x/u")),
         ("replay coverage --site a --site b", p.GetCoverage(sites=("a", "b"))),
         (
             "replay start --site a --reason why --request-id r",
