@@ -154,7 +154,7 @@ class IndexService:
         clock = engine.world.clock
         reachable = topology.peers(engine.view)
         maps = machine.map_status()
-        oldest = machine.tombstones(1, clock.wall_ms())
+        oldest = machine.questions.tombstones(1, clock.wall_ms())
         watermark = machine.watermark(clock.mono_ns(), clock.wall_ms())
         return IndexStatus(
             engine.me.name,
@@ -171,7 +171,7 @@ class IndexService:
             oldest[0].age_ms if oldest else 0,
             any(fault.code == "E-REPLICA-DEGRADED" for fault in engine.faults.all()),
             machine.counters(),
-            machine.pending_removal_count(),
+            machine.questions.pending_removal_count(),
             watermark.stable_ms,
             tuple(HoldbackRow(*one) for one in watermark.held_back_by[: limits.members_max]),
         )

@@ -293,7 +293,7 @@ class Replication:
         done = self._removing.pop((news.key, news.version), None)
         if done is not None:
             done(news)
-        pending = self.machine.pending_removal_count()
+        pending = self.machine.questions.pending_removal_count()
         text = f"{pending} removals are on no majority of the replicas yet" if pending else ""
         self._engine.faults.put("E-REMOVAL-PENDING", "replica", text)
         if news.outcome != "removed":

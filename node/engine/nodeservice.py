@@ -162,7 +162,7 @@ class NodeService:
             living=tuple((s, epoch) for s, epoch in sorted(engine.system.owned().items()) if s != SINGLETON_SHARD),
             buffered=engine.sharding.region.buffers(now_ns),
             behind=engine.replication.behind(now_ns),
-            pending_removals=engine.replication.machine.pending_removal_count(),
+            pending_removals=engine.replication.machine.questions.pending_removal_count(),
         )
 
     def counters(self) -> dict[str, int]:

@@ -52,10 +52,10 @@ class RemovalService:
     # ---- reading
 
     def history(self, key: str) -> KeyHistory:
-        certificate = self._replicator.certificate(key)
+        certificate = self._replicator.questions.certificate(key)
         seen = tuple(
             SeenRow(VersionRow(*one.version), one.tombstone, one.bytes, one.expires_at_ms, one.at_ms, one.source)
-            for one in self._replicator.history(key)
+            for one in self._replicator.questions.history(key)
         )
         return KeyHistory(self._engine.me.name, seen, _certificate(certificate) if certificate else None)
 
@@ -78,15 +78,15 @@ class RemovalService:
                     one.refused,
                     one.next_ms,
                 )
-                for one in machine.pending_removals(limit, now_ns)
+                for one in machine.questions.pending_removals(limit, now_ns)
             ),
-            machine.pending_removal_count(),
+            machine.questions.pending_removal_count(),
             tuple(
                 TombstoneRow(one.key, VersionRow(*one.version), one.age_ms, one.caretaker, one.awaited)
-                for one in machine.tombstones(limit, wall_ms)
+                for one in machine.questions.tombstones(limit, wall_ms)
             ),
             sum(status.tombstones for status in machine.map_status()),
-            machine.why_not_settling(now_ns),
+            machine.questions.why_not_settling(now_ns),
             self._engine.config.replication.tombstone_min_age_ms,
         )
 
@@ -139,7 +139,7 @@ class RemovalService:
 
     def _phase_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, GetReplicaPhase):
-            streaming = self._replicator.streaming()
+            streaming = self._replicator.questions.streaming()
             reply = ReplicaPhase(self._engine.me.name, streaming.phase, streaming.ratio, self._replicator.tenure)
             self._engine.reply(envelope, reply)
 

@@ -2,9 +2,8 @@
 
 One round, from the asker's side: Digests → Leaves (of the maps that differ) → Versions (all that the asker holds of
 leaves that differ, a window at a time) → Offer (what the other holds newer). Each side queues what it lacks and fetches
-it with Want → Entries, one request at a time and each bounded, so that the side that falls short sets the pace. The
-answering side keeps no state for a round: a lost message costs its asker a timeout and the next round repeats the
-rest. The cost grows with the leaves that differ.
+it with Want → Entries, one request at a time and each bounded, so that the side that falls short sets the pace
+(`node.gossip.fetching`; the answering side: `node.gossip.answering`). The cost grows with the leaves that differ.
 
 Lapsed entries (`node.gossip.lww`) make digests differ until both replicas have forgotten them. So whoever reads a leaf
 for a comparison forgets its lapsed entries then and there and leaves them out, and nobody asks for a version that is
@@ -28,10 +27,8 @@ from node.core.hashing import LEAF_COUNT, MAP_COUNT
 from node.core.rng import Rng
 from node.gossip.contents import Contents
 from node.gossip.digest import pack, unpack
-from node.gossip.fill import Fill
-from node.gossip.lww import ENTRY_OVERHEAD_BYTES, size_of
+from node.gossip.fetching import Fetching
 from node.gossip.overlay import Place
-from node.gossip.pace import Pace
 from node.gossip.replica_io import ReplicationSettings, Send
 from node.gossip.replica_messages import (
     Digests,
@@ -39,25 +36,18 @@ from node.gossip.replica_messages import (
     KeyVersion,
     LeafVersions,
     Leaves,
-    MapLeaves,
     Offer,
     Versions,
-    Want,
-    fitting,
     key_version,
-    to_wire,
 )
 from node.gossip.round import Phase, Round
 from node.gossip.stay import Stay
-from node.gossip.version import Version, version_of
-from node.gossip.wants import Wants
-from node.store.replica_port import ReplicaEntry
+from node.gossip.version import Version
 
 
 class AntiEntropy:
-    """Rounds with random peers, and the answers to theirs. Every method returns what is to be sent.
+    """Rounds with random peers. Every method returns what is to be sent.
 
-    `acceptable(version, wall_ms)` says whether a version may be fetched at all (a clock too far ahead may not);
     `compared(peer, began_ns, tenure)` is called when a round that began then has ended whole. `discarded` are keys that
     a take-over forgot, for the caller to empty.
     """
@@ -66,17 +56,17 @@ class AntiEntropy:
         self,
         contents: Contents,
         stay: Stay,
+        fetching: Fetching,
         settings: ReplicationSettings,
         rng: Rng,
         *,
-        acceptable: Callable[[KeyVersion, int], bool],
         compared: Callable[[str, int, int], None],
     ) -> None:
         self._stay = stay
         self._contents = contents
+        self._fetching = fetching
         self._settings = settings
         self._rng = rng
-        self._acceptable = acceptable
         self._report = compared
         self._peers: frozenset[str] | None = None
         self._round: Round | None = None
@@ -85,11 +75,7 @@ class AntiEntropy:
         self._hurried: list[str] = []
         self._was_hurried = False
         self._compared: set[str] = set()
-        self._wants = Wants(settings.dialogue_timeout_ns)
-        self._pace = Pace(settings.stream_bytes_per_s)
-        self.ready = False
         self.whole_ns: int | None = None  # when the last round began that ended whole, with a ready replica that counts
-        self.fill = Fill()
         self.discarded: list[str] = []
         self.counters: Counter[str] = Counter()
 
@@ -99,7 +85,7 @@ class AntiEntropy:
         if self._peers is None:
             self._next_ns = now_ns
         self._peers = peers
-        self._wants.keep(peers)
+        self._fetching.wants.keep(peers)
         if self._round is not None and self._round.peer not in peers:
             self._end_round(now_ns, completed=False)
         self._judge_ready(now_ns)
@@ -124,37 +110,42 @@ class AntiEntropy:
         self._next_ns = min(self._next_ns, now_ns + self._settings.catchup_ns)
 
     def tick(self, now_ns: int, wall_ms: int) -> list[Send]:
-        again, given_up = self._wants.retry(now_ns, self._still_missing)
+        again, given_up = self._fetching.retry(now_ns)
         round_ = self._round
         if round_ is not None and any(peer == round_.peer for peer, _ in again):
             self._touch(round_, now_ns)
         if round_ is not None and (now_ns >= round_.deadline_ns or round_.peer in given_up):
             self.counters["rounds_timed_out"] += 1
             self._end_round(now_ns, completed=False)
-        sends = [Send(peer, want) for peer, want in again]
+        sends = [send for _, send in again]
         sends.extend(self._go_on(now_ns, wall_ms))
-        if self._round is None and now_ns >= self._next_ns and self._candidates():
+        if self._round is None and now_ns >= self._next_ns and self.candidates():
             sends.append(self._begin(now_ns))
         return sends
 
     def due_ns(self) -> int | None:
         """When `tick` has something to do, if nothing arrives."""
         round_ = self._round
-        round_ns = round_.deadline_ns if round_ is not None else self._next_ns if self._candidates() else None
-        paced_ns = self._pace.free_ns if round_ is not None and self._wants.waiting(round_.peer) else None
-        return min((ns for ns in (round_ns, paced_ns, self._wants.due_ns()) if ns is not None), default=None)
+        round_ns = round_.deadline_ns if round_ is not None else self._next_ns if self.candidates() else None
+        paced_ns = self._fetching.paced_ns(round_.peer) if round_ is not None else None
+        return min((ns for ns in (round_ns, paced_ns, self._fetching.wants.due_ns()) if ns is not None), default=None)
 
     def progress(self) -> float:
         """The part, 0 to 1, of the leaves found different that this replica has worked through; 1 when ready. It does
         not fall when a round is cut short: the next one finds fewer leaves different."""
-        return 1.0 if self.ready else self.fill.ratio
+        return 1.0 if self.ready else self._fetching.fill.ratio
+
+    @property
+    def ready(self) -> bool:
+        """Whether this replica is complete, or was once since its start."""
+        return self._fetching.complete
 
     @property
     def peer(self) -> str:
         """Whom this replica compares itself with now."""
         return self._round.peer if self._round is not None else ""
 
-    # ---- the asking side
+    # ---- answers
 
     def on_leaves(self, sender: str, message: Leaves, now_ns: int, wall_ms: int) -> list[Send]:
         round_ = self._expected(sender, message.round, Phase.LEAVES)
@@ -170,7 +161,7 @@ class AntiEntropy:
             places.extend((item.map, leaf) for leaf in range(LEAF_COUNT) if mine[leaf] != theirs[leaf])
         round_.peer_ready = message.ready
         round_.peer_tenure = message.tenure
-        self.fill.found(len(places))
+        self._fetching.fill.found(len(places))
         round_.todo.extend(places)
         round_.phase = Phase.FETCH
         if places:
@@ -192,81 +183,21 @@ class AntiEntropy:
         round_.window = ()
         round_.phase = Phase.FETCH
         self._touch(round_, now_ns)
-        missing = [i for i in message.items if self._still_missing(i.key, Version(i.epoch, i.hlc, i.origin))]
-        round_.whole &= self._want(sender, missing, wall_ms)
-        round_.fetching = (message.done, self._wants.count(sender))
+        missing = [i for i in message.items if self._fetching.lacks(i.key, Version(i.epoch, i.hlc, i.origin))]
+        round_.whole &= self._fetching.want(sender, missing, wall_ms)
+        round_.fetching = (message.done, self._fetching.wants.count(sender))
         return self._go_on(now_ns, wall_ms)
-
-    # ---- the answering side
-
-    def on_digests(self, sender: str, message: Digests) -> list[Send]:
-        about = (self._stay.vote, self._contents.settled.marks(), self._stay.roster.version)
-        if self._stay.suspect:
-            return [Send(sender, Leaves(message.round, False, (), *about))]
-        theirs = unpack(message.maps, MAP_COUNT)
-        if theirs is None:
-            self.counters["invalid"] += 1
-            return []
-        mine = self._contents.digests.maps()
-        maps = tuple(
-            MapLeaves(map_, pack(self._contents.digests.leaves(map_)))
-            for map_ in range(MAP_COUNT)
-            if mine[map_] != theirs[map_]
-        )
-        return [Send(sender, Leaves(message.round, self.ready, maps, *about))]
-
-    def on_versions(self, sender: str, message: Versions, now_ns: int, wall_ms: int) -> list[Send]:
-        if any(not (0 <= leaf.map < MAP_COUNT and 0 <= leaf.leaf < LEAF_COUNT) for leaf in message.leaves):
-            self.counters["invalid"] += 1
-            return []
-        if self._stay.suspect:
-            return []
-        offered: list[KeyVersion] = []
-        done = size = 0
-        for leaf in message.leaves:
-            mine = self._leaf((leaf.map, leaf.leaf), wall_ms)
-            theirs = {item.key: Version(item.epoch, item.hlc, item.origin) for item in leaf.items}
-            newer = [e for e in mine.values() if e.key not in theirs or version_of(e) > theirs[e.key]]
-            size += sum(len(entry.key) + 32 for entry in newer)
-            too_many = len(offered) + len(newer) > limits.replica_records_max
-            if done and (size > limits.reconcile_batch_bytes or too_many):
-                break
-            offered.extend(key_version(entry) for entry in newer)
-            missing = [i for i in leaf.items if i.key not in mine or theirs[i.key] > version_of(mine[i.key])]
-            self._want(sender, missing, wall_ms)
-            done += 1
-        sends = [Send(sender, Offer(message.round, done, tuple(offered)))] if done else []
-        return sends + self._fetch(sender, now_ns)
-
-    def on_want(self, sender: str, message: Want, wall_ms: int) -> list[Send]:
-        held: list[ReplicaEntry] = []
-        gone: list[str] = []
-        for key in message.keys[: limits.replica_records_max]:
-            entry = self._contents.entry(key)
-            if entry is None or self._stay.suspect or self._contents.lapsed(entry, wall_ms):
-                gone.append(key)
-            else:
-                held.append(entry)
-        fits = fitting(held, limits.reconcile_batch_bytes, limits.replica_records_max)
-        self.counters["entries_sent"] += len(fits)
-        self.counters["bytes_sent"] += sum(map(size_of, fits))
-        return [Send(sender, Entries(message.number, tuple(map(to_wire, fits)), tuple(gone)))]
 
     def on_entries(self, sender: str, message: Entries, now_ns: int, wall_ms: int) -> list[Send]:
         """To be called after the entries were merged."""
-        if not self.ready:
-            size = sum(len(entry.key) + len(entry.value) + ENTRY_OVERHEAD_BYTES for entry in message.entries)
-            self.fill.took(len(message.entries), size)
-            self._pace.took(size, now_ns)
-        arrived = {entry.key for entry in message.entries}
-        self._wants.answered(sender, message.number, arrived.union(message.gone))
+        self._fetching.arrived(sender, message, now_ns)
         if self._round is not None and self._round.peer == sender:
             self._touch(self._round, now_ns)
             leaves, wanted = self._round.fetching
             if wanted:
-                left = leaves * self._wants.count(sender) // wanted
-                self.fill.left(len(self._round.todo) + len(self._round.window) + left)
-        return self._fetch(sender, now_ns) + self._go_on(now_ns, wall_ms)
+                left = leaves * self._fetching.wants.count(sender) // wanted
+                self._fetching.fill.left(len(self._round.todo) + len(self._round.window) + left)
+        return self._fetching.next(sender, now_ns) + self._go_on(now_ns, wall_ms)
 
     # ---- parts
 
@@ -279,13 +210,13 @@ class AntiEntropy:
         maps = pack(self._contents.digests.maps())
         return Send(peer, Digests(self._number, maps, self._contents.settled.marks(), self._stay.roster.version))
 
-    def _candidates(self) -> frozenset[str]:
+    def candidates(self) -> frozenset[str]:
         """Whom a round may be held with."""
         peers = self._peers or frozenset()
         return peers & self._stay.sources if self._stay.taking_over else peers
 
     def _choose(self) -> str:
-        peers = self._candidates()
+        peers = self.candidates()
         # Every other round goes to a random peer, so that one which doesn't answer can't keep us from the others.
         while self._hurried and not self._was_hurried:
             peer = self._hurried.pop(0)
@@ -301,8 +232,8 @@ class AntiEntropy:
         round_ = self._round
         if round_ is None or round_.phase is not Phase.FETCH:
             return []
-        if self._wants.open(round_.peer):
-            return self._fetch(round_.peer, now_ns)
+        if self._fetching.wants.open(round_.peer):
+            return self._fetching.next(round_.peer, now_ns)
         if not round_.todo:
             self._end_round(now_ns, completed=True)
             return []
@@ -310,7 +241,7 @@ class AntiEntropy:
         size = records = 0
         while round_.todo:
             place = round_.todo[0]
-            mine = self._leaf(place, wall_ms)
+            mine = self._contents.living_entries(place, wall_ms)
             size += 8 + sum(len(key) + 32 for key in mine)
             records += 1 + len(mine)
             if leaves and (size > limits.reconcile_batch_bytes or records > limits.replica_records_max):
@@ -319,7 +250,7 @@ class AntiEntropy:
             leaves.append(LeafVersions(*place, named))
             round_.todo.popleft()
         round_.window = tuple((leaf.map, leaf.leaf) for leaf in leaves)
-        self.fill.left(len(round_.todo) + len(round_.window))
+        self._fetching.fill.left(len(round_.todo) + len(round_.window))
         round_.phase = Phase.OFFER
         self._touch(round_, now_ns)
         return [Send(round_.peer, Versions(round_.number, tuple(leaves)))]
@@ -346,7 +277,7 @@ class AntiEntropy:
             self._complete(now_ns)
 
     def _complete(self, at_ns: int) -> None:
-        self.ready = True
+        self._fetching.complete = True
         self._stay.taken_over(at_ns)
 
     def _discard(self, places: Iterable[Place], theirs: Iterable[KeyVersion], wall_ms: int) -> None:
@@ -357,37 +288,12 @@ class AntiEntropy:
         not be the only one. One that was settled is settled again."""
         held = {item.key for item in theirs}
         for place in places:
-            for key, entry in self._leaf(place, wall_ms).items():
+            for key, entry in self._contents.living_entries(place, wall_ms).items():
                 if key in self._stay.proven or entry.tombstone or key in held:
                     continue
                 self._contents.replace(key, entry, None)
                 self.discarded.append(key)
-                self.fill.discarded += 1
-
-    def _leaf(self, place: Place, wall_ms: int) -> dict[str, ReplicaEntry]:
-        entries = self._contents.leaf_entries(place)
-        for key in [key for key, entry in entries.items() if self._contents.lapsed(entry, wall_ms)]:
-            self._contents.drop_lapsed(key, wall_ms)
-            del entries[key]
-        return entries
-
-    def _want(self, peer: str, missing: Iterable[KeyVersion], wall_ms: int) -> bool:
-        """Queues what may be fetched of what is missing; False when not all of it found room."""
-        room = True
-        for item in missing:
-            if self._acceptable(item, wall_ms):
-                room &= self._wants.add(peer, item.key, Version(item.epoch, item.hlc, item.origin))
-        return room
-
-    def _fetch(self, peer: str, now_ns: int) -> list[Send]:
-        if not self.ready and not self._pace.free(now_ns):
-            return []
-        want = self._wants.next(peer, now_ns, self._still_missing)
-        return [Send(peer, want)] if want is not None else []
-
-    def _still_missing(self, key: str, version: Version) -> bool:
-        entry = self._contents.entry(key)
-        return entry is None or version_of(entry) < version
+                self._fetching.fill.discarded += 1
 
     def _expected(self, sender: str, number: int, phase: Phase) -> Round | None:
         round_ = self._round

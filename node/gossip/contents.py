@@ -112,6 +112,14 @@ class Contents:
             self.digests_repaired += 1
         return found
 
+    def living_entries(self, place: Place, wall_ms: int) -> dict[str, ReplicaEntry]:
+        """The same once its lapsed entries are forgotten."""
+        entries = self.leaf_entries(place)
+        for key in [key for key, entry in entries.items() if self.lapsed(entry, wall_ms)]:
+            self.drop_lapsed(key, wall_ms)
+            del entries[key]
+        return entries
+
     def rewrite(self, entry: ReplicaEntry) -> None:
         """Commits what is held once more, so that whatever leads to it in the file is right again."""
         self._overlay.set((map_of(entry.key), leaf_of(entry.key)), entry.key, entry)

@@ -42,7 +42,7 @@ class Receiving:
 
     def received(self, sender: str, message: ReplicaMessage, now_ns: int, wall_ms: int) -> list[Effect]:
         """`RosterNews` are the caller's."""
-        compare = self._parts.antientropy
+        compare, answer = self._parts.antientropy, self._parts.answering
         match message:
             case Delta():
                 return self._delta(sender, message, now_ns, wall_ms)
@@ -50,17 +50,17 @@ class Receiving:
                 return [Send(peer, delta) for peer, delta in self._parts.sender.acknowledged(sender, message, now_ns)]
             case Digests():
                 told = self._learn(sender, message, now_ns, wall_ms)
-                return [*told, *compare.on_digests(sender, message)]
+                return [*told, *answer.on_digests(sender, message)]
             case Leaves():
                 told = self._learn(sender, message, now_ns, wall_ms)
                 self._stay.heard(sender, message.tenure, message.roster)
                 return [*told, *compare.on_leaves(sender, message, now_ns, wall_ms)]
             case Versions():
-                return list(compare.on_versions(sender, message, now_ns, wall_ms))
+                return list(answer.on_versions(sender, message, now_ns, wall_ms))
             case Offer():
                 return list(compare.on_offer(sender, message, now_ns, wall_ms))
             case Want():
-                return list(compare.on_want(sender, message, wall_ms))
+                return list(answer.on_want(sender, message, wall_ms))
             case Entries():
                 effects = self._merge(sender, message.entries, now_ns, wall_ms)
                 return effects + list(compare.on_entries(sender, message, now_ns, wall_ms))

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from node.core.hlc import Hlc
 from node.core.rng import Rng
+from node.gossip.answering import Answering
 from node.gossip.antientropy import AntiEntropy
 from node.gossip.caretaker import Caretaker
 from node.gossip.committing import Committer
 from node.gossip.contents import Contents
 from node.gossip.deltalog import DeltaSender
 from node.gossip.deltareceiver import DeltaReceiver
+from node.gossip.fetching import Fetching
 from node.gossip.history import History
 from node.gossip.joining import Joining
 from node.gossip.merging import Merger
@@ -33,12 +35,20 @@ class Parts:
     sender: DeltaSender
     receiver: DeltaReceiver
     merger: Merger
+    fetching: Fetching
     antientropy: AntiEntropy
+    answering: Answering
     committer: Committer
     removals: Removals
     witness: Witness
     caretaker: Caretaker
     joining: Joining
+
+    @property
+    def ready(self) -> bool:
+        """Whether this replica has, or had once since its start, all that its peers had, and nothing that they may have
+        removed."""
+        return self.stay.known and self.antientropy.ready and not self.stay.suspect
 
 
 def build(
@@ -56,7 +66,8 @@ def build(
     history = History()
     merger = Merger(contents, hlc, stay, history, settings.clock_fault_ns)
     sender = DeltaSender(rng.getrandbits(62), settings, log_bytes_max)
-    antientropy = AntiEntropy(contents, stay, settings, rng, acceptable=merger.acceptable, compared=compared)
+    fetching = Fetching(contents, settings, merger.acceptable)
+    antientropy = AntiEntropy(contents, stay, fetching, settings, rng, compared=compared)
     committer = Committer(contents, hlc, settings)
     removals = Removals(me, settings)
     caretaker = Caretaker(me, contents, removals, stay, settings)
@@ -68,7 +79,9 @@ def build(
         sender,
         DeltaReceiver(),
         merger,
+        fetching,
         antientropy,
+        Answering(contents, stay, fetching),
         committer,
         removals,
         Witness(),

@@ -33,6 +33,7 @@ from node.gossip.inspector import Inspector
 from node.gossip.lag import PeerLag
 from node.gossip.latency import LatencyCounts
 from node.gossip.lww import defect_of, expired
+from node.gossip.questions import Questions
 from node.gossip.receiving import Receiving
 from node.gossip.replica_io import (
     Applied,
@@ -54,12 +55,7 @@ from node.gossip.replica_messages import (
 from node.gossip.replica_parts import build
 from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replica_views import (
-    Certificate,
     MapStatus,
-    PendingRemoval,
-    Streaming,
-    TombstoneAge,
-    VersionSeen,
     Watermark,
     WriteToken,
 )
@@ -86,6 +82,7 @@ class Replicator:
         self._parts = parts = build(me, store, settings, rng, self._hlc, log_bytes_max, self._compared)
         self._contents = parts.contents
         self.inspector = Inspector(self._contents, lambda: store.damaged)
+        self.questions = Questions(parts)
         self._stay = parts.stay
         self._sender = parts.sender
         self._antientropy = parts.antientropy
@@ -129,7 +126,7 @@ class Replicator:
     def ready(self) -> bool:
         """Whether this replica has, or had once since its start, all that its peers had, and nothing that they may have
         removed."""
-        return self._stay.known and self._antientropy.ready and not self._stay.suspect
+        return self._parts.ready
 
     @property
     def synchronising(self) -> float:
@@ -160,41 +157,6 @@ class Replicator:
         ]
 
     # ---- what operators ask
-
-    def tombstones(self, limit: int, wall_ms: int) -> list[TombstoneAge]:
-        """The oldest tombstones, with whom they wait for where this node collects that."""
-        roster = self._stay.roster
-        return [
-            age._replace(
-                caretaker=roster.caretaker_of(age.version.origin),
-                awaited=self._removals.awaited(age.key, age.version) or (),
-            )
-            for age in self._contents.index.oldest_tombstones(limit, wall_ms)
-        ]
-
-    def why_not_settling(self, now_ns: int) -> str:
-        """What keeps this node from settling tombstones, in words; empty when only their age and those awaited do."""
-        return self._parts.caretaker.why_not(now_ns)
-
-    def pending_removals(self, limit: int, now_ns: int) -> list[PendingRemoval]:
-        """Removals of this node that no majority has on disk yet, the oldest first."""
-        return self._removals.pending(limit, now_ns)
-
-    def pending_removal_count(self) -> int:
-        """How many those are."""
-        return self._removals.pending_count()
-
-    def certificate(self, key: str) -> Certificate | None:
-        """What is known of the newest removal of a key in this node's care; None when there is none."""
-        return self._removals.certificate(key)
-
-    def certificates(self, limit: int) -> list[Certificate]:
-        """The newest removals in this node's care."""
-        return self._removals.certificates(limit)
-
-    def history(self, key: str) -> tuple[VersionSeen, ...]:
-        """The last versions of a key that this replica held since its start, oldest first."""
-        return self._parts.history.of(key)
 
     def replica_roster(self) -> ReplicaRoster:
         """The roster that this replica goes by; version 0 when it knows none, or there is none."""
@@ -227,36 +189,15 @@ class Replicator:
             return self._contents.settled.covers(token.version.origin, token.version.hlc)
         return version_of(entry) >= token.version
 
-    def streaming(self) -> Streaming:
-        """How this replica comes to be complete, and one of the roster."""
-        fill, peers = self._antientropy.fill, self._peers or frozenset()
-        awaited: tuple[str, ...] = ()
-        if self.ready:
-            phase = "complete" if self._stay.counts else "joining"
-        elif self._stay.taking_over and peers.isdisjoint(self._stay.sources):
-            phase, awaited = "awaiting", tuple(sorted(self._stay.sources))
-        else:
-            phase = "streaming"
-        return Streaming(
-            phase,
-            self._antientropy.peer,
-            awaited,
-            fill.total - fill.remaining,
-            fill.total,
-            fill.entries,
-            fill.bytes,
-            fill.discarded,
-            self._antientropy.progress(),
-        )
-
     def uncommitted(self) -> int:
         """Changes not on disk and not on their way there."""
         return self._contents.uncommitted()
 
     def counters(self) -> dict[str, int]:
         """What happened since the start, by name: merged, refused and why, gaps, rounds, …"""
-        found = self._counters + self._sender.counters + self._parts.receiver.counters + self._antientropy.counters
-        found += self._parts.merger.counters + self._removals.counters + self._receiving.counters
+        parts = self._parts
+        machines = (parts.sender, parts.receiver, parts.antientropy, parts.answering, parts.merger, parts.removals)
+        found = sum((each.counters for each in (*machines, self._receiving)), self._counters)
         found["commits"] = self._committer.commits
         found["commits_failed"] = self._committer.failed
         found["commits_unknown"] = self._committer.unknown

@@ -98,13 +98,13 @@ def test_p76_a_removal_needs_a_majority_and_waits_for_it(seed: int) -> None:
         s.stop("n2")
         version, second = remove(owner, keys[1])
         s.until(outcomes(second, "pending"), within_s=10)
-        pending = owner.replication.machine.pending_removals(10, owner.world.clock.mono_ns())
+        pending = owner.replication.machine.questions.pending_removals(10, owner.world.clock.mono_ns())
         assert [(each.key, each.version, each.needed, each.held_by, each.awaited) for each in pending] == [
             (keys[1], version, 2, ("n1",), ("n2", "n3"))
         ]
         s.thaw("n2", "n3")
         s.until(outcomes(second, "pending", "removed"), gone(*keys), within_s=10)
-        assert owner.replication.machine.pending_removal_count() == 0
+        assert owner.replication.machine.questions.pending_removal_count() == 0
         s.until(converged(), within_s=60)
 
 
@@ -130,7 +130,7 @@ def test_p90_only_those_who_have_it_count(seed: int) -> None:
         certificate = heard[0].certificate
         assert (certificate.needed, {held.node for held in certificate.held}) == (3, {"n1", "n2", "n3"})
         s.run(4)
-        known = owner.replication.machine.certificate(key)
+        known = owner.replication.machine.questions.certificate(key)
         assert known is not None
         assert {held.node for held in known.held} == {"n1", "n2", "n3", "n4"}
         s.step_clock("n5", 120_000)
@@ -140,7 +140,7 @@ def test_p90_only_those_who_have_it_count(seed: int) -> None:
 
 
 def _all_hold(engine: Engine, key: str) -> bool:
-    certificate = engine.replication.machine.certificate(key)
+    certificate = engine.replication.machine.questions.certificate(key)
     return certificate is not None and {held.node for held in certificate.held} == set(FIVE)
 
 
@@ -199,10 +199,10 @@ def test_p82_a_node_that_joins_takes_over_what_there_is(seed: int) -> None:
             s.until(lambda _: "" if seen and seen[-1][1] >= count // 2 else f"{seen[-1:]} is not half", within_s=60)
             s.cut("n4")
             s.run(2)
-            before = s.engine("n4").replication.machine.streaming()
+            before = s.engine("n4").replication.machine.questions.streaming()
             s.heal()
             s.until(lambda s: "" if s.engine("n4").replication.ready else "n4 is not ready", within_s=60)
-        after = s.engine("n4").replication.machine.streaming()
+        after = s.engine("n4").replication.machine.questions.streaming()
         assert all(a <= b for one, two in pairwise(seen) for a, b in zip(one, two, strict=True)), "progress went back"
         assert len(set(seen)) > 5, "nobody would call that progress"
         assert before.entries < after.entries <= count * 1.1, "what was there already came again"
@@ -217,7 +217,7 @@ def ready_before_complete(name: str, count: int, seen: list[tuple[float, int]]) 
         if process is None or process.engine is None:
             return "it has not started"
         replication = process.engine.replication
-        streaming = replication.machine.streaming()
+        streaming = replication.machine.questions.streaming()
         seen.append((streaming.ratio, streaming.entries))
         keys = sum(each.keys for each in replication.machine.map_status())
         return "" if replication.ready and keys < count else f"{keys} keys, ready: {replication.ready}"
@@ -247,7 +247,7 @@ def test_i3_a_replica_of_an_old_tenure_brings_nothing_back(seed: int) -> None:
         s.start("n3")
         with s.never(lambda s: "" if gone(*keys)(s) and s.engine("n3").index.read(keys[0]) else "nothing is served"):
             s.until(up("n1", "n2", "n3"), on_roster("n1", "n2", "n3"), within_s=30)
-        assert s.engine("n3").replication.machine.streaming().discarded >= len(keys)
+        assert s.engine("n3").replication.machine.questions.streaming().discarded >= len(keys)
         s.until(gone(*keys), agreed(), converged(), within_s=30)
         s.run(10)
         s.until(gone(*keys), within_s=0)

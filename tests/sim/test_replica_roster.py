@@ -64,15 +64,15 @@ def test_a_removal_of_a_whole_node_is_certified_by_the_disks_that_hold_it() -> N
         write(s, "e1", "", at="n1", remove=True)
 
         def held_by_all(_: Story) -> str:
-            certificate = owner.replication.machine.certificate("e1|top")
+            certificate = owner.replication.machine.questions.certificate("e1|top")
             held = {held.node for held in certificate.held} if certificate else set()
             return "" if held == set(THREE) else f"held by {held}"
 
         s.until(held_by_all, within_s=10)
-        certificate = owner.replication.machine.certificate("e1|top")
+        certificate = owner.replication.machine.questions.certificate("e1|top")
         assert certificate is not None
         assert certificate.majority_ms >= certificate.asked_ms
-        assert owner.replication.machine.pending_removals(9, owner.world.clock.mono_ns()) == []
+        assert owner.replication.machine.questions.pending_removals(9, owner.world.clock.mono_ns()) == []
 
 
 def test_one_that_an_operator_takes_off_takes_over_and_joins_anew() -> None:

@@ -106,7 +106,7 @@ def test_a_removal_that_the_roster_heard_of_late_is_kept_for_whoever_took_over_f
     for _ in range(FRESH_MS // 500 - 2):
         world.tell_roster()
         world.run(500)
-    assert world.hosts["n0"].replicator.tombstones(9, world.wall_ms("n0"))[0].awaited == (), "all have it"
+    assert world.hosts["n0"].replicator.questions.tombstones(9, world.wall_ms("n0"))[0].awaited == (), "all have it"
     world.cut = set()
     world.tell_peers()
     world.coordinating = True

@@ -149,14 +149,14 @@ def test_p76_a_majority_is_enough_and_without_one_it_is_pending_until_it_has_it(
     n1 = world.stop("n1")
     version = world.remove("n0", "s|b")
     world.until(lambda: outcomes(world)[1:] == ["pending"], 7_000)
-    (pending,) = world.hosts["n0"].replicator.pending_removals(9, world.now_ns)
+    (pending,) = world.hosts["n0"].replicator.questions.pending_removals(9, world.now_ns)
     assert (pending.key, pending.version, pending.held_by, pending.awaited) == ("s|b", version, ("n0",), ("n1", "n2"))
     world.restart("n0")
-    world.until(lambda: world.hosts["n0"].replicator.pending_removals(9, world.now_ns) != [], 7_000)
+    world.until(lambda: world.hosts["n0"].replicator.questions.pending_removals(9, world.now_ns) != [], 7_000)
     world.start("n1", n1)
     world.start("n2", n2)
     world.tell_peers()
-    world.until(lambda: world.hosts["n0"].replicator.pending_removals(9, world.now_ns) == [], 10_000)
+    world.until(lambda: world.hosts["n0"].replicator.questions.pending_removals(9, world.now_ns) == [], 10_000)
     world.until(world.agree, 10_000)
     assert all(world.get(name, "s|b") is None for name in world.names)
 
@@ -182,7 +182,7 @@ def test_settled_tombstones_leave_memory_gossip_and_disk_and_do_not_come_back(re
     assert world.agree()
     for host in world.hosts.values():
         assert list(host.store.scan_all("", 999)) == []
-        assert host.replicator.tombstones(9, WALL_MS) == []
+        assert host.replicator.questions.tombstones(9, WALL_MS) == []
     world.put("n0", "s|1", b"again")
     world.until(world.agree, 2_000)
     assert [world.get(name, "s|1") for name in world.names] == [b"again"] * 3, "P86: present with the higher version"
@@ -196,7 +196,7 @@ def test_a_tombstone_is_kept_while_one_of_the_roster_lacks_it_however_old_it_is(
     n2 = world.stop("n2")
     world.remove("n0", "s|k")
     world.run(60_000)
-    (age,) = world.hosts["n0"].replicator.tombstones(9, WALL_MS)
+    (age,) = world.hosts["n0"].replicator.questions.tombstones(9, WALL_MS)
     assert (age.caretaker, age.awaited) == ("n0", ("n2",))
     world.start("n2", n2)
     world.tell_peers()
@@ -210,11 +210,11 @@ def test_a_tombstone_is_kept_while_one_of_the_roster_lacks_it_however_old_it_is(
 
 def test_one_that_has_not_forgotten_yet_does_not_bring_a_settled_tombstone_back():
     world = cluster(3)
-    world.until(lambda: world.hosts["n0"].replicator.why_not_settling(world.now_ns) == "", 30_000)
+    world.until(lambda: world.hosts["n0"].replicator.questions.why_not_settling(world.now_ns) == "", 30_000)
     world.put("n0", "s|k")
     world.until(world.agree, 2_000)
     world.remove("n0", "s|k")
-    world.until(lambda: world.hosts["n0"].replicator.tombstones(9, WALL_MS)[0].awaited == (), 3_000)
+    world.until(lambda: world.hosts["n0"].replicator.questions.tombstones(9, WALL_MS)[0].awaited == (), 3_000)
     world.partition({"n0", "n1"}, {"n2"})
     world.until(lambda: world.hosts["n1"].replicator.entry("s|k") is None, 20_000)
     assert world.hosts["n2"].replicator.entry("s|k").tombstone
@@ -245,7 +245,7 @@ def test_what_returns_under_another_tenure_brings_nothing_back_and_serves_nothin
     world.run(5_000)
     replicator = world.hosts["n2"].replicator
     assert (world.get("n2", "s|3"), replicator.ready, replicator.tenure) == (None, False, 0)
-    assert replicator.streaming().phase == "awaiting"
+    assert replicator.questions.streaming().phase == "awaiting"
     assert world.hosts["n2"].faults[-1].code == "E-REPLICA-AWAITED"
     before = dict(world.sent)
     world.heal()
@@ -255,7 +255,8 @@ def test_what_returns_under_another_tenure_brings_nothing_back_and_serves_nothin
     assert [world.get(name, "s|1") for name in world.names] == [None] * 3
     assert [world.get(name, "s|2") for name in world.names] == [b"newer"] * 3
     assert world.get("n2", "s|3") == b"v"
-    assert replicator.streaming().discarded == (1 if settled else 0), "its tombstone does it while there is one"
+    discarded = replicator.questions.streaming().discarded
+    assert discarded == (1 if settled else 0), "its tombstone does it while there is one"
     assert world.roster.tenure_of("n2") == 2
     assert world.sent["replica.entries"] - before.get("replica.entries", 0) <= 4, "only what differed has moved"
 
@@ -283,7 +284,7 @@ def test_who_is_taken_off_while_it_is_cut_off_keeps_what_is_newer_than_its_sourc
     assert set(held) <= {b"newer", None}, "it is hidden while it is suspect, and never old"
     assert [world.get(name, "s|k") for name in world.names] == [b"newer"] * 3
     assert [world.get(name, "s|alone") for name in world.names] == [None] * 3, "it may have been removed meanwhile"
-    assert world.hosts["n2"].replicator.streaming().discarded == 1
+    assert world.hosts["n2"].replicator.questions.streaming().discarded == 1
 
 
 def test_a_replica_that_is_copied_from_an_old_backup_keeps_no_vote_d17():
@@ -325,7 +326,7 @@ def test_a_replica_restored_from_a_backup_of_its_own_stay_takes_over_anew_d17():
     world.until(world.settled_roster, 10_000)
     world.run(2_000)
     assert world.agree()
-    assert replicator.streaming().discarded == 1
+    assert replicator.questions.streaming().discarded == 1
     assert [(world.get(name, "s|k"), world.get(name, "s|a")) for name in world.names] == [(None, b"v")] * 3
     assert world.roster.tenure_of("n2") == 2
 
@@ -362,8 +363,8 @@ def test_an_empty_replica_is_filled_with_progress_over_a_cut_and_joins_only_when
     world.restart("n1", wipe=True)
     n1 = world.hosts["n1"].replicator
     seen = []
-    world.until(lambda: seen.append(n1.streaming().ratio) or n1.streaming().ratio > 0.4, 20_000)
-    entries = n1.streaming().entries
+    world.until(lambda: seen.append(n1.questions.streaming().ratio) or n1.questions.streaming().ratio > 0.4, 20_000)
+    entries = n1.questions.streaming().entries
     assert not n1.ready
     assert world.roster.tenure_of("n1") == 1, "its former stay: it lost its vote with its file"
     assert n1.tenure == 0
@@ -371,13 +372,13 @@ def test_an_empty_replica_is_filled_with_progress_over_a_cut_and_joins_only_when
     world.run(3_000)
     assert not n1.ready
     world.heal()
-    world.until(lambda: seen.append(n1.streaming().ratio) or n1.ready, 20_000)
+    world.until(lambda: seen.append(n1.questions.streaming().ratio) or n1.ready, 20_000)
     assert seen == sorted(seen)
     assert entries > 300
-    assert n1.streaming().entries < 1_700, "what had come before the cut has not come again"
+    assert n1.questions.streaming().entries < 1_700, "what had come before the cut has not come again"
     world.until(world.settled_roster, 10_000)
     assert world.roster.tenure_of("n1") == 2
-    assert n1.streaming().phase == "complete"
+    assert n1.questions.streaming().phase == "complete"
 
 
 # ---- what operators ask
@@ -424,7 +425,7 @@ def test_the_last_eight_versions_of_a_key_are_remembered_with_where_they_came_fr
     for i in range(10):
         versions.append(world.put("n0", "s|k", bytes(i)))
         world.run(50)
-    seen = world.hosts["n1"].replicator.history("s|k")
+    seen = world.hosts["n1"].replicator.questions.history("s|k")
     assert [v.version for v in seen] == versions[2:]
     assert {v.source for v in seen} == {"n0"}
     assert [v.bytes for v in seen] == list(range(2, 10))

@@ -96,12 +96,12 @@ def test_a_removed_key_is_absent_listed_and_committed_at_once():
     assert [(e.key, e.tombstone, e.value) for e in commits[0].batch.puts] == [("s|k", True, b"")]
     assert replicator.get("s|k", WALL_MS) is None
     assert replicator.entry("s|k").tombstone
-    assert replicator.tombstones(5, WALL_MS + 8) == [("s|k", version, 7, "a", ("a",))]
+    assert replicator.questions.tombstones(5, WALL_MS + 8) == [("s|k", version, 7, "a", ("a",))]
     assert [status.tombstones for status in replicator.map_status() if status.tombstones] == [1]
     again, _ = replicator.put("s|k", b"w", 1, 0, 2 * MS, WALL_MS)
     assert again > version
     assert replicator.get("s|k", WALL_MS).value == b"w"
-    assert replicator.tombstones(5, WALL_MS) == []
+    assert replicator.questions.tombstones(5, WALL_MS) == []
 
 
 @pytest.mark.parametrize(
