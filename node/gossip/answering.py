@@ -73,7 +73,8 @@ class Answering:
                 break
             offered.extend(key_version(entry) for entry in newer)
             missing = [i for i in leaf.items if i.key not in mine or theirs[i.key] > version_of(mine[i.key])]
-            self._fetching.want(sender, missing, wall_ms)
+            if self._fetching.complete or self._stay.counts:  # who streams does so from one source, in its own rounds
+                self._fetching.want(sender, missing, wall_ms)
             done += 1
         sends = [Send(sender, Offer(message.round, done, tuple(offered)))] if done else []
         return sends + self._fetching.next(sender, now_ns)

@@ -192,7 +192,7 @@ class AntiEntropy:
         """To be called after the entries were merged."""
         self._fetching.arrived(sender, message, now_ns)
         if self._round is not None and self._round.peer == sender:
-            self._touch(self._round, now_ns)
+            self._touch(self._round, self._fetching.free_ns(now_ns))  # whom we keep waiting is not silent
             leaves, wanted = self._round.fetching
             if wanted:
                 left = leaves * self._fetching.wants.count(sender) // wanted

@@ -62,6 +62,10 @@ class Fetching:
             self._pace.took(size, now_ns)
         self.wants.answered(sender, message.number, {entry.key for entry in message.entries}.union(message.gone))
 
+    def free_ns(self, now_ns: int) -> int:
+        """When the rate lets something more be asked for."""
+        return now_ns if self.complete else max(now_ns, self._pace.free_ns)
+
     def paced_ns(self, peer: str) -> int | None:
         """When the rate lets something more of a peer be asked for; None when nothing waits for it."""
         return self._pace.free_ns if self.wants.waiting(peer) else None

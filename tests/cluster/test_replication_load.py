@@ -31,6 +31,7 @@ SCALE = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 KEYS = 10_000 * SCALE if SCALE > 1 else 4_000
 PUT_RATE, PUT_S = 200, 3 * SCALE
 STREAM_S = 14.0 + SCALE  # how long an empty replica is made to take at least
+START_S = 60 + 12 * SCALE  # what a node with an empty replica may take
 NODES = ("api-1", "entity-1", "entity-2", "entity-3", "entity-4")
 VICTIM = "entity-4"
 STILL = 20  # looks, of a tenth of a second and more, without a byte
@@ -170,7 +171,7 @@ def test_an_empty_replica_is_streamed_over_a_cut_and_its_node_is_not_ready_befor
     plain = world.cluster.env
     world.cluster.env = {**plain, **rate}
     try:
-        starting = world.cluster.begun("node", "start", VICTIM, "--data", str(world.cluster.data))
+        starting = world.cluster.begun("node", "start", VICTIM, "--data", str(world.cluster.data), "-t", f"{START_S}s")
     finally:
         world.cluster.env = plain
     seen: list[tuple[int, str]] = []
@@ -180,7 +181,7 @@ def test_an_empty_replica_is_streamed_over_a_cut_and_its_node_is_not_ready_befor
         seen.append(world.ready(VICTIM))
         return any(PART.fullmatch(reason) for reason in seen[-1][1].split("; "))
 
-    eventually(look, bool, 60, "a part of the replica")
+    eventually(look, bool, START_S, "a part of the replica")
     for other in others:
         world.relay.cut(VICTIM, other, ("data",))
         world.relay.cut(other, VICTIM, ("data",))
@@ -196,7 +197,7 @@ def test_an_empty_replica_is_streamed_over_a_cut_and_its_node_is_not_ready_befor
     at_hand = int(world.metric(VICTIM, HELD)[""])
     assert 0 < at_hand < keys, "it was cut in the midst of it"
     world.relay.heal()
-    eventually(look, lambda _: seen[-1][0] == 200, 120, "a node that is ready")
+    eventually(look, lambda _: seen[-1][0] == 200, 2 * START_S, "a node that is ready")
     assert int(world.metric(VICTIM, HELD)[""]) == keys, "ready, so complete"
     moved = world.sent_by(others)["reconciliation"] - held[-1]
     lacking = size * (keys - at_hand) // keys

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from replica_world import World
+import pytest
+from replica_world import Link, World
 
+from node.core import limits
+from node.core.clock import MS
 from node.gossip.replica_io import ReplicationSettings
 
 AGED = ReplicationSettings(tombstone_min_age_ms=20_000)
@@ -114,3 +117,30 @@ def test_a_removal_that_the_roster_heard_of_late_is_kept_for_whoever_took_over_f
     world.until(world.agree, 10_000)
     world.run(5_000)
     assert holders(world, "s|k") == []
+
+
+@pytest.mark.parametrize(("keys", "stream_bytes_per_s", "delay_ms"), [(6_000, 4_000_000, 100), (800, 40_000, 1)])
+def test_who_streams_fetches_from_one_source_and_says_how_far_it_is(keys: int, stream_bytes_per_s: int, delay_ms: int):
+    """Its peers compare themselves with it meanwhile: what it lacks of theirs would take the rate from its own round.
+    And a rate that makes an answer's worth wait for longer than an answer may take is no silence of its source."""
+    world = World(5, settings=ReplicationSettings(antientropy_ns=200 * MS, stream_bytes_per_s=stream_bytes_per_s))
+    world.until(world.settled_roster, 20_000)
+    for number in range(keys):
+        world.put("n0", f"s{number % 40}|{number}", b"x" * 700)
+        if number % 500 == 0:
+            world.run(100)
+    world.until(world.agree, 20_000)
+    world.link = Link(delay_ms_min=delay_ms, delay_ms_max=2 * delay_ms)
+    world.restart("n1", wipe=True)
+    n1 = world.hosts["n1"].replicator
+    seen: list[tuple[float, float]] = []
+
+    def looked() -> bool:
+        seen.append((n1.questions.streaming().ratio, sum(each.keys for each in n1.map_status()) / keys))
+        return n1.ready
+
+    world.until(looked, 120_000)
+    one_answer = limits.reconcile_batch_bytes / (700 * keys)
+    assert len({held for _, held in seen}) > 2
+    assert max(abs(said - held) for said, held in seen) < one_answer + 0.05
+    assert n1.counters().get("rounds_timed_out", 0) == 0
