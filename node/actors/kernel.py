@@ -167,7 +167,9 @@ class Kernel:
         if type(item) is not Mail:
             return Envelope(Kind.TELL, to, self.me, item)
         kind = Kind.ASK if item.origin is Origin.ASK else Kind.TELL
-        return Envelope(kind, to, item.sender, item.message, item.correlation, item.deadline_ns, item.trace)
+        return Envelope(
+            kind, to, item.sender, item.message, item.correlation, item.deadline_ns, item.trace, item.deliveries
+        )
 
     def _overflow(self, cell: Cell, item: Any) -> None:
         self.count("overflow")

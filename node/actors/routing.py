@@ -75,9 +75,9 @@ def no_answer(
 
 def mail_of(kernel: Kernel, envelope: Envelope) -> Any:
     """An envelope as what is queued."""
-    if envelope.kind is Kind.TELL and not envelope.trace and envelope.sender == kernel.me:
+    if envelope.kind is Kind.TELL and not envelope.trace and not envelope.deliveries and envelope.sender == kernel.me:
         return envelope.message
-    return Mail(
+    mail = Mail(
         Origin.ASK if envelope.kind is Kind.ASK else Origin.TELL,
         envelope.message,
         envelope.sender,
@@ -85,3 +85,5 @@ def mail_of(kernel: Kernel, envelope: Envelope) -> Any:
         deadline_ns=envelope.deadline_ns,
         trace=envelope.trace,
     )
+    mail.deliveries = envelope.deliveries
+    return mail

@@ -244,15 +244,8 @@ class Network:
             return
         self._trace.message(wire.name, wire_type.name, "", routine=wire_type.name in ROUTINE)
         if frame.left_ns:
-            envelope = Envelope(
-                envelope.kind,
-                envelope.to,
-                envelope.sender,
-                envelope.message,
-                envelope.correlation,
-                target.clock.mono_ns() + frame.left_ns,
-                envelope.trace,
-            )
+            deadline_ns = target.clock.mono_ns() + frame.left_ns
+            envelope = msgspec.structs.replace(envelope, deadline_ns=deadline_ns)
         target.run(target.receive, envelope, frame)
 
     def refused(self, frame: Frame) -> None:
@@ -273,7 +266,7 @@ class Network:
         self._seen.add(type(envelope.message))
         now_ns = source.clock.mono_ns()
         decoded = decode(loads(encode(envelope, CODEC, now_ns)), CODEC, target, now_ns)
-        same = decoded.message == envelope.message and decoded.sender == envelope.sender and decoded.to == envelope.to
+        same = msgspec.structs.replace(decoded, deadline_ns=envelope.deadline_ns) == envelope
         if not same:
             raise WireMismatchError(f"{envelope.message!r} became {decoded.message!r}")
         self.counters["encoded"] += 1

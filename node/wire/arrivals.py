@@ -15,7 +15,7 @@ from node.core.ids import NodeId
 from node.wire import envelope as envelopes
 from node.wire import frames
 from node.wire.codec import Codec
-from node.wire.envelope import ELEMENTS, Envelope
+from node.wire.envelope import Envelope, is_envelope
 from node.wire.ledger import FRAME, STRANGER, UNREADABLE, Ledger
 from node.wire.nack import Refusal, owed
 from node.wire.registry import Lane, WireType
@@ -111,7 +111,7 @@ class Arrivals:
 
     def _type_in(self, document: Any) -> str:
         """The type that a refused envelope names, if it is one of ours: names of others would fill the ledger."""
-        name = document[7] if isinstance(document, list) and len(document) == ELEMENTS else None
+        name = document[7] if is_envelope(document) else None
         return name if isinstance(name, str) and self._codec.registry.has(name) else UNREADABLE
 
 

@@ -1,4 +1,5 @@
-"""The envelope: `[protocol, kind, to, from, correlation, deadline, trace, type, version, body]`.
+"""The envelope: `[protocol, kind, to, from, correlation, deadline, trace, type, version, body]`, and an eleventh
+where handlers failed at it before: how many, so that no move of its shard makes a new message of a poisonous one.
 
 `to` is `entity type|entity id|shard`, `@singleton`, or a path such as `/membership`. `from` is `name@incarnation`; the
 transport checks it against the key that the bytes came under. `deadline` is the milliseconds that were left when the
@@ -36,7 +37,7 @@ _KINDS: Final = tuple(Kind)
 
 class Envelope(msgspec.Struct, frozen=True):
     """One message on its way. `correlation` is the asker's number, 0 for a tell; `deadline_ns` is local monotonic
-    time, 0 for none; `trace` names the cause that started the chain."""
+    time, 0 for none; `trace` names the cause that started the chain; `deliveries`: how often a handler failed at it."""
 
     kind: Kind
     to: Ref
@@ -45,39 +46,46 @@ class Envelope(msgspec.Struct, frozen=True):
     correlation: int = 0
     deadline_ns: int = 0
     trace: str = ""
+    deliveries: int = 0
+
+
+def is_envelope(document: Any) -> bool:
+    """Whether a decoded element has the size of an envelope: what its elements are is another question."""
+    return isinstance(document, list) and len(document) in (ELEMENTS, ELEMENTS + 1)
 
 
 def encode(envelope: Envelope, codec: Codec, now_ns: int) -> bytes:
     """One envelope as CBOR; raises LocalProtocolError for an unregistered message."""
     name, version, body = codec.body_of(envelope.message)
     deadline_ns = envelope.deadline_ns
-    return dumps(
-        [
-            PROTOCOL,
-            envelope.kind.value,
-            _to_text(envelope.to),
-            _sender_text(envelope.sender),
-            envelope.correlation,
-            max(1, (deadline_ns - now_ns) // _NS_PER_MS) if deadline_ns else 0,
-            envelope.trace,
-            name,
-            version,
-            body,
-        ]
-    )
+    document = [
+        PROTOCOL,
+        envelope.kind.value,
+        _to_text(envelope.to),
+        _sender_text(envelope.sender),
+        envelope.correlation,
+        max(1, (deadline_ns - now_ns) // _NS_PER_MS) if deadline_ns else 0,
+        envelope.trace,
+        name,
+        version,
+        body,
+    ]
+    if envelope.deliveries:
+        document.append(envelope.deliveries)
+    return dumps(document)
 
 
 def decode(document: Any, codec: Codec, me: str, now_ns: int) -> Envelope:
     """The envelope in a decoded frame's element; `me` is the receiving node's name. Raises RemoteProtocolError."""
-    if not isinstance(document, list) or len(document) != ELEMENTS:
-        raise RemoteProtocolError("malformed", "an envelope has ten elements")
-    protocol, kind, to, sender, correlation, left_ms, trace, name, version, body = document
+    if not is_envelope(document):
+        raise RemoteProtocolError("malformed", "an envelope has ten elements, or eleven")
+    protocol, kind, to, sender, correlation, left_ms, trace, name, version, body, *failed = document
     if protocol != PROTOCOL:
         raise RemoteProtocolError("protocol", f"{protocol!r} instead of {PROTOCOL}")
     if not (isinstance(to, str) and isinstance(sender, str) and isinstance(trace, str)):
         raise RemoteProtocolError("malformed", "to, from or trace is not text")
-    if not (_count(correlation) and _count(left_ms)):
-        raise RemoteProtocolError("malformed", "correlation or deadline is not a count")
+    if not (_count(correlation) and _count(left_ms) and all(map(_count, failed))):
+        raise RemoteProtocolError("malformed", "correlation, deadline or deliveries is not a count")
     if type(kind) is not int or not 0 <= kind < len(_KINDS):
         raise RemoteProtocolError("malformed", f"kind {kind!r}"[:80])
     return Envelope(
@@ -88,6 +96,7 @@ def decode(document: Any, codec: Codec, me: str, now_ns: int) -> Envelope:
         correlation,
         now_ns + left_ms * _NS_PER_MS if left_ms else 0,
         trace,
+        failed[0] if failed else 0,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from node.core.errors import RemoteProtocolError
-from node.wire.envelope import ELEMENTS, Kind
+from node.wire.envelope import Kind, is_envelope
 from node.wire.registry import Lane, wire_type
 
 
@@ -32,7 +32,7 @@ class Nack(msgspec.Struct, frozen=True):
 def owed(document: Any, sender: str, error: RemoteProtocolError) -> Refusal | None:
     """The refusal that the sender of an envelope is owed, when so much of it can be read: it asks, under a number, and
     says that it is from `sender`, who is."""
-    if not isinstance(document, list) or len(document) != ELEMENTS:
+    if not is_envelope(document):
         return None
     kind, claimed, correlation = document[1], document[3], document[4]
     if type(kind) is not int or kind != Kind.ASK or claimed != sender:

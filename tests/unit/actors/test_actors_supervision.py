@@ -14,7 +14,8 @@ from node.core import limits
 from node.core.clock import MS
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
-from node.wire.codec import CODEC
+from node.wire.codec import CODEC, loads
+from node.wire.envelope import decode, encode
 
 A = EntityRef("thing", "a")
 B = EntityRef("thing", "b")
@@ -49,6 +50,31 @@ def test_poison_is_a_dead_letter_after_five_deliveries_and_the_others_proceed() 
     assert len(node.system.dead_letters) == 0
     with pytest.raises(BadInput):
         node.system.replay_dead_letter(letter.number)
+
+
+def test_poison_takes_the_count_of_its_deliveries_along_when_its_shard_moves() -> None:
+    """B3, seed 525 of five nodes: a shard that came and went brought the same message as a new one each time."""
+    log: list[Any] = []
+
+    def receive(ctx: Context, message: Any) -> None:
+        raise RuntimeError("can't stomach this")
+
+    first, second = (Node(kind(lambda _: Scripted(log, receive))) for _ in range(2))
+    first.own(A)
+    first.system.tell(A, Poison())
+    first.run()
+    before = len(log)
+    assert 0 < before < limits.deliveries_max
+    first.system.shard_stopping(A.shard, lambda tally: None)
+    first.run()
+    [envelope] = first.bounced
+    assert envelope.deliveries == before
+    second.own(A)
+    second.system.deliver(decode(loads(encode(envelope, CODEC, 0)), CODEC, "second", 0))
+    second.advance(60_000)
+    assert log == [Poison()] * limits.deliveries_max
+    [letter] = second.system.dead_letters
+    assert letter.deliveries == limits.deliveries_max
 
 
 def test_a_cell_that_always_raises_is_quarantined_shown_and_released() -> None:

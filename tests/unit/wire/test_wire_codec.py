@@ -139,10 +139,18 @@ def test_one_wrong_element_is_refused(position: int, value: Any, reason: str) ->
     assert caught.value.reason == reason
 
 
-@pytest.mark.parametrize("document", [None, 5, {}, GOOD[:9], [*GOOD, 1]])
+@pytest.mark.parametrize("document", [None, 5, {}, GOOD[:9], [*GOOD, 1, 1]])
 def test_what_is_no_envelope_is_refused(document: Any) -> None:
     with pytest.raises(RemoteProtocolError, match="ten elements"):
         envelopes.decode(document, CODEC, "beta", 0)
+
+
+@pytest.mark.parametrize("failed", [-1, 1.5, "1", None, True, 1 << 63])
+def test_how_often_it_failed_is_a_count(failed: Any) -> None:
+    assert envelopes.decode([*GOOD, 4], CODEC, "beta", 0).deliveries == 4
+    with pytest.raises(RemoteProtocolError) as caught:
+        envelopes.decode([*GOOD, failed], CODEC, "beta", 0)
+    assert caught.value.reason == "malformed"
 
 
 def test_an_unregistered_type_raises_at_the_sender_naming_it() -> None:
