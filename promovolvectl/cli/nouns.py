@@ -22,7 +22,7 @@ class Noun:
 NOUNS: Final[Mapping[str, Noun]] = {
     "up": Noun("local_up", "Start a whole cluster on this machine.", verbs=False),
     "down": Noun("local_down", "Drain and stop this machine's cluster.", verbs=False),
-    "cluster": Noun("cluster_drill", "The cluster as a whole: status, health, views, waiting, restarts."),
+    "cluster": Noun("cluster_init", "The cluster as a whole: founding, status, health, views, waiting, restarts."),
     "node": Noun("node_watch", "Nodes: how they stand, their logs, draining, restarting."),
     "shard": Noun("shard", "Where entities live, and moving them; check and repair."),
     "entity": Noun("entity", "Entities: where they are and were, restart, passivate, quarantine."),

@@ -40,6 +40,12 @@ OWN_SHAPES: Final[Mapping[str, Shape]] = {
         Under("nodes"),
         head=lambda p: (f"DATA {cell(p['data'])}", f"HTTP {cell(p['http'])}"),
     ),
+    "ClusterInit": Shape(
+        columns_of("name! roles host! control? admin? http? copy_from! copy_to! start+"),
+        each("node", "name", Under("nodes")),
+        Under("nodes"),
+        head=lambda p: (f"PROFILE {cell(p['profile'])}", f"OUT {cell(p['out'])}"),
+    ),
     "Down": Shape(columns_of("data! stopped! changed!"), itself("data", "data"), whole, one=True),
     "ProfileList": Shape(
         columns_of("name! current! cluster_name! cluster_id endpoints? key_file? data? output+ timeout+"),

@@ -25,6 +25,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "CampaignShow": protocol.CampaignShow,
     "Classification": protocol.ClassificationShow,
     "ClusterCheck": protocol.ClusterCheck,
+    "ClusterInit": kinds.ClusterInit,
     "ClusterStatus": protocol.ClusterStatus,
     "ClusterViews": diagnosis.ClusterViews,
     "Completion": kinds.Completion,

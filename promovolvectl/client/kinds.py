@@ -28,6 +28,29 @@ class Up(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool = True
 
 
+class InitNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node that `cluster init` made files for: the folder to copy, where to, and what starts it there."""
+
+    name: str
+    roles: tuple[str, ...]
+    host: str
+    control: str
+    admin: str
+    http: str | None
+    copy_from: str
+    copy_to: str
+    start: str
+
+
+class ClusterInit(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a cluster that is to be, named as its profile; `changed` false: they were there already."""
+
+    profile: str
+    out: str
+    nodes: tuple[InitNode, ...]
+    changed: bool
+
+
 class Down(msgspec.Struct, frozen=True, kw_only=True):
     """`stopped` names the nodes that were stopped; none when nothing ran."""
 

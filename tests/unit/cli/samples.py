@@ -731,6 +731,24 @@ SAMPLES: dict[str, msgspec.Struct] = {
         nodes=(k.UpNode(name="node-1", roles=("api",), admin="127.0.0.1:7401", pid=3),),
         demo=True,
     ),
+    "ClusterInit": k.ClusterInit(
+        profile="prod",
+        out="/made",
+        nodes=(
+            k.InitNode(
+                name="n1",
+                roles=("entity",),
+                host="10.0.0.1",
+                control="10.0.0.1:7400",
+                admin="10.0.0.1:7402",
+                http=None,
+                copy_from="/made/n1",
+                copy_to="/etc/promovolve/n1",
+                start=NASTY,
+            ),
+        ),
+        changed=True,
+    ),
     "StoreBackup": st.StoreBackup(archive=f"/b/{NASTY}", bytes=4096, elapsed_s=0.2, backup=_BACKUP),
     "StoreCompact": st.StoreCompact(path="/d/store", bytes_before=8192, bytes_after=4096, changed=True),
     "StoreLeases": st.StoreLeases(
