@@ -25,8 +25,8 @@ __all__ = ["app"]
     app,
     "init",
     does="Make the files of a cluster over several machines: each node's keys and settings, the roster, a profile.",
-    changes="Writes a folder for each node below --out, to be copied to its host as it is, and the profile. Starts "
-    "nothing and asks no host. The same again changes nothing; no key is ever replaced.",
+    changes="Writes a folder for each node below --out, to be copied to its host as it is, and the profile, which is "
+    "current where none was. Starts nothing and asks no host. The same again changes nothing; no key is ever replaced.",
     examples=(
         "promovolvectl cluster init -p prod --out made --node n1=api,entity,singleton@10.0.0.1 "
         "--node n2=entity,singleton@10.0.0.2 --dsn-file /etc/promovolve/postgres.dsn",
@@ -73,7 +73,8 @@ def init(
         text = "nodes of several hosts share their state in PostgreSQL"
         raise usage("--dsn-file", text, "--dsn-file /etc/promovolve/postgres.dsn")
     folder = Path(out).absolute()
-    before = load_file(run.config).profiles.get(name)
+    file = load_file(run.config)
+    before = file.profiles.get(name)
     if before is not None and before.key_file != str(founding.key_file(folder, founding.OPERATOR)):
         text = f"the profile {name!r} stands for another cluster"
         hint = "promovolvectl cluster init -p ANOTHER_NAME"
@@ -83,7 +84,8 @@ def init(
     )
     changed = founding.found(folder, wanted)
     if before is None:
-        write_profile(run.config, founding.profile_of(folder, wanted), make_current=True)
+        # Its nodes don't run yet: whoever works with another cluster goes on with that.
+        write_profile(run.config, founding.profile_of(folder, wanted), make_current=not file.current)
         changed = True
     rows = tuple(
         InitNode(

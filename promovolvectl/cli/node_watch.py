@@ -55,7 +55,8 @@ async def watch(
             item: dict[str, Any] = {"at": at, "object": f"node/{name}", "node": name, "text": text, "gap": 0}
             kind = "changed" if written else "snapshot"
             headed = not (written or run.flags.no_headers)
-            run.out.write(line(run.format, kind, item, _COLUMNS, "", headed=headed))
+            told = {**item, "at": run.moment(at)}
+            run.out.write(line(run.format, kind, told, _COLUMNS, "", headed=headed))
             run.out.flush()
             written += 1
             shown = text

@@ -24,7 +24,7 @@ _WITH_VALUE: Final = frozenset(
     (
         *_WITH_VALUE_SHORT,
         *("--output", "--profile", "--timeout", "--endpoint", "--columns", "--sort", "--filter", "--query"),
-        *("--limit", "--ci", "--reason", "--request-id", "--confirm"),
+        *("--limit", "--ci", "--color", "--time", "--reason", "--request-id", "--confirm"),
     )
 )
 _ALONE: Final = frozenset(
@@ -54,6 +54,8 @@ COMMON: Final[tuple[Flag, ...]] = (
     _option("timeout", str, "", "-t", "--timeout", metavar="TIME", help="How long to wait, such as 90s or 5m."),
     _option("allow_partial", bool, False, "--allow-partial", help="End with 0 also when a node did not answer."),
     _option("ci", str, "", "--ci", metavar="github", help="Groups, annotations and a summary for a CI job."),
+    _option("color", str, "", "--color", metavar="WHEN", help="auto, always or never; JSON has none."),
+    _option("time", str, "", "--time", metavar="HOW", help="Times in tables: utc, local, relative or unix."),
     _option("quiet", bool, False, "-q", "--quiet", help="Only the answer and errors."),
     _option("verbose", int, 0, "-v", "--verbose", count=True, help="Say what is asked of whom, and how long it took."),
     _option("yes", bool, False, "-y", "--yes", help="Don't ask: commit what is shown."),
@@ -88,6 +90,8 @@ class Flags:
     timeout: str = ""
     allow_partial: bool = False
     ci: str = ""
+    color: str = ""
+    time: str = ""
     quiet: bool = False
     verbose: int = 0
     yes: bool = False
@@ -115,6 +119,14 @@ def format_named(name: str) -> str:
         f"--output: there is no format {name!r}; known: {', '.join(FORMATS)}",
         hint=f"-o {close[0] if close else 'json'}",
     )
+
+
+def one_of(flag: str, value: str, known: Sequence[str]) -> str:
+    """The value of a flag that has few; the first where none is given. Raises CommandFailed (2)."""
+    if value in ("", *known):
+        return value or known[0]
+    text = f"{flag}: {value!r} is not one of {', '.join(known)}"
+    raise CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint=f"{flag} {known[-1]}")
 
 
 def timeout_ms(flag: str, env: Mapping[str, str], profile: str, default_ms: int) -> int:

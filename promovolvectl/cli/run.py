@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import msgspec
 
 from node.admin.protocol import Meta
 from node.core.clock import SystemClock, rfc3339
-from promovolvectl.cli import ci, terminal
-from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, timeout_ms
+from promovolvectl.cli import ci, terminal, text
+from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, one_of, timeout_ms
 from promovolvectl.cli.render import MACHINE, Answer, cells, render
 from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
@@ -37,6 +38,8 @@ class Run:
         self.err = err
         self.stdin = stdin
         self.going_on: tuple[str, ...] = ()
+        self._colours = one_of("--color", first_of(flags.color, env.get("PROMOVOLVECTL_COLOR", "")), terminal.COLOURS)
+        self._times = one_of("--time", first_of(flags.time, env.get("PROMOVOLVECTL_TIME", "")), terminal.TIMES)
         self._ci = ci.checked(first_of(flags.ci, env.get(ci.VARIABLE, "")))
         self.config = paths.config_file(env)
         self._profile: Profile | None = None
@@ -73,11 +76,20 @@ class Run:
 
     @property
     def out_terminal(self) -> terminal.Terminal:
-        return terminal.of_stream(self.out, self.env)
+        return self._seen(self.out)
 
     @property
     def err_terminal(self) -> terminal.Terminal:
-        return terminal.of_stream(self.err, self.env)
+        return self._seen(self.err)
+
+    def _seen(self, stream: TextIO) -> terminal.Terminal:
+        return replace(terminal.of_stream(stream, self.env, self._colours), times=self._times)
+
+    def moment(self, at: str) -> str:
+        """When something was, as `--time` wants it in a line for people; machine formats keep it as it is."""
+        if self.machine or self.format in ("csv", "value"):
+            return at
+        return text.moment(at, self._times, rfc3339(SystemClock().wall_ms()))
 
     def may_prompt(self) -> bool:
         return terminal.may_prompt(self.env, self.stdin, self.err)
@@ -109,7 +121,8 @@ class Run:
 
     def emit(self, answer: Answer) -> ExitStatus:
         """Writes the answer and says what is missing from it; returns the command's status."""
-        self.out.write(render(answer, self.flags.view(self.format), self.out_terminal))
+        out = replace(self.out_terminal, now=answer.meta.observed_at)
+        self.out.write(render(answer, self.flags.view(self.format), out))
         self.out.flush()
         if not (self.flags.quiet or self._enveloped(answer)):
             for missing in answer.meta.missing:

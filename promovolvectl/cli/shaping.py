@@ -60,11 +60,17 @@ def whole(payload: Payload) -> Rows:
     return [payload]
 
 
+def is_moment(key: str) -> bool:
+    """Whether a field says when something was; all that do are named so."""
+    return key in ("at", "since", "last_used") or key.endswith("_at")
+
+
 def columns_of(text: str) -> tuple[Column, ...]:
     """`name!` never goes, `name?` goes first, `name+` with `wide` only, `name:form` is shown that way."""
     found = []
     for word in text.split():
         key, _, form = word.rstrip("!?+").partition(":")
         rank = 0 if word.endswith("!") else 2 if word.endswith("?") else 1
+        form = form or ("time" if is_moment(key) else "")
         found.append(Column(key, rank=rank, wide=word.endswith("+"), form=form))
     return tuple(found)

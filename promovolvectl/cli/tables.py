@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from promovolvectl.cli.terminal import Terminal
-from promovolvectl.cli.text import EMPTY, cell, shorten, size, span, version, width_of
+from promovolvectl.cli.text import EMPTY, cell, moment, shorten, size, span, version, width_of
 
 _GAP: Final = "  "
 _CELL_MIN: Final = 6
@@ -52,7 +52,7 @@ _STATES: Final[Mapping[str, tuple[str, str, str]]] = {
 class Column:
     """`key` is the field and, in capitals, the heading. `rank` 0 stays longest when room is short; `wide` columns
     appear with `-o wide` only. `form`: how a person is shown it (`bytes`, `seconds`, `ms`, `state`, `ratio`,
-    `slots`, `names`, `count`, `counts`, `version`)."""
+    `slots`, `names`, `count`, `counts`, `version`, `time`)."""
 
     key: str
     rank: int = 1
@@ -73,6 +73,8 @@ def shown(value: Any, form: str, terminal: Terminal) -> str:
         if not terminal.tty or not sign:
             return word
         return f"{sign if terminal.unicode else plain} {word}"
+    if form == "time" and value:
+        return moment(str(value), terminal.times, terminal.now)
     if form == "slots" and value:
         return cell([f"{item['slot']}:{item['width']}x{item['height']}" for item in value])
     if form == "version":

@@ -51,7 +51,8 @@ async def tailed(run: Run, ask: Ask, columns: tuple[str, ...], cursor: str) -> E
             # Until the last of an answer is written, its reader goes on from before it: twice rather than never.
             at = behind if index + 1 == len(items) else cursor
             headed = not (written or run.flags.no_headers)
-            run.out.write(line(run.format, "gap" if item["gap"] else kind, item, columns, at, headed=headed))
+            told = {**item, "at": run.moment(str(item["at"]))}
+            run.out.write(line(run.format, "gap" if item["gap"] else kind, told, columns, at, headed=headed))
             written += 1
             if run.flags.limit and written >= run.flags.limit:
                 run.out.flush()

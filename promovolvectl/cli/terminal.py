@@ -1,8 +1,9 @@
 """Colour, width and prompts, decided once and for each stream on its own.
 
-Off a terminal there is no colour, whatever is set: CI services set `FORCE_COLOR` for others. On one, `NO_COLOR` wins
-over `FORCE_COLOR`; without either, colour needs a terminal that is not `dumb` and no CI. Width counts only on a
-terminal: off it nothing is ever cut or wrapped, whatever `COLUMNS` says.
+`--color`, or `PROMOVOLVECTL_COLOR`, decides alone. Without it there is no colour off a terminal, whatever is set: CI
+services set `FORCE_COLOR` for others. On one, `NO_COLOR` wins over `FORCE_COLOR`; without either, colour needs a
+terminal that is not `dumb` and no CI. Width counts only on a terminal: off it nothing is ever cut or wrapped, whatever
+`COLUMNS` says.
 """
 
 from __future__ import annotations
@@ -14,24 +15,33 @@ from typing import Final, TextIO
 
 _CI: Final = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE")
 _WIDTH_MIN: Final = 20
+COLOURS: Final = ("auto", "always", "never")
+TIMES: Final = ("utc", "local", "relative", "unix")
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What one stream can show. `width` is 0 for unlimited; `live` allows redrawing and prompts."""
+    """What one stream can show. `width` is 0 for unlimited; `live` allows redrawing and prompts. How times are shown is
+    one of `TIMES`; `now` is the moment, RFC 3339, that relative ones count from."""
 
     tty: bool
     colour: bool
     live: bool
     width: int
     unicode: bool
+    times: str = "utc"
+    now: str = ""
 
 
-def resolve(env: Mapping[str, str], *, tty: bool, columns: int, encoding: str = "utf-8") -> Terminal:
+def resolve(
+    env: Mapping[str, str], *, tty: bool, columns: int, encoding: str = "utf-8", colours: str = "auto"
+) -> Terminal:
     """The one place that decides; pure, so that every combination is tested."""
     dumb = env.get("TERM", "") == "dumb"
     ci = any(_on(env.get(name)) for name in _CI)
-    if env.get("NO_COLOR"):
+    if colours != "auto":
+        colour = colours == "always"
+    elif env.get("NO_COLOR"):
         colour = False
     elif _on(env.get("FORCE_COLOR")):
         colour = tty
@@ -48,14 +58,14 @@ def resolve(env: Mapping[str, str], *, tty: bool, columns: int, encoding: str = 
     )
 
 
-def of_stream(stream: TextIO, env: Mapping[str, str]) -> Terminal:
+def of_stream(stream: TextIO, env: Mapping[str, str], colours: str = "auto") -> Terminal:
     """What the given stream can show now."""
     try:
         tty = stream.isatty()
         columns = os.get_terminal_size(stream.fileno()).columns if tty else 0
     except (OSError, ValueError):
         tty, columns = stream.isatty() if not stream.closed else False, 80
-    return resolve(env, tty=tty, columns=columns or 80, encoding=stream.encoding or "ascii")
+    return resolve(env, tty=tty, columns=columns or 80, encoding=stream.encoding or "ascii", colours=colours)
 
 
 def may_prompt(env: Mapping[str, str], stdin: TextIO, stderr: TextIO) -> bool:

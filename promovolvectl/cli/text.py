@@ -106,9 +106,19 @@ def span(seconds: float) -> str:
     return f"{whole}s"
 
 
-def since(then: str, now: str) -> str:
-    """How long before `now` a moment was, both RFC 3339; the moment itself when either can't be read."""
+def moment(then: str, times: str, now: str) -> str:
+    """A moment, RFC 3339 in UTC, for people: as it is, in this machine's zone, as its distance from `now`, or in
+    seconds since 1970. What can't be read is shown as it is."""
+    if times == "utc":
+        return visible(then)
     try:
-        return f"{span((datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds())} ago"
+        at = datetime.fromisoformat(then)
+        if times == "relative":
+            gone = (datetime.fromisoformat(now) - at).total_seconds()
+            return f"{span(gone)} ago" if gone >= 0 else f"in {span(-gone)}"
     except (ValueError, TypeError):
         return visible(then)
+    if times == "unix":
+        return f"{at.timestamp():.3f}"
+    here = at.astimezone()
+    return f"{here:%Y-%m-%d %H:%M:%S}.{here.microsecond // 1000:03d}{here:%z}"

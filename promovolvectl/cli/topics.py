@@ -63,8 +63,10 @@ PROMOVOLVECTL_DATA       the data directory of 'up' and 'down', without --data
 PROMOVOLVECTL_OUTPUT     the output format, without -o
 PROMOVOLVECTL_TIMEOUT    how long to wait, without -t
 PROMOVOLVECTL_CI         'github': see 'help ci'
+PROMOVOLVECTL_COLOR      auto, always or never, without --color
+PROMOVOLVECTL_TIME       utc, local, relative or unix, without --time
 NO_COLOR                 set and not empty: no colour
-FORCE_COLOR              colour on a terminal that would get none; a pipe never gets any
+FORCE_COLOR              colour on a terminal that would get none; a pipe gets some by --color always only
 TERM, COLUMNS            'dumb' means no colour and no redrawing; the width of a terminal
 CI, GITHUB_ACTIONS, GITLAB_CI, BUILDKITE   nobody is asked, nothing is redrawn
 XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_STATE_HOME, XDG_CACHE_HOME   where files lie: 'config path'

@@ -37,7 +37,7 @@ async def watched(run: Run, wanted: Sequence[Wanted] = ()) -> ExitStatus:
     first = True
     failing = [Condition(condition=item.text, holds=False, found="nothing was seen yet") for item in wanted]
     async for push in _pushes(run, until):
-        text = _text(run.format, push, first=first, headed=not (written or run.flags.no_headers))
+        text = _text(run, push, first=first, headed=not (written or run.flags.no_headers))
         first = first and not isinstance(push, StatusPush)
         if not text:
             continue
@@ -96,8 +96,9 @@ def _document(push: Push, *, first: bool) -> str:
     return json.dumps(found)
 
 
-def _text(form: str, push: Push, *, first: bool, headed: bool) -> str:
+def _text(run: Run, push: Push, *, first: bool, headed: bool) -> str:
     """What is written for one push, with its line break; nothing for a heartbeat where only people or tables listen."""
+    form = run.format
     if form in MACHINE:
         document = _document(push, first=first)
         return f"---\n{_yaml(document)}" if form == "yaml" else f"{document}\n"
@@ -115,7 +116,8 @@ def _text(form: str, push: Push, *, first: bool, headed: bool) -> str:
         case "name":
             return f"{visible(about)}\n"
         case _:
-            told = (at, words) if isinstance(push, StatusPush) else (at, topic, about, words)
+            when = run.moment(at)
+            told = (when, words) if isinstance(push, StatusPush) else (when, topic, about, words)
             return visible("  ".join(told)) + "\n"
 
 

@@ -107,8 +107,10 @@ def test_another_cluster_is_never_written_over_one_that_is_there(tmp_path: Path,
     assert invoke(*made, *node, "--node", "b=entity@127.0.0.1")[0] == 4, "other nodes"
     code, _, err = invoke("cluster", "init", "-p", "one", "--out", str(tmp_path / "other"), *node)
     assert (code, "stands for another cluster" in err) == (4, True)
+    assert invoke("cluster", "init", "-p", "two", "--out", str(tmp_path / "two"), *node)[0] == 0
+    assert load_file(tmp_path / "config.toml").current == "one", "a cluster that is worked with stays current"
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").touch()
-    assert invoke("cluster", "init", "-p", "two", "--out", str(tmp_path / "full"), *node)[0] == 16
+    assert invoke("cluster", "init", "-p", "three", "--out", str(tmp_path / "full"), *node)[0] == 16
     (tmp_path / "made" / "a" / "node.key").chmod(0o644)
     assert invoke(*made, *node)[0] == 16

@@ -37,6 +37,14 @@ def test_colour_and_life(env: dict[str, str], tty: bool, colour: bool, live: boo
     assert (found.colour, found.live) == (colour, live)
 
 
+@pytest.mark.parametrize("tty", [True, False])
+@pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}, {"TERM": "dumb"}, {"CI": "true"}])
+def test_who_says_always_or_never_is_obeyed_whatever_is_set(env: dict[str, str], tty: bool) -> None:
+    assert resolve(env, tty=tty, columns=80, colours="always").colour
+    assert not resolve(env, tty=tty, columns=80, colours="never").colour
+    assert resolve(env, tty=tty, columns=80, colours="auto") == resolve(env, tty=tty, columns=80)
+
+
 def test_width_counts_on_a_terminal_only() -> None:
     assert resolve({"COLUMNS": "40"}, tty=False, columns=80).width == 0
     assert resolve({"COLUMNS": "40"}, tty=True, columns=80).width == 40
