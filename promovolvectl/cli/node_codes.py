@@ -16,6 +16,8 @@ _OURS: Final = "This is a mistake of ours: the log of the node holds the place."
 _ROOM: Final = "Free room on that disk, or give the node's data folder a larger one."
 
 _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
+    ("E-BENCH", _FAILED, "A benchmark of the source's checkout failed.",
+     "'./scripts/bench SUBJECT' in that checkout says more; it needs what './scripts/environment bench' installs."),
     ("E-NOT-SERVED", int(ExitStatus.REFUSED), "Nothing is served to that page, whatever stands in the pools.",
      "A suspended site serves again after 'site resume'; a page must be on the host of its site."),
     ("E-NOT-STAGED", int(ExitStatus.REFUSED), "An order that takes something away came without a plan.",

@@ -44,6 +44,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "serve": Noun("serve", "Why an ad was served, or none, and what would be now."),
     "coverage": Noun("coverage", "Why slots have no candidates, and what would fill them."),
     "placement": Noun("placement", "Why shards are where they are."),
+    "bench": Noun("bench", "How fast it is: page views on this cluster, actors and replication on this machine."),
     "debug": Noun("debug", "For whoever helps: a bundle of what nodes know, pings, ledgers of messages."),
     "doctor": Noun("doctor", "What is wrong here and in the cluster, and what to do about it.", verbs=False),
     "dashboard": Noun("dashboard", "The live screen of the cluster.", verbs=False),

@@ -46,6 +46,11 @@ OWN_SHAPES: Final[Mapping[str, Shape]] = {
         Under("nodes"),
         head=lambda p: (f"PROFILE {cell(p['profile'])}", f"OUT {cell(p['out'])}"),
     ),
+    "Bench": Shape(
+        columns_of("name! median! p99 least? most? unit! count?"),
+        each("figure", "name"),
+        head=lambda p: (f"BENCH {cell(p['subject'])}  {p['elapsed_s']:.1f} s",),
+    ),
     "Down": Shape(columns_of("data! stopped! changed!"), itself("data", "data"), whole, one=True),
     "ProfileList": Shape(
         columns_of("name! current! cluster_name! cluster_id endpoints? key_file? data? output+ timeout+"),

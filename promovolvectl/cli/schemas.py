@@ -20,6 +20,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "AuditEntry": audit.AuditEntry,
     "AuditList": audit.AuditList,
     "AuditVerify": audit.AuditVerify,
+    "Bench": kinds.Bench,
     "CanStop": protocol.CanStop,
     "CampaignList": protocol.CampaignList,
     "CampaignShow": protocol.CampaignShow,

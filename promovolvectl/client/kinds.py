@@ -51,6 +51,26 @@ class ClusterInit(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool
 
 
+class BenchFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured figure in its `unit`, over `count` repetitions or answers; `p99` where each was measured."""
+
+    name: str
+    median: float
+    least: float
+    most: float
+    unit: str
+    count: int
+    p99: float | None = None
+
+
+class Bench(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured, and how long that took."""
+
+    subject: str
+    items: tuple[BenchFigure, ...]
+    elapsed_s: float
+
+
 class Down(msgspec.Struct, frozen=True, kw_only=True):
     """`stopped` names the nodes that were stopped; none when nothing ran."""
 

@@ -147,6 +147,9 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
         {
             "up": f"--data {cluster.data}",
             "down": f"--data {stopped}",
+            "bench serve": f"--site {site} --for 100ms --yes",
+            "bench actors": "--runs 1",
+            "bench replication": "--runs 1",
             "cluster init": f"-p made --out {folder / 'made'} --node a=api,entity,singleton@127.0.0.1",
             "cluster wait": "--for converged",
             "cluster watch": "--limit 1",

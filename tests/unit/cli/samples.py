@@ -731,6 +731,14 @@ SAMPLES: dict[str, msgspec.Struct] = {
         nodes=(k.UpNode(name="node-1", roles=("api",), admin="127.0.0.1:7401", pid=3),),
         demo=True,
     ),
+    "Bench": k.Bench(
+        subject="serve",
+        items=(
+            k.BenchFigure(name=NASTY, median=1.5, least=0.2, most=9.0, p99=8.0, unit="ms", count=40),
+            k.BenchFigure(name="api-1.filled", median=0.5, least=0.5, most=0.5, unit="1", count=80),
+        ),
+        elapsed_s=5.01,
+    ),
     "ClusterInit": k.ClusterInit(
         profile="prod",
         out="/made",

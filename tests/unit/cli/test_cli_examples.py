@@ -29,6 +29,7 @@ EXAMPLES = [(leaf, example) for leaf in LEAVES for example in leaf.about.example
 # can't show: a silence of all nodes, a shard's number.
 PARSED = {
     "up", "down", "node start", "dashboard", "cluster watch", "cluster shutdown",
+    "bench serve", "bench actors", "bench replication",
     "shard wait", "store status", "store leases", "store verify", "store backup", "store restore", "store compact",
 }  # fmt: skip
 BY_TYPE = {type(sample): sample for sample in SAMPLES.values() if isinstance(sample, msgspec.Struct)}
