@@ -17,10 +17,13 @@ from node.admin import views
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import CONFLICT, not_found
 from node.admin.protocol import diagnosis as d
+from node.ads.messages import GetSite
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
+from node.core.ids import EntityRef
 from node.engine import diagnosis_messages as n
-from node.store.port import Fenced, Record, WriteState
+from node.sharding.coordinator import LEASE
+from node.store.port import Fenced, Record, WritePlacement, WriteState
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -28,9 +31,14 @@ if TYPE_CHECKING:
 POLL_S = 0.2
 S = TypeVar("S", bound=msgspec.Struct)
 PROVES: Final = {
+    "deadletter": "a message that nobody handles is kept with its reason, sent again once, and forgotten when told so",
     "fence": "a write under an epoch that is over is refused by the state store",
     "move": "a shard goes to another node and back, its entity keeps its state, and no message is lost",
+    "term": "a coordinator whose term is over can't write the placement any more",
 }
+# An entity type that there is not: nobody handles what it is told, and nothing can come of it.
+NOBODY: Final = "drill"
+LETTER_S: Final = 5.0
 # Based on no revision that there is: were the fence broken, this write would still change nothing.
 _NO_REVISION = 1 << 40
 
@@ -42,7 +50,12 @@ class Drills:
         self._server = server
         self._engine = server.engine
         self._held = held
-        self._drills: dict[str, Callable[[str, p.Meta], Awaitable[str]]] = {"fence": self._fence, "move": self._move}
+        self._drills: dict[str, Callable[[str, p.Meta], Awaitable[str]]] = {
+            "deadletter": self._deadletter,
+            "fence": self._fence,
+            "move": self._move,
+            "term": self._term,
+        }
         server.handlers |= {d.GetDrills: self.list, d.StageDrill: self.stage}
 
     async def list(self, request: d.GetDrills, call: p.Meta) -> tuple[d.DrillList, p.Meta]:
@@ -100,6 +113,47 @@ class Drills:
         if await self._record(site) != record:
             raise _broken(f"site {site} changed while its fence was tried: try again when nobody edits it")
         return f"epoch {stale.epoch} is refused, {answer.found} writes"
+
+    async def _term(self, _site: str, call: p.Meta) -> str:
+        status, _ = await self._server.status(call)
+        stale = WritePlacement(LEASE, str(self._engine.me), status.term - 1, _NO_REVISION, ())
+        answer = await outcome_of(lambda done: self._engine.world.submit(stale, done))
+        if not isinstance(answer, Fenced):
+            raise _broken(f"a write under term {stale.term} was answered with {type(answer).__name__}, not fenced")
+        return f"term {stale.term} is refused, {answer.found} writes"
+
+    async def _deadletter(self, site: str, call: p.Meta) -> str:
+        before = {letter.id for letter in await self._letters(site, call)}
+        self._engine.system.tell(EntityRef(NOBODY, site), GetSite())
+        first = await self._kept(site, before, call)
+        await self._settle("replay", first, call)
+        second = await self._kept(site, {*before, first.id}, call)
+        await self._settle("discard", second, call)
+        left = {letter.id for letter in await self._letters(site, call)} & {first.id, second.id}
+        if left:
+            raise _broken(f"{', '.join(sorted(left))} is kept although it was sent again or forgotten")
+        return f"kept on {first.node} as {first.reason}, sent again once, and forgotten"
+
+    async def _letters(self, site: str, call: p.Meta) -> tuple[p.DeadLetterShow, ...]:
+        found = await self._ask(p.GetDeadLetters(limit=500), call, p.DeadLetterList)
+        return tuple(letter for letter in found.items if letter.to == f"{NOBODY}:{site}")
+
+    async def _kept(self, site: str, but: set[str], call: p.Meta) -> p.DeadLetterShow:
+        """The letter that is new, once it is there."""
+        until_ns = self._engine.world.clock.mono_ns() + int(LETTER_S * 1e9)
+        while True:
+            new = [letter for letter in await self._letters(site, call) if letter.id not in but]
+            if new:
+                return new[0]
+            if self._engine.world.clock.mono_ns() >= until_ns:
+                raise _broken(f"what was told to {NOBODY}/{site} is nowhere among the dead letters")
+            await asyncio.sleep(POLL_S)
+
+    async def _settle(self, verb: str, letter: p.DeadLetterShow, call: p.Meta) -> None:
+        plan = await self._ask(p.StageDeadLetters(verb=verb, ids=(letter.id,)), call, p.Plan)
+        done = await self._ask(p.CommitPlan(id=plan.id, reason="drill"), call, p.Operation)
+        if done.state != "done":
+            raise _broken(f"to {verb} {letter.id} is {done.state}: {done.result}")
 
     async def _move(self, site: str, call: p.Meta) -> str:
         before = await self._record(site)

@@ -51,9 +51,10 @@ async def show(run: Run, name: Name) -> Answer:
 @planned(
     drill,
     "run",
-    does="Rehearse a failure at one site: fence writes under an old epoch, move sends its shard there and back.",
-    changes="Nothing that stays: a fenced write changes nothing, a moved shard comes home. Refused when the cluster is "
-    "not healthy. Ends with 15 when what it proves does not hold.",
+    does="Rehearse a failure at one site: fence and term write as a former owner, move sends its shard there and back, "
+    "deadletter tells it what nobody handles.",
+    changes="Nothing that stays: a fenced write changes nothing, a moved shard comes home, a dead letter is forgotten. "
+    "Refused when the cluster is not healthy. Ends with 15 when what it proves does not hold.",
     examples=(
         "promovolvectl cluster drill run fence --site example.com",
         "promovolvectl cluster drill run move --site example.com --yes -o json",

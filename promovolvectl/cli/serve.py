@@ -76,6 +76,7 @@ async def probe(
     target: Annotated[str, named("site", "KEY", "SITE|SLOT, quoted for the shell.")],
     page: Annotated[str, naming("--page", "page", "URL", "The page that it would be on.")],
 ) -> Answer:
+    web_url(page, "--page")
     site, bar, slot = target.partition("|")
     if not bar:
         raise usage("KEY", f"{target!r} names no slot", f"promovolvectl serve probe '{target}|top' --page {page}")

@@ -53,6 +53,7 @@ class Server:
             done(write)
 
         self.engine = SimpleNamespace(
+            me=NodeId("n1", 1),
             world=SimpleNamespace(clock=ManualClock(), rng=random.Random(1), submit=submit),
             sharding=SimpleNamespace(region=SimpleNamespace(version=1, homes=lambda: rows)),
             view=ClusterView(NodeId("n1", 1), members=members),
@@ -182,7 +183,7 @@ def test_a_cluster_that_is_not_healthy_is_not_drilled() -> None:
 
 def test_what_was_proven_is_on_record() -> None:
     server = Server()
-    assert [item.last for item in server.ask(d.GetDrills()).items] == [None, None]
+    assert [item.last for item in server.ask(d.GetDrills()).items] == [None] * 4
     server.drilled("fence")
     [item] = server.ask(d.GetDrills(drill="fence")).items
     assert item.last is not None
@@ -194,3 +195,102 @@ def test_what_is_not_there_is_not_found(request_: msgspec.Struct) -> None:
     with pytest.raises(p.AdminRefusal) as refused:
         Server().ask(request_)
     assert refused.value.exit_status == 3
+
+
+def test_a_term_is_proven_by_a_write_that_could_change_nothing() -> None:
+    server = Server()
+    assert server.drilled("term").state == "done"
+    [write] = cast(Any, server.written)
+    assert (write.lease, write.term, write.rows, write.book) == ("shard-coordinator", 0, (), ())
+
+
+@pytest.mark.parametrize("answer", [Conflict(3), RECORD])
+def test_a_term_that_is_over_and_still_writes_fails_the_drill(answer: Any) -> None:
+    done = Server(write=answer).drilled("term")
+    assert (done.state, "not fenced" in str(done.result["found"])) == ("failed", True)
+
+
+class Letters:
+    """A queue of dead letters. `keeps`: what is told becomes one; `settles`: replaying and discarding take it out;
+    `again`: what is replayed comes back."""
+
+    def __init__(self, *, keeps: bool = True, settles: bool = True, again: bool = True, missed: bool = False) -> None:
+        self.server = Server()
+        self.told: list[Any] = []
+        self.kept: dict[str, str] = {"n1.1.1": "drill:other.example"}
+        self._keeps, self._settles, self._again, self._missed = keeps, settles, again, missed
+        self._plans: dict[str, p.StageDeadLetters] = {}
+        self.server.engine.system = SimpleNamespace(tell=self._tell)
+        self.server.handlers |= {
+            p.GetDeadLetters: self._list,
+            p.StageDeadLetters: self._stage,
+        }
+        self._others = self.server.handlers[p.CommitPlan]
+        self.server.handlers[p.CommitPlan] = self._commit
+
+    def _tell(self, to: Any, message: Any) -> None:
+        self.told.append((to, message))
+        if self._keeps:
+            self.kept[f"n2.1.{len(self.kept) + 7}"] = f"{to.kind}:{to.id}"
+
+    async def _list(self, _request: p.GetDeadLetters, call: p.Meta) -> Any:
+        items = tuple(
+            p.DeadLetterShow(
+                id=name,
+                at="",
+                node=name[:2],
+                reason="rejected",
+                to=to,
+                message_type="ads.get_site",
+                message_bytes=1,
+                sender="",
+                deliveries=0,
+                error="",
+                trace="",
+                replayable=True,
+            )
+            for name, to in self.kept.items()
+        )
+        return p.DeadLetterList(items=items, total=len(items)), call
+
+    async def _stage(self, request: p.StageDeadLetters, call: p.Meta) -> Any:
+        name = f"letters-{len(self._plans)}"
+        self._plans[name] = request
+        return p.Plan(id=name, verb=request.verb, target="", base_version=1, moves=()), call
+
+    async def _commit(self, request: p.CommitPlan, call: p.Meta) -> Any:
+        staged = self._plans.get(request.id)
+        if staged is None:
+            return await self._others(request, call)
+        to = self.kept[staged.ids[0]]
+        if self._settles:
+            del self.kept[staged.ids[0]]
+        if staged.verb == "replay" and self._again:
+            self.kept[f"n2.1.{len(self.told) + 99}"] = to
+        state = "failed" if self._missed else "done"
+        return p.Operation(id="op", verb="", target="", state=state, phases=(), elapsed_s=0, result={}), call
+
+
+def test_a_dead_letter_goes_round_and_others_stay() -> None:
+    letters = Letters()
+    assert letters.server.drilled("deadletter").state == "done"
+    [(to, _)] = letters.told
+    assert (to.kind, to.id) == ("drill", SITE)
+    assert letters.kept == {"n1.1.1": "drill:other.example"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ({"keeps": False}, "nowhere among the dead letters"),
+        ({"again": False}, "nowhere among the dead letters"),
+        ({"settles": False}, "although it was sent again or forgotten"),
+        ({"missed": True}, "is failed"),
+    ],
+)
+def test_a_queue_that_loses_or_keeps_what_it_should_not_fails_the_drill(
+    broken: Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("node.admin.drills.LETTER_S", 0.0)
+    done = Letters(**broken).server.drilled("deadletter")
+    assert (done.state, words in str(done.result["found"])) == ("failed", True)

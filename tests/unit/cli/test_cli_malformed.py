@@ -29,11 +29,13 @@ MALFORMED: dict[str, tuple[str, ...]] = {
     "FORMAT": ("jsn",),
     "A,B": ("colour",),
     "HOST:PORT": ("host", "host:", "host:x", "host:99999"),
+    "HOW": ("swatch",),
     "JMESPATH": ("items[", "lengthy(items)"),
     "KIND": ("odd",),
     "LEVEL": ("loud",),
     "N": ("", "x", "1.5", "-1"),
     "NAME,HOST:PORT,KEY": ("n", "n,host", "n,host:1,key"),
+    "NAME=ROLES@HOST[:PORT]": ("n", "n=@h", "n=api", "n=king@h", "n=api,entity,singleton@h:99999", "n=entity@h"),
     "NAME:WxH": ("top", "top:", ":728x90", "top:728", "top:0x90"),
     "NUMBER": ("", "x", "1.5", "-1"),
     "RATIO": ("", "x", "-0.1", "1.5", "nan"),
@@ -43,6 +45,7 @@ MALFORMED: dict[str, tuple[str, ...]] = {
     "STATE": ("dancing",),
     "TIME": ("soon", "5", "-3s", "5 s", "1e3s", "99999d"),
     "URL": ("x", "ftp://x.example/", "https://u:p@x.example/", "https://"),
+    "WHEN": ("sometimes",),
     "WxH": ("", "728", "0x90", "728x", "ax90"),
     "bash|zsh|fish": ("tcsh",),
     "faults": ("stormy",),
@@ -66,10 +69,13 @@ FREE = frozenset(
     )
 )
 COMMON = ("FORMAT", "A,B", "COL[:desc]", "EXPR", "JMESPATH", "HOST:PORT", "github")
-OF_COMMON = frozenset(("output", "columns", "sort", "filter_", "query", "limit", "endpoint", "timeout", "ci"))
+OF_COMMON = frozenset(
+    ("output", "columns", "sort", "filter_", "query", "limit", "endpoint", "timeout", "ci", "color", "time")
+)
 # Values that pass, for what a command can't do without.
 FITTING = {
     "AMOUNT": "1.50", "CONDITION": "converged", "N": "1", "NAME:WxH": "top:728x90", "NUMBER": "1", "SHARD": "17",
+    "NAME=ROLES@HOST[:PORT]": "n=api,entity,singleton@h",
     "STATE": "up", "URL": "https://x.example/", "WxH": "728x90", "bash|zsh|fish": "bash", "step": "install",
 }  # fmt: skip
 # What some commands can't do without, although no single flag of theirs is required.
