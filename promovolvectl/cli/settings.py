@@ -46,6 +46,8 @@ def effective(flags: Flags, env: Mapping[str, str], file: ProfileFile, config: P
         _of("data", "", env, profile.data, kept, default_data),
         _of("output", flags.output, env, profile.output, kept, "table"),
         _of("timeout", flags.timeout, env, profile.timeout, kept, f"{TIMEOUT_DEFAULT_MS // 1000}s"),
+        _of("color", flags.color, env, "", kept, "auto"),
+        _of("time", flags.time, env, "", kept, "utc"),
         _first("cluster", (profile.cluster, kept)),
         _first("cluster_id", (profile.cluster_id, kept)),
     )

@@ -12,6 +12,8 @@ from conftest import Invoke
 
 from promovolvectl.client.profiles import Endpoint, Profile, load_file, write_profile
 
+KEY = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
+
 
 def document(invoke: Invoke, *words: str, status: int = 0) -> dict[str, object]:
     code, out, err = invoke(*words, "-o", "json")
@@ -108,7 +110,7 @@ def test_a_file_that_is_not_there_is_usable_and_one_that_was_named_is_not(invoke
 
 def test_profiles_are_made_used_renamed_and_deleted(invoke: Invoke, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
-    node = ("--node", "n-1,10.0.0.1:7401,KEY")
+    node = ("--node", f"n-1,10.0.0.1:7401,{KEY}")
     assert document(invoke, "profile", "create", "a", *node)["changed"] is True
     assert document(invoke, "profile", "create", "a", *node)["changed"] is False
     assert invoke("profile", "create", "a")[0] == 4
@@ -127,7 +129,7 @@ def test_profiles_are_made_used_renamed_and_deleted(invoke: Invoke, tmp_path: Pa
     assert invoke("profile", "delete", "c", "--yes")[0] == 0
     assert invoke("profile", "list", "-o", "name")[1] == "profile/a\n"
     assert invoke("profile", "show", "c")[0] == 3
-    assert load_file(config).profiles["a"].endpoints == (Endpoint(node="n-1", admin="10.0.0.1:7401", key="KEY"),)
+    assert load_file(config).profiles["a"].endpoints == (Endpoint(node="n-1", admin="10.0.0.1:7401", key=KEY),)
 
 
 def test_a_prompt_is_letters_or_nothing_and_never_an_error(invoke: Invoke, tmp_path: Path) -> None:
