@@ -39,7 +39,7 @@ _CHECKOUT: Final = "Nothing of a cluster: it runs processes of its own, on this 
         "promovolvectl bench serve --for 10s --yes",
         "promovolvectl bench serve --site example.com --connections 32 --for 1s --yes -o json",
     ),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.NOT_CONFIRMED, ExitStatus.FAILED),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.NOT_CONFIRMED, ExitStatus.PARTIAL, ExitStatus.FAILED),
     shows="Bench",
 )
 async def serve(
