@@ -73,7 +73,7 @@ async def explain(
 )
 async def probe(
     run: Run,
-    target: Annotated[str, named("site", "KEY", "SITE|SLOT, quoted for the shell.")],
+    target: Annotated[str, named("key", "KEY", "SITE|SLOT, quoted for the shell.")],
     page: Annotated[str, naming("--page", "page", "URL", "The page that it would be on.")],
 ) -> Answer:
     web_url(page, "--page")
