@@ -39,10 +39,20 @@ class ActorRequests:
     # ---- entities
 
     async def entities(self, request: p.GetEntities, call: p.Meta) -> tuple[p.EntityList, p.Meta]:
-        wanted = n.GetEntities(request.kind, request.state, request.limit)
+        kind, _, identity = request.after.partition("/")
+        wanted = n.GetEntities(request.kind, request.state, request.limit, (kind, identity))
         pages, meta = await self._pages(request.node, wanted, n.EntityPage, call)
-        items = tuple(_item(page.node, row) for page in pages for row in page.rows)
-        return p.EntityList(items=items, total=sum(page.total for page in pages)), meta
+        # Behind the first node that has more, nobody's rows are complete: they come with the next page.
+        ends = [(page.rows[-1].kind, page.rows[-1].id) for page in pages if page.left and page.rows]
+        end = min(ends, default=None)
+        rows = [(page.node, row) for page in pages for row in page.rows if end is None or (row.kind, row.id) <= end]
+        rows.sort(key=lambda found: (found[1].kind, found[1].id))
+        reply = p.EntityList(
+            items=tuple(_item(node, row) for node, row in rows),
+            total=sum(page.total for page in pages),
+            next="/".join(end) if end else "",
+        )
+        return reply, meta
 
     async def entity(self, request: p.GetEntity, call: p.Meta) -> tuple[p.EntityShow, p.Meta]:
         home = self._engine.sharding.region.homes()[shard_of(request.id)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from node.actors.actor import Failed
@@ -12,6 +14,7 @@ from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import approving_sites, creative_of
 from node.admin.outcomes import CONFLICT, FAILED, USAGE, ask, not_found
+from node.admin.pages import page, wanted
 from node.ads import messages as m
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
@@ -68,15 +71,16 @@ class DomainRequests:
         info = await ask(self._engine, EntityRef("site", message.site), message)
         return views.site(info), call
 
-    async def sites(self, _request: p.GetSites, call: p.Meta) -> tuple[p.SiteList, p.Meta]:
+    async def sites(self, request: p.GetSites, call: p.Meta) -> tuple[p.SiteList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
-        states = await self._server.states.all("site", SiteState)
-        shelves = await self._server.states.all(PAGE_SHELF, PageShelfState)
-        pages: dict[str, dict[str, m.PageEntry]] = {state.site: dict(state.pages) for state in states}
-        for shelf in shelves:
-            pages.setdefault(shelf.site, {}).update((page.url, page) for page in shelf.pages)
-        items = tuple(views.site_of_state(state, pages[state.site].values(), now_ms) for state in states)
-        return p.SiteList(items=items), call
+        states, more = await self._server.states.page("site", SiteState, request.after, wanted(request.limit))
+        pages = {state.site: dict(state.pages) for state in states}
+        names = [shelf_id(state.site, number) for state in states for number in range(state.shelves)]
+        for shelf in await self._server.states.some(PAGE_SHELF, names, PageShelfState):
+            pages[shelf.site].update((page.url, page) for page in shelf.pages)
+        items = ((state.site, views.site_of_state(state, pages[state.site].values(), now_ms)) for state in states)
+        found, following = page(items, request.limit, more=more)
+        return p.SiteList(items=found, next=following), call
 
     async def site(self, request: p.GetSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         info = await ask(self._engine, EntityRef("site", site_id(request.site)), m.GetSite())
@@ -91,9 +95,14 @@ class DomainRequests:
         names = [shelf_id(state.site, number) for number in range(state.shelves)]
         for shelf in await self._server.states.some(PAGE_SHELF, names, PageShelfState):
             found.update((page.url, page) for page in shelf.pages)
-        oldest_first = sorted(found.values(), key=lambda page: page.classified_at_ms)
+        oldest_first = sorted(found.values(), key=lambda page: (page.classified_at_ms, page.url))
+        begin = next((n for n, entry in enumerate(oldest_first, 1) if entry.url == request.after), 0)
+        if request.after and not begin:
+            hint = f"promovolvectl page list {state.site}"
+            raise p.AdminRefusal(CONFLICT, "E-CONFLICT", f"{request.after} is no page of the site any more", hint=hint)
         now_ms = self._engine.world.clock.wall_ms()
-        return p.PageList(items=tuple(views.page(page, now_ms) for page in oldest_first)), call
+        items, following = page(((e.url, views.page(e, now_ms)) for e in oldest_first[begin:]), request.limit)
+        return p.PageList(items=items, next=following), call
 
     async def classify(self, request: p.ClassifyText, call: p.Meta) -> tuple[p.ClassificationShow, p.Meta]:
         page = request.text
@@ -122,23 +131,27 @@ class DomainRequests:
         info = await ask(self._engine, EntityRef("advertiser", message.advertiser), message)
         return views.advertiser(info, 0), call
 
-    async def advertisers(self, _request: p.GetAdvertisers, call: p.Meta) -> tuple[p.AdvertiserList, p.Meta]:
+    async def advertisers(self, request: p.GetAdvertisers, call: p.Meta) -> tuple[p.AdvertiserList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
-        states = await self._server.states.all("advertiser", AdvertiserState)
-        creatives = await self._creative_counts()
-        items = tuple(views.advertiser_of_state(s, creatives.get(s.advertiser, 0), now_ms) for s in states)
-        return p.AdvertiserList(items=items), call
+        found = self._server.states.page("advertiser", AdvertiserState, request.after, wanted(request.limit))
+        states, more = await found
+        creatives = await self._creative_counts(states)
+        items = ((s.advertiser, views.advertiser_of_state(s, creatives[s.advertiser], now_ms)) for s in states)
+        listed, following = page(items, request.limit, more=more)
+        return p.AdvertiserList(items=listed, next=following), call
 
     async def advertiser(self, request: p.GetAdvertiser, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
         name = entity_id(request.advertiser, "advertiser")
         info = await ask(self._engine, EntityRef("advertiser", name), m.GetAdvertiser())
-        creatives = await self._creative_counts()
-        return views.advertiser(info, creatives.get(name, 0)), call
+        creatives = await self._creative_counts([info])
+        return views.advertiser(info, creatives[name]), call
 
-    async def _creative_counts(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for campaign in await self._server.states.all("campaign", CampaignState):
-            counts[campaign.advertiser] = counts.get(campaign.advertiser, 0) + len(campaign.creatives)
+    async def _creative_counts(self, advertisers: Sequence[AdvertiserState | m.AdvertiserInfo]) -> Counter[str]:
+        """How many creatives each has, read from its own campaigns."""
+        counts: Counter[str] = Counter()
+        names = [campaign for advertiser in advertisers for campaign in advertiser.campaigns]
+        for campaign in await self._server.states.some("campaign", names, CampaignState):
+            counts[campaign.advertiser] += len(campaign.creatives)
         return counts
 
     async def create_campaign(self, request: p.CreateCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
@@ -152,13 +165,15 @@ class DomainRequests:
 
     async def campaigns(self, request: p.GetCampaigns, call: p.Meta) -> tuple[p.CampaignList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
-        states = await self._server.states.all("campaign", CampaignState)
-        items = tuple(
-            views.campaign_of_state(state, now_ms)
-            for state in states
-            if request.advertiser is None or state.advertiser == request.advertiser
-        )
-        return p.CampaignList(items=items), call
+        chosen: list[CampaignState] = []
+        after, more = request.after, True
+        while more and len(chosen) <= wanted(request.limit):
+            states, more = await self._server.states.page("campaign", CampaignState, after, wanted(0))
+            chosen += [s for s in states if request.advertiser is None or s.advertiser == request.advertiser]
+            after = states[-1].campaign if states else after
+        items = ((state.campaign, views.campaign_of_state(state, now_ms)) for state in chosen)
+        found, following = page(items, request.limit)
+        return p.CampaignList(items=found, next=following), call
 
     async def campaign(self, request: p.GetCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
         name = entity_id(request.campaign, "campaign")
@@ -176,27 +191,35 @@ class DomainRequests:
         return views.creative(spec, info, (), changed=accepted.changed), call
 
     async def creatives(self, request: p.GetCreatives, call: p.Meta) -> tuple[p.CreativeList, p.Meta]:
-        return p.CreativeList(items=tuple(await self._creatives(request.campaign))), call
+        """A campaign's creatives are on one page together."""
+        states = self._server.states
+        more = False
+        if request.campaign is not None:
+            campaigns = await states.some("campaign", [request.campaign], CampaignState)
+        else:
+            campaigns, more = await states.page("campaign", CampaignState, request.after, wanted(request.limit))
+        by_creative = await self._approving()
+        found: list[p.CreativeShow] = []
+        following = campaigns[-1].campaign if more else ""
+        for number, campaign in enumerate(campaigns):
+            if found and len(found) + len(campaign.creatives) > wanted(request.limit):
+                following = campaigns[number - 1].campaign
+                break
+            found += [views.creative(c, campaign, tuple(by_creative.get(c.creative, ()))) for c in campaign.creatives]
+        return p.CreativeList(items=tuple(found), next=following), call
 
     async def creative(self, request: p.GetCreative, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
-        for show in await self._creatives(None):
-            if show.creative == request.creative:
-                return show, call
-        raise not_found("creative", request.creative, [c.creative for c in await self._creatives(None)])
+        campaign, spec = await creative_of(self._server.states, request.creative)
+        sites = (await self._approving()).get(spec.creative, [])
+        return views.creative(spec, campaign, tuple(sites)), call
 
-    async def _creatives(self, campaign: str | None) -> list[p.CreativeShow]:
-        campaigns = await self._server.states.all("campaign", CampaignState)
-        sites = await self._server.states.all("site", SiteState)
-        return [
-            views.creative(
-                spec,
-                state,
-                tuple(site.site for site in sites if spec.creative in site.approved),
-            )
-            for state in campaigns
-            if campaign is None or state.campaign == campaign
-            for spec in state.creatives
-        ]
+    async def _approving(self) -> dict[str, list[str]]:
+        """The sites that have approved each creative."""
+        found: dict[str, list[str]] = {}
+        for site in await self._server.states.all("site", SiteState):
+            for creative in site.approved:
+                found.setdefault(creative, []).append(site.site)
+        return found
 
     async def approve(self, request: p.ApproveCreative, call: p.Meta) -> tuple[p.Approved, p.Meta]:
         await creative_of(self._server.states, request.creative)

@@ -38,6 +38,12 @@ class States:
                 found.append(state)
         return found
 
+    async def page(self, kind: str, shape: type[S], after: str, limit: int) -> tuple[list[S], bool]:
+        """The first states of a kind behind an id, and whether there are more."""
+        records, more = await self._page(kind, (kind, after) if after else None, limit, bodies=True)
+        states = [CODEC.decode_record(record.body) for record in records]
+        return [state for state in states if isinstance(state, shape)], more
+
     async def one(self, kind: str, name: str, shape: type[S]) -> S | None:
         """The state of that name, None when there is none."""
         record = await self.record(kind, name)
@@ -62,11 +68,17 @@ class States:
         records: list[Any] = []
         after: tuple[str, str] | None = None
         while True:
-            request = ListStates((kind,), after=after, limit=PAGE, bodies=bodies)
-            answer = await outcome_of(lambda done: self._engine.world.submit(request, done))  # noqa: B023
-            if not isinstance(answer, StatePage):
-                raise AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
-            records.extend(answer.records)
-            if not answer.more or not answer.records:
+            found, more = await self._page(kind, after, PAGE, bodies=bodies)
+            records.extend(found)
+            if not more or not found:
                 return records
-            after = (answer.records[-1].kind, answer.records[-1].id)
+            after = (found[-1].kind, found[-1].id)
+
+    async def _page(
+        self, kind: str, after: tuple[str, str] | None, limit: int, *, bodies: bool
+    ) -> tuple[Sequence[Any], bool]:
+        request = ListStates((kind,), after=after, limit=limit, bodies=bodies)
+        answer = await outcome_of(lambda done: self._engine.world.submit(request, done))
+        if not isinstance(answer, StatePage):
+            raise AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
+        return answer.records, answer.more

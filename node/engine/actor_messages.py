@@ -12,11 +12,13 @@ from node.wire.registry import wire_type
 
 @wire_type("node.entities_get")
 class GetEntities(msgspec.Struct, frozen=True):
-    """The first `limit` of those of a kind and in a state; empty for all."""
+    """The first `limit` of those of a kind and in a state, empty for all, behind `after` (a kind and an id), in the
+    order of both."""
 
     kind: str = ""
     state: str = ""
     limit: int = 200
+    after: tuple[str, str] = ("", "")
 
 
 @wire_type("node.entity_get")
@@ -48,11 +50,12 @@ class EntityRow(msgspec.Struct, frozen=True):
 
 @wire_type("node.entity_page")
 class EntityPage(msgspec.Struct, frozen=True):
-    """`total`: how many there are, also those that did not fit."""
+    """`total`: how many there are, also those that did not fit; `left`: how many behind these."""
 
     node: str
     rows: tuple[EntityRow, ...]
     total: int
+    left: int = 0
 
 
 @wire_type("node.entity_do")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -72,8 +73,10 @@ class ActorService:
             for view in self._engine.system.cells()
             if wanted.kind in ("", view.ref.kind) and wanted.state in ("", view.phase.value)
         ]
-        limit = min(wanted.limit, limits.actor_rows_max)
-        return EntityPage(self._engine.me.name, tuple(self._rows(found[:limit])), len(found))
+        behind = [view for view in found if _name(view) > wanted.after]
+        first = heapq.nsmallest(min(wanted.limit, limits.actor_rows_max), behind, key=_name)
+        rows = tuple(self._rows(first))
+        return EntityPage(self._engine.me.name, rows, len(found), len(behind) - len(rows))
 
     def _rows(self, views: list[CellView]) -> Iterator[EntityRow]:
         clock, quarantine = self._engine.world.clock, self._engine.system.quarantined()
@@ -243,3 +246,7 @@ class ActorService:
     def _flight_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, GetFlight):
             self._engine.reply(envelope, self.flight(envelope.message))
+
+
+def _name(view: CellView) -> tuple[str, str]:
+    return view.ref.kind, view.ref.id

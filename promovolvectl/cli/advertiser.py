@@ -18,6 +18,7 @@ from node.admin.protocol import (
 from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, AdvertiserId, Budget, NewBudget, NewTitle, Title, on_record
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.paging import After, paged
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
@@ -61,11 +62,11 @@ def create(
     app,
     "list",
     does="Every advertiser with its budget and what it spent today.",
-    changes="Reads only.",
+    changes="Reads only. Long lists come page by page; --limit N asks for no more than that.",
     examples=("promovolvectl advertiser list", "promovolvectl advertiser list --sort spent_today:desc"),
 )
-async def list_(run: Run) -> Answer:
-    return answer_of("AdvertiserList", *await run.ask(GetAdvertisers(), AdvertiserList))
+async def list_(run: Run, after: After = "") -> Answer:
+    return answer_of("AdvertiserList", *await paged(run, GetAdvertisers(after=after), AdvertiserList))
 
 
 @leaf(

@@ -19,6 +19,7 @@ from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, Budget, CampaignId, NewBudget, NewTitle, Title, on_record
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import naming
+from promovolvectl.cli.paging import After, paged
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
@@ -70,14 +71,16 @@ def create(
     app,
     "list",
     does="Every campaign with its bid, budget and results.",
-    changes="Reads only.",
+    changes="Reads only. Long lists come page by page; --limit N asks for no more than that.",
     examples=("promovolvectl campaign list", "promovolvectl campaign list --advertiser acme -o json"),
 )
 async def list_(
     run: Run,
     advertiser: Annotated[str, naming("--advertiser", "advertiser", "ID", "Only this advertiser's.")] = "",
+    after: After = "",
 ) -> Answer:
-    return answer_of("CampaignList", *await run.ask(GetCampaigns(advertiser=advertiser or None), CampaignList))
+    request = GetCampaigns(advertiser=advertiser or None, after=after)
+    return answer_of("CampaignList", *await paged(run, request, CampaignList))
 
 
 @leaf(

@@ -20,6 +20,7 @@ from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, CreativeId, on_record
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import naming
+from promovolvectl.cli.paging import paged
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import size, web_url
@@ -75,14 +76,14 @@ def create(
     app,
     "list",
     does="Every creative and where it is approved.",
-    changes="Reads only.",
+    changes="Reads only. Long lists come page by page; --limit N asks for no more than that.",
     examples=("promovolvectl creative list", "promovolvectl creative list --campaign rail -o name"),
 )
 async def list_(
     run: Run,
     campaign: Annotated[str, naming("--campaign", "campaign", "ID", "Only this campaign's.")] = "",
 ) -> Answer:
-    return answer_of("CreativeList", *await run.ask(GetCreatives(campaign=campaign or None), CreativeList))
+    return answer_of("CreativeList", *await paged(run, GetCreatives(campaign=campaign or None), CreativeList))
 
 
 @leaf(

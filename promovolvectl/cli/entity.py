@@ -19,6 +19,7 @@ from node.admin.protocol.diagnosis import EntityHistory, EntityPlace, GetEntityH
 from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import EntityId, EntityType, entity_of, naming
+from promovolvectl.cli.paging import paged
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import one_of
@@ -61,8 +62,13 @@ async def list_(
         ),
     ] = "",
     per_node: PerNode = 200,
+    after: Annotated[
+        str, naming("--after", "entity", "TYPE/ID", "Begin behind this one: the 'next' of an earlier list.")
+    ] = "",
 ) -> Answer:
-    request = GetEntities(node=node, kind=kind, state=one_of(state, "--state", STATES), limit=per_node)
+    request = GetEntities(node=node, kind=kind, state=one_of(state, "--state", STATES), limit=per_node, after=after)
+    if run.flags.limit and not (run.flags.filter_ or run.flags.sort):
+        return answer_of("EntityList", *await paged(run, request, EntityList, lambda item: f"{item.kind}/{item.id}"))
     return answer_of("EntityList", *await run.ask(request, EntityList))
 
 

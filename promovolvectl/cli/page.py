@@ -11,6 +11,7 @@ from node.core.limits import chunk_bytes
 from promovolvectl.cli.domain import SHOWS, SiteId
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.page_text import read, text_of
+from promovolvectl.cli.paging import paged
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
@@ -49,9 +50,9 @@ async def classify(
     app,
     "list",
     does="The pages of a site that were classified, and whether they are fresh.",
-    changes="Reads only.",
+    changes="Reads only. Long lists come page by page; --limit N asks for no more than that.",
     examples=("promovolvectl page list example.com", "promovolvectl page list example.com --filter fresh=no"),
     exits=SHOWS,
 )
 async def list_(run: Run, site: SiteId) -> Answer:
-    return answer_of("PageList", *await run.ask(GetPages(site=site), PageList))
+    return answer_of("PageList", *await paged(run, GetPages(site=site), PageList))

@@ -78,6 +78,7 @@ async def probe(
 ) -> Answer:
     web_url(page, "--page")
     site, bar, slot = target.partition("|")
+    web_url(page, "--page")
     if not bar:
         raise usage("KEY", f"{target!r} names no slot", f"promovolvectl serve probe '{target}|top' --page {page}")
     return answer_of("ServeExplanation", *await run.ask(GetProbe(site=site, slot=slot, page=page), ServeExplanation))

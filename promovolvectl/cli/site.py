@@ -10,6 +10,7 @@ from node.admin.protocol import CreateSite, GetSite, GetSites, SiteList, SiteSho
 from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, SiteId, on_record
 from promovolvectl.cli.leaf import group, leaf
+from promovolvectl.cli.paging import After, paged
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
@@ -65,11 +66,11 @@ def create(
     app,
     "list",
     does="Every site.",
-    changes="Reads only.",
+    changes="Reads only. Long lists come page by page; --limit N asks for no more than that.",
     examples=("promovolvectl site list", "promovolvectl site list -o name"),
 )
-async def list_(run: Run) -> Answer:
-    return answer_of("SiteList", *await run.ask(GetSites(), SiteList))
+async def list_(run: Run, after: After = "") -> Answer:
+    return answer_of("SiteList", *await paged(run, GetSites(after=after), SiteList))
 
 
 @leaf(

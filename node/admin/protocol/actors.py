@@ -9,12 +9,13 @@ from node.wire.registry import wire_type
 
 @wire_type("admin.entity_list_get")
 class GetEntities(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one node, one type, one state; empty for all. At most `limit` of each node."""
+    """Of one node, one type, one state; empty for all. At most `limit` of each node, behind `after`, as `TYPE/ID`."""
 
     node: str = ""
     kind: str = ""
     state: str = ""
     limit: int = 200
+    after: str = ""
 
 
 @wire_type("admin.entity_item")
@@ -34,10 +35,12 @@ class EntityItem(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.entity_list")
 class EntityList(msgspec.Struct, frozen=True, kw_only=True):
-    """`total`: how many there are; more than `items` when a node had more than the limit."""
+    """By type and id. `total`: how many there are; more than `items` when a node had more than the limit, and then
+    `next` is what to ask for `after`."""
 
     items: tuple[EntityItem, ...]
     total: int
+    next: str = ""
 
 
 @wire_type("admin.entity_get")

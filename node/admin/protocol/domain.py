@@ -27,7 +27,10 @@ class CreateSite(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site_list_get")
 class GetSites(msgspec.Struct, frozen=True, kw_only=True):
-    pass
+    """The first `limit` (0: as many as an answer holds) behind the id `after`. So with the other lists here."""
+
+    after: str = ""
+    limit: int = 0
 
 
 @wire_type("admin.site_get")
@@ -55,12 +58,19 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site_list")
 class SiteList(msgspec.Struct, frozen=True, kw_only=True):
+    """`next`: what to ask for `after`; empty when these are the last. So with the other lists here."""
+
     items: tuple[SiteShow, ...]
+    next: str = ""
 
 
 @wire_type("admin.page_list_get")
 class GetPages(msgspec.Struct, frozen=True, kw_only=True):
+    """`after`: a page's url; the oldest come first."""
+
     site: str
+    after: str = ""
+    limit: int = 0
 
 
 @wire_type("admin.category")
@@ -82,6 +92,7 @@ class PageItem(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.page_list")
 class PageList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[PageItem, ...]
+    next: str = ""
 
 
 @wire_type("admin.page_classify")
@@ -115,7 +126,8 @@ class CreateAdvertiser(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.advertiser_list_get")
 class GetAdvertisers(msgspec.Struct, frozen=True, kw_only=True):
-    pass
+    after: str = ""
+    limit: int = 0
 
 
 @wire_type("admin.advertiser_get")
@@ -139,6 +151,7 @@ class AdvertiserShow(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.advertiser_list")
 class AdvertiserList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[AdvertiserShow, ...]
+    next: str = ""
 
 
 @wire_type("admin.campaign_create")
@@ -156,6 +169,8 @@ class CreateCampaign(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.campaign_list_get")
 class GetCampaigns(msgspec.Struct, frozen=True, kw_only=True):
     advertiser: str | None = None
+    after: str = ""
+    limit: int = 0
 
 
 @wire_type("admin.campaign_get")
@@ -183,6 +198,7 @@ class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.campaign_list")
 class CampaignList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[CampaignShow, ...]
+    next: str = ""
 
 
 @wire_type("admin.creative_create")
@@ -201,7 +217,11 @@ class CreateCreative(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.creative_list_get")
 class GetCreatives(msgspec.Struct, frozen=True, kw_only=True):
+    """In the order of campaigns; `after`: a campaign, all of whose creatives were listed."""
+
     campaign: str | None = None
+    after: str = ""
+    limit: int = 0
 
 
 @wire_type("admin.creative_get")
@@ -228,6 +248,7 @@ class CreativeShow(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.creative_list")
 class CreativeList(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[CreativeShow, ...]
+    next: str = ""
 
 
 @wire_type("admin.creative_approve")

@@ -183,8 +183,8 @@ def test_lists_hold_all_nodes_and_name_those_that_did_not_answer() -> None:
         world.tell(two, "b")
         found, meta = await world.ask(p.GetEntities())
         assert [(i.kind, i.id, i.node, i.state, i.mailbox) for i in found.items] == [
-            ("thing", one.id, "n1", "running", 0),
             ("lasting", two.id, "n2", "running", 0),
+            ("thing", one.id, "n1", "running", 0),
         ]
         assert [(missing.node, missing.reason) for missing in meta.missing] == [("n3", "timeout")]
         found, meta = await world.ask(p.GetEntities(node="n2", kind="thing"))
@@ -194,6 +194,27 @@ def test_lists_hold_all_nodes_and_name_those_that_did_not_answer() -> None:
         with pytest.raises(p.AdminRefusal) as refused:
             await world.ask(p.GetEntities(node="n7"))
         assert refused.value.exit_status == 3
+
+    played(scene)
+
+
+def test_entities_of_all_nodes_come_page_by_page_each_once() -> None:
+    async def scene(world: World) -> None:
+        for number in range(9):
+            world.tell(world.entity("n2" if number % 3 else "n1", "lasting" if number % 2 else "thing"), "a")
+        whole, _ = await world.ask(p.GetEntities())
+        names = [(item.kind, item.id) for item in whole.items]
+        assert (names, whole.next) == (sorted(names), "")
+        for limit in (1, 2, 4, 500):
+            found, after = [], ""
+            while True:
+                page, _ = await world.ask(p.GetEntities(limit=limit, after=after))
+                found += [(item.kind, item.id) for item in page.items]
+                assert page.total == len(names)
+                after = page.next
+                if not after:
+                    break
+            assert found == names, limit
 
     played(scene)
 

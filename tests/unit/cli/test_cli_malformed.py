@@ -64,7 +64,7 @@ FREE = frozenset(
         *("ADVERTISER", "ARCHIVE", "CAMPAIGN", "CODE", "CREATIVE", "CURSOR", "DIR", "DIR|FILE", "DOMAIN", "DRILL"),
         *("FILE", "FILE|-", "FILE|URL|-", "HOST", "ID", "KEY", "LOGGER", "MAP", "NAME", "NEW", "NODE", "NODE_FILE"),
         *("NOUN", "NOUN/NAME", "PROFILE", "REPLICA", "REQUEST_ID|SITE|'SITE|SLOT'", "SEED|TOKEN", "SETTING"),
-        *("SETTING=VALUE", "SITE", "SLOT", "TEXT", "TOPIC", "TYPE", "VALUE", "VERB", "WHY", "WORD", "ZONE"),
+        *("SETTING=VALUE", "TYPE/ID", "SITE", "SLOT", "TEXT", "TOPIC", "TYPE", "VALUE", "VERB", "WHY", "WORD", "ZONE"),
         "kind of schema",
     )
 )
