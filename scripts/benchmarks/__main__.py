@@ -11,7 +11,7 @@ import platform
 import sys
 
 PACKAGES = ("cbor2", "pyzmq", "lmdb", "asyncpg", "uvicorn", "numpy")
-SUBJECTS = ("actors", "memory", "wire", "store", "serve", "replication", "failover", "sim", "cli")
+SUBJECTS = ("actors", "memory", "wire", "store", "serve", "replication", "failover", "sim", "cli", "lists")
 
 
 def main() -> int:

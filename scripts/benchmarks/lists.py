@@ -1,0 +1,180 @@
+"""How long the first page of each long list takes on a cluster with many things: what a person waits for, the command
+alone, and the node's answer within it.
+
+`runs` is how many times each is asked; PROMOVOLVE_TEST_SCALE multiplies 1,000 entities and 10,000 keys, so that 10 is
+the acceptance's size and 100 that of check V20.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from node.admin import protocol as p
+from node.ads.view import ServeView
+from node.core.clock import SystemClock, rfc3339
+from node.core.hashing import map_of
+from node.wire.codec import CODEC
+from promovolvectl.client.calls import AdminClient
+from promovolvectl.client.link import open_link
+from promovolvectl.client.profiles import find, load_file
+
+RUNS_MIN: Final = 5
+SCALE: Final = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
+ENTITIES, KEYS = 1_000 * SCALE, 10_000 * SCALE
+ADVERTISERS: Final = 50
+AT_ONCE: Final = 64
+PAGE: Final = 100
+LIMIT_MS: Final = 300
+LOAD_MS: Final = 600_000
+DAY_MS: Final = 86_400_000
+SITE: Final = "long.example"
+_COMMAND: Final = str(Path(sys.executable).with_name("promovolvectl"))
+LISTS: Final = {
+    "campaign list": p.GetCampaigns(limit=PAGE),
+    "advertiser list": p.GetAdvertisers(limit=PAGE),
+    "creative list": p.GetCreatives(limit=PAGE),
+    "site list": p.GetSites(limit=PAGE),
+    "entity list": p.GetEntities(limit=PAGE),
+    f"serveindex keys {SITE}": p.GetKeys(site=SITE, limit=PAGE),
+}
+
+
+def measure(runs: int) -> dict[str, object]:
+    """Medians in milliseconds of the node's answer and of the whole command, with and without its own start."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("PROMOVOLVE")},
+            "PROMOVOLVECTL_CONFIG": f"{folder}/config.toml",
+            "XDG_STATE_HOME": f"{folder}/state",
+        }
+        data = ("--data", f"{folder}/data")
+        _run(("up", "--nodes", "4", *data), env)
+        try:
+            _run(("cluster", "wait", "--for", "converged", "--for", "shards=allocated", "-t", "60s"), env)
+            began = time.perf_counter()
+            asyncio.run(_fill(Path(folder, "config.toml")))
+            dump = Path(folder, "keys.jsonl")
+            _write_keys(dump)
+            _run(("serveindex", "load", str(dump), "--yes", "-t", "10m"), env)
+            filled_s = time.perf_counter() - began
+            answers = asyncio.run(_answers(Path(folder, "config.toml"), max(runs, RUNS_MIN)))
+            commands = _commands(max(runs, RUNS_MIN), env)
+        finally:
+            _run(("down", *data), env)
+    return {
+        "entities": ENTITIES,
+        "keys": KEYS,
+        "filled_s": round(filled_s, 1),
+        "page": PAGE,
+        "limit_ms": LIMIT_MS,
+        "version_ms": commands.pop("version"),
+        **{name: {"answer_ms": answers[name], "command_ms": commands[name]} for name in LISTS},
+    }
+
+
+async def _fill(config: Path) -> None:
+    """A site, advertisers, and campaigns with a creative each, through the cluster's front door."""
+    client = AdminClient(find(load_file(config), config, ""), open_link)
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(*requests: Any) -> None:
+        async with gate:
+            for request in requests:
+                await client.call(request, LOAD_MS)
+
+    def orders(number: int) -> tuple[Any, ...]:
+        name = f"c{number:06d}"
+        campaign = p.CreateCampaign(
+            campaign=name,
+            advertiser=f"a{number % ADVERTISERS:03d}",
+            name=name,
+            max_cpm="1.00",
+            daily_budget="5.00",
+            categories=("653",),
+        )
+        creative = p.CreateCreative(
+            creative=f"{name}-1",
+            campaign=name,
+            asset_url="https://c.example/a.png",
+            landing_url="https://r.example/",
+            width=728,
+            height=90,
+        )
+        return campaign, creative
+
+    try:
+        slot = p.Slot(slot="top", width=728, height=90)
+        await ask(p.CreateSite(site=SITE, host=SITE, publisher="ann", slots=(slot,)))
+        names = [f"a{number:03d}" for number in range(ADVERTISERS)]
+        await asyncio.gather(*(ask(p.CreateAdvertiser(advertiser=n, name=n, daily_budget="500")) for n in names))
+        await asyncio.gather(*(ask(*orders(number)) for number in range(ENTITIES)))
+    finally:
+        client.close()
+
+
+def _write_keys(file: Path) -> None:
+    """A dump of one site's slots, each with a pool of one."""
+    wall_ms = SystemClock().wall_ms()
+    view = ServeView((), wall_ms, wall_ms + DAY_MS)
+    encoded = CODEC.encode(view)
+    version = p.EntryVersion(epoch=1, hlc=wall_ms << 16, origin="dump")
+    with file.open("wb") as stream:
+        for number in range(KEYS):
+            key = f"{SITE}|slot-{number:07d}"
+            row = p.DumpRow(
+                key=key,
+                map=f"serve-{map_of(key):02d}",
+                version=version,
+                expires_at=rfc3339(view.expires_at_ms),
+                removed=False,
+                value=encoded,
+            )
+            stream.write(msgspec.json.encode(row) + b"\n")
+
+
+async def _answers(config: Path, runs: int) -> dict[str, float]:
+    """How long the node takes, over a connection that is open."""
+    client = AdminClient(find(load_file(config), config, ""), open_link)
+    found: dict[str, float] = {}
+    try:
+        for name, request in LISTS.items():
+            taken: list[float] = []
+            for _ in range(runs + 1):
+                began = time.perf_counter()
+                reply: Any = (await client.call(request))[0]
+                taken.append((time.perf_counter() - began) * 1_000)
+                assert len(reply.items) >= 1, name
+            found[name] = round(statistics.median(taken[1:]), 1)
+    finally:
+        client.close()
+    return found
+
+
+def _commands(runs: int, env: Mapping[str, str]) -> dict[str, float]:
+    """Whole commands, start and all, beside one that asks nobody."""
+    lines = {"version": ("version",)} | {name: (*name.split(), "--limit", str(PAGE), "-o", "json") for name in LISTS}
+    taken: dict[str, list[float]] = {name: [] for name in lines}
+    for number in range(runs + 1):
+        for name, line in lines.items():
+            began = time.perf_counter()
+            _run(line, env)
+            if number:
+                taken[name].append((time.perf_counter() - began) * 1_000)
+    return {name: round(statistics.median(found), 1) for name, found in taken.items()}
+
+
+def _run(words: tuple[str, ...], env: Mapping[str, str]) -> None:
+    done = subprocess.run((_COMMAND, *words), env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.returncode}\n{done.stderr[-2000:]}")
