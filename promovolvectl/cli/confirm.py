@@ -9,18 +9,31 @@ from __future__ import annotations
 import enum
 import shlex
 import signal
+import textwrap
 from typing import Any
 
 import msgspec
 
-from node.admin.protocol import CommitPlan, GetOperation, Meta, Operation, Plan
+from node.admin.protocol import GetOperation, Meta, Operation, Plan
 from promovolvectl.cli.follow import Tend, follow_operation
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
+from promovolvectl.client.changes import broken_rules, commit_of, spelled
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
 _STALE_PLANS_MAX = 5
+__all__ = [
+    "Consent",
+    "commit",
+    "confirm",
+    "confirm_loss",
+    "consent",
+    "ended",
+    "plan_then_commit",
+    "refuse_violations",
+    "spelled",
+]
 
 
 class Consent(enum.Enum):
@@ -160,8 +173,7 @@ async def commit(
     answer_ms: int = 0,
 ) -> Answer:
     """Commits a plan that was agreed to and follows its operation; raises CommandFailed."""
-    order = CommitPlan(id=plan.id, reason=reason, request_id=request_id or plan.id)
-    operation, meta = await run.ask(order, Operation, answer_ms)
+    operation, meta = await run.ask(commit_of(plan, reason, request_id), Operation, answer_ms)
     if not wait:
         return answer_of("Operation", operation, meta)
     return ended(*await follow_operation(run, operation, meta, tend))
@@ -175,16 +187,12 @@ def ended(operation: Operation, meta: Meta) -> Answer:
 
 def refuse_violations(plan: Plan, again: str) -> None:
     """Raises CommandFailed (5) for a plan that breaks a safety rule: it is never committed, with `--yes` either."""
-    if plan.violations:
+    broken = broken_rules(plan)
+    if broken:
         raise CommandFailed(
             ExitStatus.REFUSED,
             "E-REFUSED",
-            f"{plan.verb} {plan.target} is refused\n" + "\n".join(f"  {text}" for text in plan.violations),
+            f"{plan.verb} {plan.target} is refused\n{textwrap.indent(broken, '  ')}",
             hint=f"{again} --dry-run",
             about=plan.target,
         )
-
-
-def spelled(*words: str) -> str:
-    """A command line that can be pasted."""
-    return shlex.join(("promovolvectl", *words))

@@ -13,7 +13,7 @@ from node.core.clock import MS, Clock, rfc3339
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint
-from promovolvectl.tui.state import Happened, Incoming, Lost, Opened, Pushed
+from promovolvectl.tui.incoming import Happened, Incoming, Lost, Opened, Pushed
 
 PUSH_MS: Final = 1_000
 RETRY_MS_MIN: Final = 250

@@ -1,19 +1,42 @@
 """Every key of the dashboard, in one place. The footer and the help are made from these, never written twice.
 
-Letters, digits, arrows, enter and escape only: other combinations are eaten by terminals and multiplexers.
+Letters, digits, arrows, enter and escape only: other combinations are eaten by terminals and multiplexers. What changes
+something has an upper-case letter and only opens a dialog.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from textual.binding import Binding, BindingType
 
+# key, screen, title: in the order of the digits on a keyboard
+SCREENS: Final = (
+    ("1", "overview", "Overview"),
+    ("2", "nodes", "Nodes"),
+    ("3", "shards", "Shards"),
+    ("4", "serveindex", "ServeIndex"),
+    ("5", "replays", "Replays"),
+    ("6", "serving", "Serving"),
+    ("7", "operations", "Operations"),
+    ("8", "events", "Events"),
+    ("9", "entities", "Entities"),
+    ("0", "doctor", "Doctor"),
+)
+
 APP: Final[list[BindingType]] = [
-    Binding("1", "board('overview')", "Overview", id="board.overview"),
-    Binding("2", "board('nodes')", "Nodes", id="board.nodes"),
-    Binding("r", "refresh", "Refresh", id="refresh", tooltip="Reconnect now, or ask again"),
+    *(
+        Binding(key, f"board('{name}')", title, show=False, id=f"board.{name}", tooltip=f"Screen {title}")
+        for key, name, title in SCREENS
+    ),
     Binding("question_mark", "help", "Keys", id="help", key_display="?"),
+    Binding("colon", "command_palette", "Commands", id="palette", key_display=":", tooltip="Go anywhere by name"),
+    Binding("f", "freeze", "Freeze", show=False, id="freeze", tooltip="Freeze the picture; data go on"),
+    Binding("r", "refresh", "Refresh", show=False, id="refresh", tooltip="Reconnect now, or ask again"),
+    Binding("t", "times", "Times", show=False, id="times", tooltip="Times as UTC, or as ages"),
+    Binding("L", "lock", "Lock", show=False, id="lock", tooltip="Lock and unlock: nothing can be changed"),
+    Binding("P", "profiles", "Profiles", show=False, id="profiles", tooltip="Another cluster"),
     Binding("q", "quit", "Quit", id="quit", priority=False),
     Binding("ctrl+c", "quit", "Quit", id="quit.interrupt", show=False, priority=True),
 ]
@@ -21,25 +44,70 @@ APP: Final[list[BindingType]] = [
 SCROLL: Final[list[BindingType]] = [
     Binding("down,j", "scroll_down", "Scroll down", show=False, id="scroll.down"),
     Binding("up,k", "scroll_up", "Scroll up", show=False, id="scroll.up"),
+    Binding("tab", "app.focus_next", "Next pane", show=False, id="scroll.pane"),
 ]
 
-NODES: Final[list[BindingType]] = [
-    Binding("enter", "ask", "Ask again", id="nodes.ask", show=False),
-    Binding("tab", "app.focus_next", "Table or detail", id="nodes.pane", show=False),
-    Binding("slash", "filter", "Filter", id="nodes.filter", key_display="/"),
-    Binding("escape", "back", "Back", id="nodes.back", key_display="esc"),
+LISTING: Final[list[BindingType]] = [
+    Binding("slash", "filter", "Filter", id="list.filter", key_display="/"),
+    Binding("escape,backspace", "back", "Back", id="list.back", key_display="esc"),
+    Binding("tab", "app.focus_next", "Table or pane", id="list.pane", show=False),
+    Binding("z", "pane", "Larger pane", id="list.zoom", show=False, tooltip="The pane as large as the screen"),
 ]
 
 TABLE: Final[list[BindingType]] = [
-    Binding("enter", "open", "Detail", id="table.open"),
+    Binding("enter", "open", "Open", id="table.open"),
     Binding("down,j", "move(1)", "Next", show=False, id="table.next"),
     Binding("up,k", "move(-1)", "Previous", show=False, id="table.previous"),
+    Binding("right", "shift(1)", "Columns to the right", show=False, id="table.right"),
+    Binding("left", "shift(-1)", "Columns to the left", show=False, id="table.left"),
     Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
     Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
     Binding("home,g", "first", "First", show=False, id="table.first"),
-    Binding("end,G", "last", "Last", show=False, id="table.last"),
+    Binding("end,h", "last", "Last", show=False, id="table.last"),
+    Binding("space", "mark", "Mark", show=False, id="table.mark"),
+    Binding("s", "sort", "Sort by the next column", show=False, id="table.sort"),
+    Binding("S", "turn", "Reverse the order", show=False, id="table.turn"),
+    Binding("y", "screen.copy_cell", "Copy the row's name", show=False, id="table.copy"),
+    Binding("Y", "screen.copy_row", "Copy the row", show=False, id="table.copy_row"),
+]
+
+GRID: Final[list[BindingType]] = [
+    Binding("enter", "open", "Open", id="grid.open"),
+    Binding("down,j", "move(16)", "Down", show=False, id="grid.down"),
+    Binding("up,k", "move(-16)", "Up", show=False, id="grid.up"),
+    Binding("right", "move(1)", "Right", show=False, id="grid.right"),
+    Binding("left", "move(-1)", "Left", show=False, id="grid.left"),
 ]
 
 HELP: Final[list[BindingType]] = [
-    Binding("escape,question_mark,q,enter", "dismiss", "Close", id="help.close", key_display="esc"),
+    Binding("escape,question_mark,enter", "dismiss", "Close", id="help.close", key_display="esc"),
 ]
+
+PROFILES: Final[list[BindingType]] = [
+    Binding("escape,P", "stay", "Stay here", id="profiles.stay", key_display="esc"),
+]
+
+DIALOG: Final[list[BindingType]] = [
+    Binding("escape", "cancel", "Cancel", id="dialog.cancel", key_display="esc"),
+    Binding("tab,down", "app.focus_next", "Next field", id="dialog.next"),
+    Binding("shift+tab,up", "previous", "Previous field", id="dialog.previous", show=False),
+    Binding("y", "copy", "Copy the command", id="dialog.copy"),
+]
+
+
+def change(key: str, name: str, title: str, about: str) -> Binding:
+    """A key that opens a dialog about a change."""
+    return Binding(key, f"change('{name}')", title, id=f"change.{name}", tooltip=about)
+
+
+def tabs(panes: Iterable[tuple[str, str]]) -> list[BindingType]:
+    """Keys that choose what the pane tells."""
+    return [
+        Binding(key, f"tab('{key}')", name.capitalize(), show=False, id=f"tab.{key}", tooltip=f"Pane: {name}")
+        for key, name in panes
+    ]
+
+
+def views(names: Iterable[str]) -> list[BindingType]:
+    """The key that goes through a screen's tables."""
+    return [Binding("v", "view", "View", id="list.view", tooltip=f"Another table: {', '.join(names)}")]

@@ -6,17 +6,22 @@ Times are monotonic nanoseconds of this process; what the cluster says about tim
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
-from node.admin.protocol import AdminEvent, ClusterStatus, Health, Meta, NodeShow, ShardItem, StatusPush
+import msgspec
+
+from node.admin.protocol import AdminEvent, ClusterStatus, Health, Meta, StatusPush
 from node.core.clock import SECOND
+from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, Pushed, Told, Untold
+from promovolvectl.tui.series import Series, after_push, after_report
 
-EVENTS_MAX: Final = 500
-RATES_MAX: Final = 240  # points of the request rate, one a second: more than the widest chart draws
-RATE_EVERY_NS: Final = SECOND
+EVENTS_MAX: Final = 1_000
+REPORTS_MAX: Final = 64  # answers that are kept; a screen and its panes ask for a handful
 # A node pushes at least every 5 s, and gathers for up to 2 s before it when another node does not answer.
 STALE_AFTER_NS: Final = 8 * SECOND
+Reply = TypeVar("Reply", bound=msgspec.Struct)
 
 
 class Phase(enum.Enum):
@@ -29,87 +34,28 @@ class Phase(enum.Enum):
     DENIED = "denied"
 
 
-# ---- what comes in
-
-
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A node took the subscription."""
+class Report:
+    """The newest answer to one question. `value` None: never answered. `problem`: why the last attempt brought none,
+    empty when it did; `asking`: one is under way; `denied`: the cluster does not let us ask this."""
 
-    at_ns: int
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    at_ns: int
-    push: StatusPush
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    event: AdminEvent
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The connection broke, or could not be made. `denied`: the cluster answered, and does not let us in."""
-
-    at_ns: int
-    at: str
-    reason: str
-    retry_at_ns: int
-    denied: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ShardsTold:
-    at_ns: int
-    items: tuple[ShardItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ShardsUntold:
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class NodeAsked:
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class NodeTold:
-    at_ns: int
-    show: NodeShow
-
-
-@dataclass(frozen=True, slots=True)
-class NodeUntold:
-    node: str
-    reason: str
-
-
-Incoming = Opened | Pushed | Happened | Lost | ShardsTold | ShardsUntold | NodeAsked | NodeTold | NodeUntold
-
-
-# ---- what is known
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """One node in depth, as asked for. `show` None: not answered yet, or `problem` says why it won't be."""
-
-    node: str
-    show: NodeShow | None = None
+    value: msgspec.Struct | None = None
+    meta: Meta | None = None
     at_ns: int = 0
+    tried_ns: int = 0
     problem: str = ""
+    denied: bool = False
+    asking: bool = False
+
+
+NOTHING: Final = Report()
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """`connected` to `where`, or not, because of `problem` after `tries` attempts. Everything else is the newest that
-    was told, with the moment at which it came; 0 stands for never."""
+    was told, with the moment at which it came; 0 stands for never. `reports`: answers by what was asked. `badges` and
+    `ages` are the person's: what the title reminds of, and whether times are told as ages."""
 
     profile: str
     connected: bool = False
@@ -122,14 +68,27 @@ class State:
     meta: Meta | None = None
     health: Health | None = None
     status_at_ns: int = 0
-    rates: tuple[float, ...] = ()
-    rate_at_ns: int = 0
+    series: Series = field(default_factory=Series)
     events: tuple[AdminEvent, ...] = ()
     events_lost: int = 0
-    shards: tuple[ShardItem, ...] = ()
-    shards_at_ns: int = 0
-    shards_problem: str = ""
-    detail: Detail | None = None
+    events_seen: int = 0
+    reports: Mapping[msgspec.Struct, Report] = field(default_factory=dict)
+    badges: tuple[str, ...] = ()
+    ages: bool = False
+
+    @property
+    def told_at(self) -> str:
+        """The cluster's own time as of the newest push; empty when there was none."""
+        return self.meta.observed_at if self.meta else ""
+
+    def report(self, params: msgspec.Struct) -> Report:
+        """What is known about a question."""
+        return self.reports.get(params, NOTHING)
+
+    def told(self, params: msgspec.Struct, reply: type[Reply]) -> Reply | None:
+        """The newest answer to a question, if there is one."""
+        value = self.report(params).value
+        return value if isinstance(value, reply) else None
 
 
 def reduce(state: State, incoming: Incoming) -> State:
@@ -143,21 +102,16 @@ def reduce(state: State, incoming: Incoming) -> State:
             return _happened(state, event)
         case Lost():
             return _lost(state, incoming)
-        case ShardsTold(at_ns, items):
-            return replace(state, shards=items, shards_at_ns=at_ns, shards_problem="")
-        case ShardsUntold(reason):
-            return replace(state, shards_problem=reason)
-        case NodeAsked(node):
-            known = state.detail is not None and state.detail.node == node
-            return state if known else replace(state, detail=Detail(node))
-        case NodeTold(at_ns, show):
-            detail = Detail(show.node.name, show, at_ns)
-            wanted = state.detail is not None and state.detail.node == detail.node
-            return replace(state, detail=detail) if wanted else state
-        case NodeUntold(node, reason):
-            if state.detail is None or state.detail.node != node:
-                return state
-            return replace(state, detail=replace(state.detail, problem=reason))
+        case Asked(params):
+            return _reported(state, params, replace(state.report(params), asking=True))
+        case Told(at_ns, params, value, meta):
+            series = after_report(state.series, at_ns, value)
+            found = Report(value=value, meta=meta, at_ns=at_ns, tried_ns=at_ns)
+            return replace(_reported(state, params, found), series=series)
+        case Untold(at_ns, params, reason, denied):
+            before = state.report(params)
+            found = replace(before, problem=reason, denied=denied, asking=False, tried_ns=at_ns)
+            return _reported(state, params, found)
 
 
 def phase(state: State, now_ns: int) -> Phase:
@@ -178,19 +132,23 @@ def age_s(at_ns: int, now_ns: int) -> float:
     return max(0, now_ns - at_ns) / SECOND
 
 
+def _reported(state: State, params: msgspec.Struct, found: Report) -> State:
+    """The question that was asked last stands last; the oldest are forgotten."""
+    reports = {asked: report for asked, report in state.reports.items() if asked != params}
+    reports[params] = found
+    for asked in list(reports)[: max(0, len(reports) - REPORTS_MAX)]:
+        del reports[asked]
+    return replace(state, reports=reports)
+
+
 def _pushed(state: State, at_ns: int, push: StatusPush) -> State:
-    rates, rate_at_ns = state.rates, state.rate_at_ns
-    if not rates or at_ns - rate_at_ns >= RATE_EVERY_NS * 9 // 10:  # pushes jitter around their interval
-        rates = (*rates, push.status.requests_per_s)[-RATES_MAX:]
-        rate_at_ns = at_ns
     return replace(
         state,
         status=push.status,
         meta=push.meta,
         health=push.health,
         status_at_ns=at_ns,
-        rates=rates,
-        rate_at_ns=rate_at_ns,
+        series=after_push(state.series, at_ns, push.status),
     )
 
 
@@ -199,6 +157,7 @@ def _happened(state: State, event: AdminEvent) -> State:
         state,
         events=(*state.events, event)[-EVENTS_MAX:],
         events_lost=state.events_lost + max(0, event.gap),
+        events_seen=state.events_seen + 1,
     )
 
 

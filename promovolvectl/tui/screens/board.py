@@ -9,12 +9,15 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
 
+from promovolvectl.tui.queries import Query
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import content_of
+from promovolvectl.tui.views import Where
 from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.topbar import Bar, tiny_line
 
@@ -55,28 +58,62 @@ class Body(VerticalScroll, can_focus=False):
 
 
 class Board(Screen[None]):
-    """A screen is a function of the state: it is shown one, and asks for nothing by itself."""
+    """A screen is a function of the state: it is shown one, and says what else it would like to know."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
+    NAME: ClassVar[str] = ""
     DEFAULT_CSS = """
     Bar { height: 1; width: 1fr; padding: 0 1; }
     #title { background: $panel; }
     #strip { background: $surface; }
+    #screens { background: $surface; }
     Panel { height: auto; padding: 0 1; }
     Footer { height: 1; }
     #tiny { display: none; height: 1; }
     Body { height: 1fr; scrollbar-size-vertical: 1; }
     Board.tiny #tiny { display: block; }
     Board.tiny Bar, Board.tiny Body, Board.tiny Footer { display: none; }
+    Board.small #screens { display: none; }
     """
+
+    class Seeks(Message):
+        """What the screen wants to know is something else now."""
+
+    class Refused(Message):
+        """What the person wants can't be done now, and why."""
+
+        def __init__(self, why: str) -> None:
+            super().__init__()
+            self.why = why
+
+    class Follows(Message):
+        """The person wants to see an object: `about` as events name it, `noun/name`."""
+
+        def __init__(self, about: str) -> None:
+            super().__init__()
+            self.about = about
 
     def __init__(self) -> None:
         super().__init__()
+        self.locked = ""
         self._seen: tuple[State, int] | None = None
+
+    def forbid(self, why: str) -> None:
+        """Why nothing can be changed now; empty when it can. Keys for changes are dimmed meanwhile."""
+        if why != self.locked:
+            self.locked = why
+            self.refresh_bindings()
 
     def body(self) -> Iterable[Widget]:
         """The screen's own widgets."""
         return ()
+
+    def queries(self, state: State) -> tuple[Query, ...]:
+        """What it needs beside what is pushed; asked only while it is seen."""
+        return ()
+
+    def go(self, view: str, where: Where) -> None:
+        """Shows what is at a place, where the screen has places."""
 
     def compose(self) -> ComposeResult:
         yield Tiny()
@@ -84,6 +121,7 @@ class Board(Screen[None]):
         yield Bar("health")
         yield Body(*self.body(), id="body")
         yield Bar("strip")
+        yield Bar("screens", self.NAME)
         yield Footer(show_command_palette=False)
 
     def show(self, state: State, now_ns: int) -> None:

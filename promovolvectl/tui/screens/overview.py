@@ -1,22 +1,31 @@
-"""The Overview: is it well, who is there, is it serving, what is wrong, what happened."""
+"""The Overview: is it well, who is there, is it serving, what needs eyes, what happened."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from promovolvectl.tui import keys
+from node.admin.protocol import GetShards, ListOperations
+from promovolvectl.tui import attention, keys
+from promovolvectl.tui.origin import answered, pushed
+from promovolvectl.tui.queries import Query
 from promovolvectl.tui.screens.board import Board, Body
 from promovolvectl.tui.state import State
 from promovolvectl.tui.widgets import figures, shardmap
 from promovolvectl.tui.widgets.panel import Panel
+from promovolvectl.tui.widgets.table import Filled, Table
+
+MAP = Query(GetShards(), every_s=30, topics=("shard.", "coordinator.", "node."))
+OPERATIONS = Query(ListOperations(), every_s=3)
 
 
 class Overview(Board):
     """Two columns where there is room, one that scrolls where there is not; the shard map only on large terminals."""
 
+    NAME = "overview"
     BINDINGS = keys.SCROLL
     CSS = """
     #columns { height: auto; }
@@ -25,19 +34,20 @@ class Overview(Board):
     #lower { height: auto; }
     #map { display: none; width: 62; height: 19; }
     #happened { width: 1fr; height: auto; }
+    #attention { height: 5; padding: 0 1; }
     #events { height: 6; }
     Overview.small #columns { layout: vertical; }
     Overview.small #left, Overview.small #right { width: 100%; }
     Overview.medium Body, Overview.large Body { overflow-y: auto; }
     Overview.medium #events { height: 1fr; min-height: 3; }
-    Overview.medium #lower, Overview.medium #happened { height: 1fr; min-height: 6; }
+    Overview.medium #lower, Overview.medium #happened { height: 1fr; min-height: 9; }
+    Overview.medium #attention { height: 1fr; min-height: 4; max-height: 8; }
     Overview.large #map { display: block; }
     Overview.large #lower, Overview.large #happened { height: 1fr; min-height: 19; }
+    Overview.large #attention { height: 1fr; min-height: 5; }
     Overview.large #events { height: 1fr; }
     #members { max-height: 10; }
     Overview.large #members { max-height: 14; }
-    Overview #faults { max-height: 6; }
-    Overview.large #faults { max-height: 12; }
     """
 
     def body(self) -> Iterable[Widget]:
@@ -56,27 +66,38 @@ class Overview(Board):
             id="columns",
         )
         yield Horizontal(
-            Panel(
-                "shard map",
-                shardmap.shard_map,
-                at_ns=lambda state: state.shards_at_ns,
-                why_empty=_why_no_map,
-                name="map",
-            ),
+            Panel("shard map", shardmap.shard_map, origin=lambda state: answered(state, MAP.params), name="map"),
             Vertical(
-                Panel("faults", figures.faults, why_empty=lambda state: state.problem, name="faults"),
+                Table("attention"),
+                Panel(
+                    "operations",
+                    figures.running,
+                    origin=lambda state: answered(state, OPERATIONS.params),
+                    name="running",
+                ),
                 Panel("events", figures.events, name="events"),
                 id="happened",
             ),
             id="lower",
         )
 
+    def queries(self, state: State) -> tuple[Query, ...]:
+        return (OPERATIONS, MAP) if self.has_class("large") else (OPERATIONS,)
+
+    def show(self, state: State, now_ns: int) -> None:
+        filled = Filled("attention", attention.COLUMNS, attention.rows(state), pushed(state), "nothing needs attention")
+        self.query_one(Table).fill(state, now_ns, filled)
+        super().show(state, now_ns)
+
+    def on_mount(self) -> None:
+        self.query_one(Table).focus(scroll_visible=False)
+
+    @on(Table.Opened)
+    def _opened(self, event: Table.Opened) -> None:
+        self.post_message(self.Follows(event.key.partition(" ")[0]))
+
     def action_scroll_down(self) -> None:
         self.query_one(Body).scroll_down(animate=False)
 
     def action_scroll_up(self) -> None:
         self.query_one(Body).scroll_up(animate=False)
-
-
-def _why_no_map(state: State) -> str:
-    return f"not told: {state.shards_problem}" if state.shards_problem else ""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from node.admin.protocol import AdminEvent, NodeRow
+from node.admin.protocol import AdminEvent, ListOperations, NodeRow, OperationList
+from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
-from promovolvectl.tui.state import RATE_EVERY_NS, State, age_s
+from promovolvectl.tui.series import EVERY_NS
+from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line, clock_time, count, lag, natural, padded, short, size, span
 from promovolvectl.tui.widgets.sparkline import sparkline
 
 _NAME_MAX = 20
+_OPERATIONS_MAX = 3
 
 
 def members(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
@@ -69,15 +70,16 @@ def serving(state: State, _now_ns: int, width: int, _height: int) -> list[Line]:
     """The request rate with its recent past, and how many ads were served."""
     if state.status is None:
         return []
+    points = state.series.of("requests")
     rate = f"{state.status.requests_per_s:,.1f}".replace(",", " ")
-    top = f"max {max(state.rates, default=0.0):,.1f}".replace(",", " ")
+    top = f"max {max((point for point in points if point is not None), default=0.0):,.1f}".replace(",", " ")
     chart = max(4, min(60, width - len(rate) - len(top) - 10))
-    seconds = min(chart, len(state.rates)) * RATE_EVERY_NS / 1e9
+    seconds = min(chart, len(points)) * EVERY_NS / SECOND
     return [
         [
             ("req/s ", theme.FAINT),
             (f"{rate} ", theme.STRONG),
-            (sparkline(state.rates, chart), "$primary"),
+            (sparkline(points, chart), theme.CHART),
             (f" {top}", theme.FAINT),
         ],
         [
@@ -133,31 +135,30 @@ def control(state: State, _now_ns: int, _width: int, _height: int) -> list[Line]
     ]
 
 
-def faults(state: State, now_ns: int, width: int, height: int) -> list[Line]:
-    """What is wrong, each with what it is about and since when."""
-    if state.status is None:
-        return []
-    found = state.status.faults
-    missing = state.meta.missing if state.meta else ()
-    lines = [[(visible(line), theme.BAD)] for line in state.problem.splitlines()]
-    lines += [
-        [
-            ("✗ ", theme.BAD),
-            (f"{visible(fault.object)} ", theme.STRONG),
-            (visible(fault.message), ""),
-            (f"  {_since(state, fault.since, now_ns)}", theme.FAINT),
-        ]
-        for fault in found
-    ]
-    lines += [
-        [("? ", theme.ODD), (f"{visible(row.node)} ", theme.STRONG), (f"did not answer: {visible(row.reason)}", "")]
-        for row in missing
-    ]
-    if not lines:
-        return [[("none", theme.GOOD)]]
-    if len(lines) > height > 0:
-        hidden = len(lines) - height + 1
-        return [*lines[: height - 1], [(f"… {hidden} more", theme.FAINT)]]
+def running(state: State, _now_ns: int, width: int, _height: int) -> list[Line]:
+    """Operations that are under way, each with its phase and what holds it up."""
+    told = state.told(ListOperations(), OperationList)
+    found = [item for item in told.items if item.state == "running"] if told else []
+    if not found:
+        return [[("empty: nothing is under way", theme.FAINT)]]
+    lines: list[Line] = []
+    for item in found[:_OPERATIONS_MAX]:
+        phases = item.phases
+        place = next((n for n, phase in enumerate(phases, 1) if phase.state == "running"), len(phases))
+        phase = phases[place - 1] if phases else None
+        lines.append(
+            [
+                ("◐ ", theme.ODD),
+                (f"{visible(item.verb)} {visible(item.target)}", theme.STRONG),
+                (f"  {place}/{len(phases)} {visible(phase.name) if phase else ''}", ""),
+                (f"  {visible(phase.detail) if phase else ''}", theme.FAINT),
+                (f"  {span(item.elapsed_s)}", theme.FAINT),
+            ]
+        )
+        if phase is not None and phase.blockers:
+            lines.append([("  ! waits for ", theme.ODD), (short(visible(phase.blockers[0]), max(8, width - 14)), "")])
+    if len(found) > _OPERATIONS_MAX:
+        lines.append([(f"… {len(found) - _OPERATIONS_MAX} more", theme.FAINT)])
     return lines
 
 
@@ -180,13 +181,3 @@ def _event(event: AdminEvent, width: int) -> Line:
         (f"{short(visible(event.object), 24)} ", theme.STRONG),
         (visible(event.text), ""),
     ]
-
-
-def _since(state: State, since: str, now_ns: int) -> str:
-    """How long something holds, by the cluster's own clock plus the age of what it told."""
-    try:
-        then = datetime.fromisoformat(since)
-        told = datetime.fromisoformat(state.meta.observed_at) if state.meta else then
-        return span((told - then).total_seconds() + age_s(state.status_at_ns, now_ns))
-    except (ValueError, TypeError):
-        return f"since {visible(since)}"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from node.admin.protocol import ShardItem
+from node.admin.protocol import GetShards, ShardItem, ShardList
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.state import State
@@ -21,18 +21,18 @@ _SHADES: Final = ("$primary", "$secondary", "$warning", "$accent 70%", "$foregro
 
 def shard_map(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     """The map and beside it, or under it, the legend."""
-    if state.shards_problem:
-        return [[(f"not told: {visible(state.shards_problem)}", theme.ODD)]]
-    letters = letters_of(state.shards)
-    by_number = {item.shard: item for item in state.shards}
+    told = state.told(GetShards(), ShardList)
+    shards = told.items if told else ()
+    letters = letters_of(shards)
+    by_number = {item.shard: item for item in shards}
     grid: list[Line] = [[("    " + " ".join(f"{column:X}" for column in range(SIDE)), theme.FAINT)]]
     for row in range(SIDE):
         line: Line = [(f" {row:X}x ", theme.FAINT)]
         for column in range(SIDE):
-            sign, style = _sign(by_number.get(row * SIDE + column), letters)
+            sign, style = sign_of(by_number.get(row * SIDE + column), letters)
             line += [(sign, style), (" ", "")]
         grid.append(line)
-    key = legend(state.shards, letters)
+    key = legend(shards, letters)
     if width >= MAP_COLUMNS + 20:
         empty: Line = []
         beside = [*key[: len(grid)], *([empty] * (len(grid) - len(key)))]
@@ -82,7 +82,8 @@ def shard_bars(state: State, _now_ns: int, width: int, _height: int) -> list[Lin
     return [line, *bars]
 
 
-def _sign(item: ShardItem | None, letters: dict[str, str]) -> tuple[str, str]:
+def sign_of(item: ShardItem | None, letters: dict[str, str]) -> tuple[str, str]:
+    """A shard's sign on the map, and its style."""
     if item is None:
         return "·", theme.FAINT
     if item.state == "unallocated" or item.node is None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
 from node.admin.protocol import ClusterStatus, NodeRow
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
-from promovolvectl.tui import theme
+from promovolvectl.tui import keys, theme
 from promovolvectl.tui.state import Phase, State, age_s, phase
 from promovolvectl.tui.text import Line, content_of, fitted, span, width_of
 
 
 class Bar(Widget):
-    """One line; `draw` is one of the functions below."""
+    """One line; `kind` is the name of one of the lines below."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, screen: str = "") -> None:
         super().__init__(id=kind, markup=False)
-        self._draw = {"title": title_line, "health": health_line, "strip": strip_line}[kind]
+        self._draw = _LINES.get(kind) or partial(_screens, screen)
         self._seen: tuple[State, int] | None = None
         self._line: Line = []
 
@@ -28,6 +33,20 @@ class Bar(Widget):
         if line != self._line:
             self._line = line
             self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """On the line of screens: opens the one that was hit."""
+        if self.id != "screens":
+            return
+        place = 0
+        for text, _ in self._line:
+            if place <= event.x - 1 < place + len(text):
+                key = text.strip().partition(" ")[0]
+                found = next((name for digit, name, _ in keys.SCREENS if digit == key), None)
+                if found is not None:
+                    self.run_worker(self.app.run_action(f"board('{found}')"))
+                return
+            place += len(text)
 
     def render(self) -> Content:
         if self._seen is None:
@@ -39,7 +58,8 @@ class Bar(Widget):
 def title_line(state: State, now_ns: int, width: int) -> Line:
     """Cluster and profile at the left; at the right the connection's state, its node and the data's age."""
     words, style = theme.sign_of(phase(state, now_ns))
-    right: Line = [(words, style)]
+    right: Line = [piece for badge in state.badges for piece in ((visible(badge), theme.ODD), (" · ", theme.FAINT))]
+    right.append((words, style))
     if state.connected and state.where:
         right.append((f" · {visible(state.where)}", ""))
     if state.status_at_ns:
@@ -68,6 +88,21 @@ def health_line(state: State, now_ns: int, width: int) -> Line:
     if current is Phase.STALE:
         why = "the node went quiet" if state.connected else f"lost: {_first(state.problem)}"
         line = [(f"STALE {why} · was ", theme.ODD), *line]
+    return fitted(line, width)
+
+
+def screens_line(current: str, width: int) -> Line:
+    """All screens with their keys; only the keys of the others where there is no room for names."""
+    line: Line = []
+    for names in (True, False):
+        line = []
+        for key, name, title in keys.SCREENS:
+            here = name == current
+            text = f"{key} {title}" if names or here else key
+            line += [(" ", "")] if line else []
+            line.append((text, "bold reverse" if here else theme.FAINT))
+        if width_of(line) <= width:
+            return line
     return fitted(line, width)
 
 
@@ -133,3 +168,14 @@ def _away(state: State, now_ns: int) -> Line:
 
 def _first(problem: str) -> str:
     return visible(" ".join(line.strip() for line in problem.splitlines()))
+
+
+def _screens(current: str, _state: State, _now_ns: int, width: int) -> Line:
+    return screens_line(current, width)
+
+
+_LINES: Final[dict[str, Callable[[State, int, int], Line]]] = {
+    "title": title_line,
+    "health": health_line,
+    "strip": strip_line,
+}

@@ -18,7 +18,7 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile
 from promovolvectl.tui.feed import RETRY_MS_MAX, RETRY_MS_MIN, Feed
-from promovolvectl.tui.state import Incoming, Lost, Opened, Pushed
+from promovolvectl.tui.incoming import Incoming, Lost, Opened, Pushed
 
 ENDPOINT = Endpoint(node="api-1", admin="127.0.0.1:1", key="k")
 

@@ -1,18 +1,25 @@
-"""The screens as a person sees them, at three sizes, in every state of the connection."""
+"""The ten screens as a person sees them, at three sizes, in every state of the connection and of the answers."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 from rich.cells import cell_len
-from tui_stage import HOSTILE, HOSTILE_SHOWN, SIZES, FakeSource, Stage, event, node, push, refusal, shards, staged
+from tui_answers import everything
+from tui_stage import HOSTILE, HOSTILE_SHOWN, SIZES, FakeSource, Stage, event, me, node, push, refusal, staged
 
 from node.admin import protocol as p
+from node.admin.protocol.operators import GetIdentity
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.tui import keys
+from promovolvectl.tui.app import Options
 from promovolvectl.tui.screens.help import Help
-from promovolvectl.tui.widgets.nodetable import NodeTable
 from promovolvectl.tui.widgets.panel import Panel
+from promovolvectl.tui.widgets.table import Table
 from promovolvectl.tui.widgets.topbar import Bar
 
 NODES = (
@@ -20,115 +27,131 @@ NODES = (
     node("entity-1"),
     node("entity-2", ready=False, why_not_ready=("replica",)),
 )
-ANSWERS = {
-    p.GetShards: lambda _: shards("entity-1", "entity-2"),
-    p.GetNode: lambda request: p.NodeShow(
-        node=node(request.node),
-        phases=("joined: done",),
-        counters=(p.Counter(name="region.delivered", count=1234), p.Counter(name="never", count=0)),
-        settings=(("node.name", request.node),),
-    ),
-}
+NAMES = [name for _, name, _ in keys.SCREENS]
 at_every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-on_every_screen = pytest.mark.parametrize("key", ["1", "2"])
+at_one_size = pytest.mark.parametrize("size", [(80, 24)], ids=["80x24"])
+# What stands on each screen when everything that it asks for was told.
+TITLES = {
+    "overview": "members",
+    "nodes": "nodes 3",
+    "shards": "shards 256",
+    "serveindex": "maps 32",
+    "replays": "replays 1",
+    "serving": "slots 1",
+    "operations": "operations 1",
+    "events": "events ",
+    "entities": "entities 1",
+    "doctor": "checks 2",
+}
 
 
-def fits(screen: str, size: tuple[int, int]) -> bool:
-    return all(cell_len(line) <= size[0] for line in screen.splitlines())
+def fits(screen: str, size: tuple[int, int]) -> None:
+    assert all(cell_len(line) <= size[0] for line in screen.splitlines()), screen
+    assert len(screen.splitlines()) <= size[1]
 
 
-async def live(stage: Stage) -> None:
-    stage.source.play(push(*NODES), event())
+async def live(stage: Stage, *nodes: p.NodeRow) -> None:
+    stage.source.play(push(*(nodes or NODES)), event())
     await stage.until("● live", "HEALTHY")
 
 
 @at_every_size
-def test_overview_live(size: tuple[int, int]) -> None:
+def test_every_screen_live(size: tuple[int, int]) -> None:
     async def look() -> None:
-        async with staged(size, FakeSource(ANSWERS)) as stage:
+        async with staged(size, FakeSource(otherwise=everything())) as stage:
             await live(stage)
-            screen = await stage.until("not ready")
-            assert fits(screen, size)
-            for part in ("local", "api-1 · 0.0s", "members", "entity-2", "38 112", "converged", "● api-1", "2 Nodes"):
-                assert part in screen, part
-            if size[0] >= 80:
-                for part in ("1 204.5", "replicas agree", "coverage 1.000", "faults", "node.up", "allocated 255/256"):
-                    assert part in screen, part
-            if size[0] >= 120:
-                map_ = await stage.until("a entity-1 128", "▲ moving 1")
-                assert " 1x a ▲ a b" in map_
+            for name in NAMES:
+                screen = await stage.go(name)
+                fits(screen, size)
+                assert TITLES[name] in screen, screen
+                assert "ana:operator" in screen
 
     asyncio.run(look())
 
 
-@at_every_size
-def test_nodes_live_and_one_opened(size: tuple[int, int]) -> None:
+@at_one_size
+def test_every_screen_empty_says_why(size: tuple[int, int]) -> None:
     async def look() -> None:
-        async with staged(size, FakeSource(ANSWERS)) as stage:
-            await live(stage)
-            await stage.pilot.press("2")
-            screen = await stage.until("nodes 3 of 3", "880 MiB")
-            assert fits(screen, size)
-            assert stage.source.asked.count(p.GetNode(node="entity-1")) == 0, "counters are asked for on demand only"
-            await stage.pilot.press("down", "enter")
-            screen = await stage.until("region.delivered 1 234", "joined: done", "incarnation 7")
-            assert "never" not in screen
-            assert fits(screen, size)
-            assert ("nodes 3 of 3" in screen) == (size[0] > 60)
-            await stage.pilot.press("escape")
-            await stage.until("nodes 3 of 3")
+        async with staged(size, FakeSource(otherwise=everything(empty=True))) as stage:
+            stage.source.play(push())
+            await stage.until("● live")
+            for name in NAMES:
+                screen = await stage.go(name)
+                fits(screen, size)
+                assert ("shards 0" if name == "shards" else "empty: ") in screen, screen
 
     asyncio.run(look())
 
 
-@at_every_size
-@on_every_screen
-def test_stale_then_offline_keep_the_data_with_their_age_and_come_back(size: tuple[int, int], key: str) -> None:
+@at_one_size
+def test_every_screen_stale_then_offline_keeps_its_data_with_their_age_and_comes_back(size: tuple[int, int]) -> None:
     async def look() -> None:
-        async with staged(size, FakeSource(ANSWERS)) as stage:
+        async with staged(size, FakeSource(otherwise=everything())) as stage:
             await live(stage)
-            await stage.pilot.press(key)
+            for name in NAMES:
+                await stage.go(name)
             stage.later(31)
-            screen = await stage.until("STALE", "31s", "the node went quiet", "entity-1")
-            assert "● live" not in screen
+            for name in NAMES:
+                screen = await stage.go(name)
+                assert "STALE" in screen
+                assert TITLES[name] in screen
             stage.source.away = refusal("no node could be reached\n  127.0.0.1:1 (api-1): connection refused")
             stage.source.play(refusal("the connection was lost"))
             await stage.pilot.pause(0.3)
-            screen = await stage.until("OFFLINE", "r now", "no node could be", "entity-1")
-            assert fits(screen, size)
+            await stage.until("OFFLINE", "r now", "no node could be")
+            for name in NAMES:
+                stage.app.go(name)
+                await stage.pilot.pause()
+                screen = await stage.text()
+                fits(screen, size)
+                assert "OFFLINE" in screen
+                assert TITLES[name] in screen, screen
+                assert "● live" not in screen
             stage.source.away = None
             stage.source.play(push(*NODES))
             await stage.pilot.press("r")
             await stage.until("● live · api-1 · 0.0s")
-            assert stage.source.subscriptions >= 3
 
     asyncio.run(look())
 
 
-@at_every_size
-@on_every_screen
-def test_never_reached_says_so_everywhere_and_waits(size: tuple[int, int], key: str) -> None:
+@at_one_size
+def test_never_reached_says_so_on_every_screen_and_waits(size: tuple[int, int]) -> None:
     async def look() -> None:
         source = FakeSource()
         source.away = refusal()
         async with staged(size, source) as stage:
-            await stage.pilot.press(key)
-            screen = await stage.until("OFFLINE", "next try", "no data: no node has answered yet")
-            assert fits(screen, size)
+            await stage.until("OFFLINE")
+            for name in NAMES:
+                stage.app.go(name)
+                screen = await stage.until("OFFLINE", "no data: no node has answered yet")
+                fits(screen, size)
+            assert not source.asked
             assert stage.app.is_running
 
     asyncio.run(look())
 
 
-@at_every_size
-def test_a_cluster_without_members_and_one_that_denies(size: tuple[int, int]) -> None:
+@at_one_size
+def test_denied_and_failing_answers_are_told_where_they_are_missed(size: tuple[int, int]) -> None:
+    """Denied by the cluster, denied this one question, or failed: each its own words, and the screen goes on."""
+
+    def refuse(status: ExitStatus) -> Callable[[Any], msgspec.Struct]:
+        def answer(_: Any) -> msgspec.Struct:
+            raise refusal("this was said no to", status)
+
+        return answer
+
     async def look() -> None:
-        async with staged(size) as stage:
-            await stage.until("connecting", "loading: waiting")
-            stage.source.play(push())
-            await stage.until("● live", "empty: the cluster has no members")
-            await stage.pilot.press("2")
-            await stage.until("nodes 0 of 0", "no node is selected")
+        for status, words in ((ExitStatus.NOT_ALLOWED, "DENIED"), (ExitStatus.TIMED_OUT, "ERROR")):
+            async with staged(size, FakeSource(otherwise=refuse(status))) as stage:
+                await live(stage)
+                for name in NAMES:
+                    screen = await stage.go(name)
+                    fits(screen, size)
+                    if name not in ("overview", "nodes", "events"):  # pushed: nothing is missed
+                        assert words in screen, screen
+                        assert "this was said no to" in screen
         source = FakeSource()
         source.away = refusal("this key is not known", ExitStatus.NOT_ALLOWED)
         async with staged(size, source) as stage:
@@ -137,203 +160,292 @@ def test_a_cluster_without_members_and_one_that_denies(size: tuple[int, int]) ->
     asyncio.run(look())
 
 
-@at_every_size
-@on_every_screen
-def test_hostile_names_are_shown_and_do_nothing(size: tuple[int, int], key: str) -> None:
+@at_one_size
+def test_hostile_names_are_shown_and_do_nothing_on_every_screen(size: tuple[int, int]) -> None:
     async def look() -> None:
         rows = tuple(node(name, roles=(name,), why_not_ready=(name,), ready=False, address=name) for name in HOSTILE)
         bad = tuple(p.FaultRow(code=name, object=name, message=name, since=name) for name in HOSTILE)
         reasons = tuple(p.HealthReason(code=name, object=name, text=name) for name in HOSTILE)
-        answers = {
-            p.GetShards: lambda _: shards(*HOSTILE),
-            p.GetNode: lambda request: p.NodeShow(
-                node=node(request.node),
-                phases=HOSTILE,
-                counters=tuple(p.Counter(name=name, count=1) for name in HOSTILE),
-                settings=tuple((name, name) for name in HOSTILE),
-                observers_against=HOSTILE,
-            ),
-        }
-        async with staged(size, FakeSource(answers)) as stage:
+        async with staged(size, FakeSource(otherwise=everything(HOSTILE))) as stage:
             hostile = push(*rows, faults=bad, reasons=reasons, state="[bold]odd", coordinator=HOSTILE[2])
             stage.source.play(hostile, *(event(name, name, name) for name in HOSTILE))
-            await stage.pilot.press(key)
-            screen = await stage.until("● live", *(HOSTILE_SHOWN if key == "1" else HOSTILE_SHOWN[:3]), "[BOLD]ODD")
-            assert "\x1b" not in screen
-            assert "\u202e" not in screen
-            assert "this panel failed" not in screen
-            if key == "2":
-                await stage.pilot.press("enter")
-                assert "this panel failed" not in await stage.until("asked 0.0s ago")
-            if size == SIZES[0]:
-                for y in range(size[1] - 1):
-                    await stage.pilot.click(offset=(6, y))
+            await stage.until("● live", "[BOLD]ODD")
+            for name in NAMES:
+                screen = await stage.go(name)
+                fits(screen, size)
+                assert any(shown in screen for shown in HOSTILE_SHOWN[:3]), screen
+                assert "\x1b" not in screen
+                assert "\u202e" not in screen
+            for y in range(0, size[1] - 1, 3):
+                await stage.pilot.click(offset=(6, y))
             assert stage.app.is_running
             assert stage.app.return_code is None
 
     asyncio.run(look())
 
 
-def test_below_the_smallest_size_one_line_tells_health() -> None:
+def test_all_hostile_names_stand_on_the_nodes_as_they_are() -> None:
     async def look() -> None:
-        async with staged((39, 9)) as stage:
+        async with staged((120, 40), FakeSource(otherwise=everything(HOSTILE))) as stage:
+            await live(stage, *(node(name) for name in HOSTILE))
+            screen = await stage.go("nodes")
+            assert all(shown in screen for shown in HOSTILE_SHOWN), screen
+
+    asyncio.run(look())
+
+
+def test_below_the_smallest_size_one_line_tells_health_and_nothing_is_asked_for_more() -> None:
+    async def look() -> None:
+        async with staged((39, 9), FakeSource(otherwise=everything())) as stage:
             stage.source.play(push(*NODES, state="degraded"))
             screen = await stage.until("DEGRADED 3/3 up")
             assert [line for line in screen.splitlines() if line] == [screen.splitlines()[0]]
+            await stage.pilot.press("4")
+            await stage.pilot.pause()
+            assert p.GetMaps() not in stage.source.asked
             stage.later(60)
             await stage.until("STALE 1m")
             await stage.pilot.resize_terminal(80, 24)
-            await stage.until("members", "2 Nodes")
+            await stage.until("maps 32")
 
     asyncio.run(look())
 
 
-def test_the_filter_narrows_by_words_and_esc_clears_it() -> None:
+def test_the_filter_narrows_and_esc_clears_it() -> None:
     async def look() -> None:
-        async with staged((80, 24)) as stage:
+        async with staged((80, 24), FakeSource(otherwise=everything())) as stage:
             await live(stage)
-            await stage.pilot.press("2", "slash", *"ready_entity-2")
-            await stage.until("nodes 0 of 3", "no node matches the filter")
-            await stage.pilot.press(*["backspace"] * 20, *"not", "space", *"entity", "enter")
-            screen = await stage.until("nodes 1 of 3 · filter not entity")
+            await stage.pilot.press("2", "slash", *"shards=94", "space", *"!api")
+            await stage.until("nodes 2 of 3 · filter shards=94 !api")
+            await stage.pilot.press("space", *"not", "enter")
+            screen = await stage.until("nodes 1 of 3 · filter")
             assert "not ready" in screen
-            assert stage.app.screen.query_one(NodeTable).choice.cursor == "entity-2"
+            assert stage.app.screen.query_one(Table).look.cursor == "entity-2"
             await stage.pilot.press("escape")
-            await stage.until("nodes 3 of 3 ─")
+            await stage.until("nodes 3 ─")
+            await stage.pilot.press("slash", *"nothing-like-it", "enter")
+            await stage.until("nothing matches the filter, esc clears it")
 
     asyncio.run(look())
 
 
-def test_q_in_the_filter_is_a_letter_and_elsewhere_quits() -> None:
+def test_a_table_keeps_cursor_order_and_filter_while_one_is_elsewhere() -> None:
+    """Into a node, into its shard, and back out: the cursor follows its row though others come before it."""
+
     async def look() -> None:
-        async with staged((80, 24)) as stage:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
             await live(stage)
-            await stage.pilot.press("2", "slash", "q", "1")
-            await stage.until("filter q1")
-            await stage.pilot.press("escape", "q")
+            await stage.go("nodes")
+            await stage.pilot.press("down", "s", "S", "enter")
+            await stage.until("entity-1  esc back", "shards of the node 256")
+            await stage.pilot.press("down", "down", "enter")
+            await stage.until("entity-1 → 2", "entities of the shard")
+            stage.source.play(push(*(node(f"before-{number}") for number in range(5)), *NODES))
+            await stage.pilot.press("escape")
+            await stage.until("shards of the node 256")
+            assert stage.app.screen.query_one(Table).look.cursor == "2"
+            await stage.pilot.press("escape")
+            await stage.until("nodes 8")
+            look_ = stage.app.screen.query_one(Table).look
+            assert look_.cursor == "entity-1"
+            assert (look_.order.by, look_.order.reverse) == (0, True)
+            await stage.pilot.press("3", "2")
+            await stage.until("nodes 8")
+            assert stage.app.screen.query_one(Table).look.cursor == "entity-1"
+
+    asyncio.run(look())
+
+
+def test_the_map_moves_by_arrows_and_leads_to_entities() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything(("entity-1", "entity-2")))) as stage:
+            await live(stage)
+            await stage.go("shards")
+            await stage.pilot.press("down", "right")
+            await stage.until("shard 17 0x11", "moving", "owner entity-2")
+            await stage.pilot.press("enter")
+            await stage.until("17  esc back", "entities of the shard")
+            await stage.pilot.press("escape", "v")
+            await stage.until("SHARD", "● running")
+
+    asyncio.run(look())
+
+
+def test_attention_leads_to_what_it_is_about() -> None:
+    async def look() -> None:
+        fault = p.FaultRow(code="E", object="node/entity-2", message="no answer", since="2026-11-29T14:02:11.204Z")
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES, faults=(fault,)))
+            await stage.until("node/entity-2", "no answer", "1m")
+            await stage.pilot.press("enter")
+            await stage.until("nodes 3")
+            await stage.quiet()
+            assert stage.app.screen.query_one(Table).look.cursor == "entity-2"
+
+    asyncio.run(look())
+
+
+def test_events_follow_the_newest_until_one_looks_back() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            stage.source.play(*(event(text=f"number {number}") for number in range(60)), event("gap", gap=9))
+            await stage.go("events")
+            await stage.until("events 62 · 9 lost", "number 59")
+            await stage.pilot.press("home")
+            stage.source.play(event(text="a later one"))
+            screen = await stage.until("events 63", "is up")
+            assert "a later one" not in screen
+            await stage.pilot.press("end")
+            stage.source.play(event(text="the newest"))
+            await stage.until("the newest")
+
+    asyncio.run(look())
+
+
+def test_freezing_keeps_the_picture_and_says_since_when() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.pilot.press("f")
+            stage.later(5)
+            stage.source.play(push(node("newcomer")))
+            await stage.pilot.pause(0.3)
+            screen = await stage.until("FROZEN 5.0s", "entity-1")
+            assert "newcomer" not in screen
+            await stage.pilot.press("f")
+            await stage.until("newcomer")
+
+    asyncio.run(look())
+
+
+def test_what_is_not_seen_is_not_asked() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.go("serveindex")
+            asked = stage.source.asked.count(p.GetMaps())
+            assert asked == 1
+            stage.later(30)
+            await stage.go("operations")
+            stage.later(30)
+            await stage.quiet()
+            assert stage.source.asked.count(p.GetMaps()) == asked
+            await stage.go("serveindex")
+            assert stage.source.asked.count(p.GetMaps()) == asked + 1
+
+    asyncio.run(look())
+
+
+def test_an_event_makes_what_depends_on_it_be_asked_again() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.go("shards")
+            stage.later(2)
+            await stage.quiet()  # the node that came up was an event, too
+            before = stage.source.asked.count(p.GetShards())
+            stage.later(2)
+            await stage.quiet()
+            assert stage.source.asked.count(p.GetShards()) == before
+            stage.source.play(event("shard.moved", "shard/17", "entity-1 → entity-2"))
             await stage.pilot.pause()
-            assert stage.app.return_code == 0
-            assert stage.source.closed
+            await stage.quiet()
+            assert stage.source.asked.count(p.GetShards()) == before + 1
 
     asyncio.run(look())
 
 
-def test_the_cursor_stays_on_its_node_when_others_come_and_go() -> None:
+def test_help_lists_the_keys_that_work_there_and_can_be_searched() -> None:
     async def look() -> None:
-        async with staged((80, 24)) as stage:
-            stage.source.play(push(node("b"), node("c")))
-            await stage.until("● live")
-            await stage.pilot.press("2", "down")
-            table = stage.app.screen.query_one(NodeTable)
-            assert table.choice.cursor == "c"
-            stage.source.play(push(node("a"), node("b"), node("c"), node("d")))
-            await stage.until("nodes 4 of 4")
-            assert table.choice.cursor == "c"
-            stage.source.play(push(node("a"), node("b")))
-            await stage.until("nodes 2 of 2")
-            assert table.choice.cursor == "a"
-
-    asyncio.run(look())
-
-
-def test_every_row_of_a_large_cluster_can_be_reached() -> None:
-    async def look() -> None:
-        async with staged((60, 16)) as stage:
-            stage.source.play(push(*(node(f"n-{number}") for number in range(300)), node("z-bad", reachable=False)))
-            overview = await stage.until("● live", "? z-bad", "more")
-            assert "+" in overview.splitlines()[-2], "the strip counts those without room"
-            await stage.pilot.press("2", "end")
-            await stage.until("z-bad", "unreachable", "n-299")
-
-    asyncio.run(look())
-
-
-@pytest.mark.parametrize("screen", ["1", "2"])
-def test_no_key_asks_for_a_change(screen: str) -> None:
-    """Every key that a terminal sends: what is asked of the cluster are reads."""
-
-    async def look() -> None:
-        async with staged((80, 24), FakeSource(ANSWERS)) as stage:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
             await live(stage)
-            letters = "abcdefghijklmnoprstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # q quits, and has a test of its own
-            await stage.pilot.press(screen, "enter", *letters, *"34567890", "enter", "tab", "space", "delete", "escape")
-            assert stage.app.is_running
-            assert {type(asked) for asked in stage.source.asked} <= {p.GetShards, p.GetNode}
-
-    asyncio.run(look())
-
-
-def test_the_help_lists_the_keys_that_work_here_and_closes() -> None:
-    async def look() -> None:
-        async with staged((80, 24)) as stage:
-            await live(stage)
-            await stage.pilot.press("2", "question_mark")
-            await stage.until("Keys", "read-only", "Filter", "down j", "Quit")
+            await stage.pilot.press("question_mark")
+            screen = await stage.until("Keys", "Screen Nodes", "Freeze the picture")
+            assert "Drain the node" not in screen
+            await stage.pilot.press("escape", "2", "question_mark")
+            await stage.until("Drain the node", "Pane: peers")
+            await stage.pilot.press(*"drain")
+            screen = await stage.until("Drain the node")
+            assert "Pane: peers" not in screen
             assert isinstance(stage.app.screen, Help)
-            stage.source.play(push(node("late")))
-            await stage.until("late")
-            await stage.pilot.press("q")
+            await stage.pilot.press("enter")
             assert not isinstance(stage.app.screen, Help)
-            assert stage.app.is_running
 
     asyncio.run(look())
 
 
-def test_a_panel_that_fails_says_so_in_its_place_and_the_rest_goes_on() -> None:
+def test_the_palette_goes_to_objects_by_name_and_reads_no_markup() -> None:
     async def look() -> None:
-        async with staged((80, 24)) as stage:
+        async with staged((100, 30), FakeSource(otherwise=everything())) as stage:
+            await live(stage, *NODES, node("[red]x"))
+            await stage.pilot.press("colon")
+            await stage.pilot.press(*"[red]x")
+            await stage.until("node [red]x")
+            await stage.pilot.press("down", "enter")
+            await stage.until("nodes 4")
+            await stage.quiet()
+            assert stage.app.screen.query_one(Table).look.cursor == "[red]x"
+
+    asyncio.run(look())
+
+
+def test_each_theme_draws_and_colour_is_never_all_there_is() -> None:
+    async def look() -> None:
+        async with staged((100, 30), FakeSource(otherwise=everything()), Options(theme="mono")) as stage:
             await live(stage)
-            broken = stage.app.screen.query_one("#serving", Panel)
-            broken._draw = lambda *_: [[(str(1 // 0), "")]]
-            stage.source.play(push(node("after")))
-            await stage.until("this panel failed: ZeroDivision", "after", "replicas agree")
+            plain = await stage.go("nodes")
+            for name in ("promo-dark", "promo-light", "high-contrast"):
+                stage.app.wear(name)
+                assert await stage.text() == plain
+                assert stage.app.current_theme.name == name
 
     asyncio.run(look())
 
 
-def test_members_and_bars_have_room_again_after_a_layout_that_was_lost() -> None:
+def test_read_only_dims_keys_and_says_why() -> None:
     async def look() -> None:
-        async with staged((80, 24)) as stage:
-            stage.source.play(push())
-            await stage.until("● live")
-            panels = [stage.app.screen.query_one(name, Panel) for name in ("#members", "#shards")]
-            for panel in panels:
-                panel.refresh = lambda *_, **__: None  # type: ignore[method-assign]
-            stage.source.play(push(node("entity-1"), node("entity-2")))
-            await stage.pilot.pause(0.2)
-            await stage.text()
-            for panel in panels:
-                del panel.refresh  # type: ignore[method-assign]
-            await stage.until("● entity-2", "entity-2 █")
+        viewer = {GetIdentity: lambda _: me("viewer")}
+        for source, options, why in (
+            (FakeSource(otherwise=everything()), Options(read_only=True), "started with --read-only"),
+            (FakeSource(viewer, everything()), Options(), "ana is a viewer"),
+        ):
+            async with staged((120, 40), source, options) as stage:
+                await live(stage)
+                await stage.go("nodes")
+                await stage.pilot.press("D")
+                await stage.until(why)
+                assert len(stage.app.screen_stack) == 1 or stage.app.screen is stage.app.boards["nodes"]
+                assert not [asked for asked in source.asked if type(asked).__name__.startswith("Stage")]
 
     asyncio.run(look())
 
 
-def test_nothing_is_painted_when_nothing_changed() -> None:
+def test_the_lock_locks_and_unlocks() -> None:
     async def look() -> None:
-        async with staged((120, 40)) as stage:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
             await live(stage)
-            await stage.text()
-            painted: list[object] = []
-            for widget in stage.app.screen.query("Panel, Bar"):
-                assert isinstance(widget, (Panel, Bar))
-                widget.refresh = lambda *_, **__: painted.append(1)  # type: ignore[method-assign]
-            stage.app.paint()
-            assert not painted
-            stage.later(1)
-            stage.app.paint()
-            assert painted, "ages go on"
+            await stage.go("nodes")
+            await stage.pilot.press("L")
+            await stage.until("READ-ONLY")
+            await stage.pilot.press("D")
+            await stage.until("it is locked: L unlocks")
+            await stage.pilot.press("L", "D")
+            await stage.until("promovolvectl node drain")
 
     asyncio.run(look())
 
 
-def test_the_map_is_asked_for_when_shards_changed_and_not_again() -> None:
+def test_every_bar_and_panel_draws_text_only() -> None:
+    """No widget of ours reads markup, whatever it is given."""
+
     async def look() -> None:
-        async with staged((120, 40), FakeSource(ANSWERS)) as stage:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
             await live(stage)
-            await stage.until("a entity-1 128")
-            stage.source.play(push(*NODES), push(*NODES), event("node.up", text="again"))
-            await stage.until("again")
-            assert stage.source.asked == [p.GetShards()]
+            for name in NAMES:
+                await stage.go(name)
+                for kind in (Panel, Bar, Table):
+                    for widget in stage.app.screen.query(kind):
+                        assert widget._render_markup is False, widget
 
     asyncio.run(look())

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
-from tui_stage import event, node, push, shards
+from tui_stage import META, event, node, push, shards
 
 from node.admin import protocol as p
+from node.admin.protocol import GetNode, GetShards
 from node.core.clock import SECOND
-from promovolvectl.tui.state import (
-    EVENTS_MAX,
-    RATES_MAX,
-    STALE_AFTER_NS,
-    Happened,
-    Incoming,
-    Lost,
-    NodeAsked,
-    NodeTold,
-    NodeUntold,
-    Opened,
-    Phase,
-    Pushed,
-    ShardsTold,
-    ShardsUntold,
-    State,
-    phase,
-    reduce,
-)
+from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, Pushed, Told, Untold
+from promovolvectl.tui.queries import AFTER_PROBLEM_NS, Query, due
+from promovolvectl.tui.series import POINTS_MAX
+from promovolvectl.tui.state import EVENTS_MAX, REPORTS_MAX, STALE_AFTER_NS, Phase, Report, State, phase, reduce
 
 T = 1_000 * SECOND
 
@@ -86,31 +74,57 @@ def test_events_are_a_ring_and_lost_ones_are_counted() -> None:
     assert state.events_lost == 7
 
 
-def test_rates_are_one_a_second_at_most_and_bounded() -> None:
+def test_figures_are_one_a_second_bounded_and_silence_is_a_gap() -> None:
     quick = after(*(Pushed(T + number * SECOND // 4, push(requests_per_s=float(number))) for number in range(9)))
-    assert quick.rates == (0.0, 4.0, 8.0)
-    many = after(*(Pushed(T + number * SECOND, push(requests_per_s=1.0)) for number in range(RATES_MAX + 5)))
-    assert len(many.rates) == RATES_MAX
+    assert quick.series.of("requests") == (0.0, 4.0, 8.0)
+    many = after(*(Pushed(T + number * SECOND, push(requests_per_s=1.0)) for number in range(POINTS_MAX + 5)))
+    assert len(many.series.of("requests")) == POINTS_MAX
+    quiet = after(Pushed(T, push(requests_per_s=1.0)), Pushed(T + 4 * SECOND, push(requests_per_s=2.0)))
+    assert quiet.series.of("requests") == (1.0, 1.0, 1.0, 1.0, 2.0), "a push means a change: it was so until then"
+    away = after(Pushed(T, push(requests_per_s=1.0)), Pushed(T + 30 * SECOND, push(requests_per_s=2.0)))
+    assert away.series.of("requests") == (1.0, *(None,) * 29, 2.0)
 
 
-def test_only_the_node_that_was_asked_for_is_kept() -> None:
-    def show(name: str) -> p.NodeShow:
-        return p.NodeShow(node=node(name))
+def test_an_answer_replaces_the_one_before_and_a_failure_keeps_it() -> None:
+    asked, items = GetShards(), shards("a")
+    assert after().report(asked).at_ns == 0
+    assert after(Asked(asked)).report(asked).asking
+    told = after(Asked(asked), Told(T, asked, items, META))
+    assert told.told(asked, p.ShardList) is items
+    assert (told.report(asked).asking, told.report(asked).at_ns) == (False, T)
+    failed = reduce(told, Untold(T + 9, asked, "silent", denied=True)).report(asked)
+    assert (failed.value, failed.problem, failed.denied, failed.at_ns, failed.tried_ns) == (
+        items,
+        "silent",
+        True,
+        T,
+        T + 9,
+    )
+    again = reduce(reduce(told, Untold(T, asked, "silent")), Told(T, asked, items, META))
+    assert again.report(asked).problem == ""
 
-    state = after(NodeAsked("a"), NodeTold(T, show("a")))
-    assert state.detail is not None
-    assert state.detail.at_ns == T
-    assert after(NodeAsked("a"), NodeTold(T, show("b"))).detail == after(NodeAsked("a")).detail
-    assert reduce(state, NodeAsked("a")) == state, "asking again keeps what is known"
-    failed = reduce(state, NodeUntold("a", "silent")).detail
-    assert failed is not None
-    assert failed.problem == "silent"
-    assert after(NodeUntold("a", "silent")).detail is None
+
+def test_answers_are_kept_for_the_newest_questions_only() -> None:
+    state = after(*(Told(T, GetNode(node=str(number)), shards("a"), META) for number in range(REPORTS_MAX + 5)))
+    assert len(state.reports) == REPORTS_MAX
+    assert GetNode(node="4") not in state.reports
+    assert GetNode(node="5") in state.reports
 
 
-def test_a_map_that_is_told_clears_why_it_was_not() -> None:
-    state = after(ShardsUntold("silent"), ShardsTold(T, shards("a").items))
-    assert (state.shards_problem, state.shards_at_ns, len(state.shards)) == ("", T, 256)
+def test_a_query_is_due_by_age_by_event_and_by_wish() -> None:
+    query = Query(GetShards(), every_s=5)
+    told = Report(value=shards("a"), at_ns=T, tried_ns=T)
+    assert due(query, Report(), T)
+    assert not due(query, replace(told, asking=True), T + 99 * SECOND, wished=True)
+    assert not due(query, told, T + 5 * SECOND - 1)
+    assert due(query, told, T + 5 * SECOND)
+    assert due(query, told, T + SECOND, stirred=True)
+    assert not due(query, told, T + SECOND - 1, stirred=True)
+    assert due(query, told, T, wished=True)
+    assert not due(Query(GetShards(), every_s=0), told, T + 9_999 * SECOND)
+    failed = replace(told, problem="silent")
+    assert not due(query, failed, T + AFTER_PROBLEM_NS - 1, stirred=True)
+    assert due(query, failed, T + AFTER_PROBLEM_NS)
 
 
 MESSAGES = st.one_of(
@@ -118,8 +132,8 @@ MESSAGES = st.one_of(
     st.builds(Pushed, st.integers(0, T), st.just(push(node()))),
     st.builds(Happened, st.just(event(gap=1))),
     st.builds(lambda at, denied: lost(at, denied=denied), st.integers(0, T), st.booleans()),
-    st.just(ShardsUntold("x")),
-    st.just(NodeAsked("a")),
+    st.just(Untold(T, GetShards(), "x")),
+    st.just(Asked(GetShards())),
 )
 
 

@@ -23,7 +23,7 @@ from promovolvectl.tui.text import (
     width_of,
     wrapped,
 )
-from promovolvectl.tui.widgets.sparkline import sparkline
+from promovolvectl.tui.widgets.sparkline import chart, sparkline
 
 
 @pytest.mark.parametrize(("data", "as_shown"), list(zip(HOSTILE, HOSTILE_SHOWN, strict=True)))
@@ -78,3 +78,9 @@ def test_bars_start_at_zero_and_what_is_not_known_is_blank() -> None:
     assert sparkline([0, 50, 100], 3) == "▁▅█"
     assert sparkline([1, 1000], 2) == "▂█", "little is more than nothing"
     assert sparkline(range(100), 4)[-1] == "█"
+
+
+def test_a_gap_is_blank_in_bars_and_in_charts() -> None:
+    assert sparkline([100, None, 100], 3) == "█ █"
+    lines = ["".join(text for text, _ in line) for line in chart([0, 10, None, 5], 12, 2, lambda value: f"{value:.0f}")]
+    assert lines == ["10 ┤     █  ", " 0 ┤    ▁█ █"]

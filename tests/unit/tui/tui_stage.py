@@ -11,16 +11,21 @@ import msgspec
 from textual.pilot import Pilot
 
 from node.admin import protocol as p
+from node.admin.protocol.operators import GetIdentity, Identity
 from node.core.clock import MS, SECOND, ManualClock
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint
-from promovolvectl.tui.app import Dashboard
+from promovolvectl.tui.app import Clusters, Dashboard, Options
+from promovolvectl.tui.incoming import Incoming
+from promovolvectl.tui.twin import screen_text
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 SIZES = ((60, 16), (80, 24), (120, 40))
 HOSTILE = ("[red]x", "[/]", "[@click=app.quit]y", "שלום", "日本語ノード", "a\x1b[31mb\u202ec")
 HOSTILE_SHOWN = ("[red]x", "[/]", "[@click=app.quit]y", "שלום", "日本語ノード", "a\\x1b[31mb\\u202ec")
+DEFAULTS = Options()
+AT = "2026-11-29T14:03:07.113Z"
 META = p.Meta(cluster_name="local", cluster_id="c-0001", observed_at="2026-11-29T14:03:11.204Z", observed_by="api-1")
 
 
@@ -89,12 +94,22 @@ def refusal(reason: str = "no node could be reached", status: ExitStatus = ExitS
     return CommandFailed(status, "E-LOST", reason)
 
 
-class FakeSource:
-    """A cluster that does what a test says: `play` pushes, or breaks the stream with an error."""
+def me(role: str = "operator") -> Identity:
+    return Identity(name="ana", role=role, public_key="k", expires_at=None, may=())
 
-    def __init__(self, answers: dict[type, Callable[[Any], msgspec.Struct]] | None = None) -> None:
+
+class FakeSource:
+    """A cluster that does what a test says: `play` pushes, or breaks the stream with an error. What `answers` does not
+    know is answered by `otherwise`, or refused."""
+
+    def __init__(
+        self,
+        answers: dict[type, Callable[[Any], msgspec.Struct]] | None = None,
+        otherwise: Callable[[Any], msgspec.Struct] | None = None,
+    ) -> None:
         self.endpoint: Endpoint | None = Endpoint(node="api-1", admin="127.0.0.1:1")
-        self.answers = answers or {}
+        self.answers = {GetIdentity: lambda _: me(), **(answers or {})}
+        self.otherwise = otherwise
         self.asked: list[msgspec.Struct] = []
         self.subscriptions = 0
         self.closed = False
@@ -117,9 +132,10 @@ class FakeSource:
 
     async def ask(self, params: msgspec.Struct, reply: type[Reply], timeout_ms: int = 10_000) -> tuple[Reply, p.Meta]:
         self.asked.append(params)
-        if type(params) not in self.answers:
+        answer = self.answers.get(type(params), self.otherwise)
+        if answer is None:
             raise refusal("did not answer")
-        found = self.answers[type(params)](params)
+        found = answer(params)
         assert isinstance(found, reply)
         return found, META
 
@@ -139,13 +155,9 @@ class Stage:
     async def text(self) -> str:
         """What stands on the screen now."""
         self.app.paint()
-        await self.pilot.pause()
-        await self.pilot.pause()
-        width, height = self.app.size
-        strips = self.app.screen._compositor.render_strips()
-        lines = ["".join(segment.text for segment in strip).ljust(width) for strip in strips]
-        assert len(lines) == height
-        return "\n".join(line.rstrip() for line in lines)
+        for _ in range(3):
+            await self.pilot.pause(0)
+        return screen_text(self.app)
 
     async def until(self, *wanted: str) -> str:
         """The screen once all of this stands on it."""
@@ -154,17 +166,45 @@ class Stage:
             found = await self.text()
             if all(part in found for part in wanted):
                 return found
+            await self.pilot.pause()
         raise AssertionError(f"{wanted} never appeared on\n{found}")
+
+    async def quiet(self) -> str:
+        """The screen once everything that it asks for was answered or refused."""
+        for _ in range(100):
+            self.app.paint()
+            self.app.look()
+            await self.pilot.pause(0)
+            reports = self.app.state.reports
+            board = self.app.board
+            if board is not None and all(
+                reports.get(query.params) is not None and not reports[query.params].asking
+                for query in board.queries(self.app.state)
+            ):
+                return await self.text()
+        raise AssertionError(f"it goes on asking\n{await self.text()}")
+
+    async def go(self, name: str) -> str:
+        """Another screen, once it has been told what it asks."""
+        self.app.go(name)
+        await self.pilot.pause(0)
+        return await self.quiet()
 
     def later(self, seconds: float) -> None:
         self.clock.advance_ns(int(seconds * 1000) * MS)
 
 
 @asynccontextmanager
-async def staged(size: tuple[int, int] = (120, 40), source: FakeSource | None = None) -> AsyncIterator[Stage]:
+async def staged(
+    size: tuple[int, int] = (120, 40),
+    source: FakeSource | None = None,
+    options: Options = DEFAULTS,
+    record: Callable[[Incoming], None] | None = None,
+    clusters: Clusters | None = None,
+) -> AsyncIterator[Stage]:
     source = source or FakeSource()
     clock = ManualClock(mono_ns=1_000 * SECOND)
-    app = Dashboard(source, "local", clock)
-    async with app.run_test(size=size) as pilot:
+    app = Dashboard(source, "local", clock, options, record, clusters)
+    async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         yield Stage(app, source, clock, pilot)

@@ -1,0 +1,45 @@
+"""Keys that change something: each makes a change out of where the person is, or says why there is none.
+
+Nothing here is sent: a change is shown with its plan first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from promovolvectl.client.changes import Change, Question
+from promovolvectl.tui.state import State
+from promovolvectl.tui.views import Where
+
+
+class Focus(NamedTuple):
+    """Where the person is: the view, the keys down to the row under the cursor, and the marked rows, else that row."""
+
+    view: str
+    place: Where
+    chosen: tuple[str, ...]
+
+
+# A change, a change that lacks a word, or why there is nothing to change here.
+Offer = Change | Question | str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """`key` is an upper-case letter; `name` is unique in a screen."""
+
+    key: str
+    name: str
+    title: str
+    about: str
+    offer: Callable[[State, Focus], Offer]
+
+
+def entity_nodes(state: State, but: str = "") -> tuple[str, ...]:
+    """Nodes that may own shards, those that are up first."""
+    if state.status is None:
+        return ()
+    rows = [row for row in state.status.nodes if "entity" in row.roles and row.name != but]
+    return tuple(row.name for row in sorted(rows, key=lambda row: (row.status != "up", row.name)))

@@ -1,0 +1,238 @@
+"""A change before it is made: the command line that does the same, its plan, and the way out, which Enter takes.
+
+Nothing is sent to change the cluster unless the person goes to the button and presses it. Staging a plan changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+import msgspec
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Static
+
+from node.admin.protocol import Plan
+from promovolvectl.client.changes import Change, Question, broken_rules, commit_of, spelled
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.visible import visible
+from promovolvectl.tui import keys, theme
+from promovolvectl.tui.draw import paragraph
+from promovolvectl.tui.tables.operations import plan_lines
+from promovolvectl.tui.text import Line, content_of
+
+Send = Callable[[msgspec.Struct], Awaitable[msgspec.Struct]]
+_STALE = "E-STALE-PLAN"
+
+
+class Step(enum.Enum):
+    """How far a dialog is. Only READY can be committed."""
+
+    ASKING = "asking"
+    STAGING = "staging"
+    READY = "ready"
+    REFUSED = "refused"
+    SAME = "same"
+    FAILED = "failed"
+    SENDING = "sending"
+
+
+class Dialog(ModalScreen[msgspec.Struct | None]):
+    """Ends with the cluster's answer to the change, or None when it was not made."""
+
+    BINDINGS = keys.DIALOG
+    AUTO_FOCUS: ClassVar[str | None] = "#no"
+    CSS = """
+    Dialog { align: center middle; }
+    #frame { width: 90%; max-width: 110; height: auto; max-height: 92%; padding: 0 1; }
+    #frame { background: $panel; border: round $warning; }
+    #command { height: auto; max-height: 3; }
+    #scroll { height: auto; max-height: 1fr; min-height: 1; }
+    #told { height: auto; }
+    #word, #name { height: 1; border: none; padding: 0 1; background: $surface; margin: 0 0 0 0; }
+    #answers { height: 1; margin-top: 1; }
+    #answers Button { height: 1; min-width: 10; border: none; padding: 0 1; }
+    #answers Button:focus { text-style: bold reverse; }
+    #reason { width: 1fr; height: 1; border: none; padding: 0 1; margin: 0 1; background: $surface; }
+    #hint { height: 1; color: $text-muted; }
+    """
+
+    def __init__(self, wanted: Change | Question, send: Send) -> None:
+        super().__init__()
+        self._question = wanted if isinstance(wanted, Question) else None
+        self.change = wanted if isinstance(wanted, Change) else None
+        self._send = send
+        self._plan: Plan | None = None
+        self._problem = ""
+        self.step = Step.ASKING if self._question else Step.STAGING
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="frame"):
+            yield Static(id="command", markup=False)
+            with VerticalScroll(id="scroll", can_focus=False):
+                yield Static(id="told", markup=False)
+            if self._question is not None:
+                yield Input(placeholder=self._question.asks, id="word", select_on_focus=False)
+            if self.change is not None and self.change.loses:
+                yield Input(placeholder=f"type {visible(self.change.loses)} to lose it", id="name")
+            with Horizontal(id="answers"):
+                yield Button(Content("Cancel"), id="no", compact=True)
+                yield Input(placeholder="reason, for the audit log", id="reason")
+                yield Button(Content("Commit"), id="yes", compact=True, disabled=True)
+            yield Static(
+                Content("enter = cancel · esc = cancel · tab to Commit · y copies the command"), id="hint", markup=False
+            )
+
+    def on_mount(self) -> None:
+        if self.change is not None:
+            self._begin()
+        self._told()
+
+    # ---- keys
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+    def action_previous(self) -> None:
+        """Back, but never from Cancel round to Commit: that would be one key away from a slip."""
+        if self.focused is not self.query_one("#no"):
+            self.focus_previous()
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self._command())
+
+    @on(Button.Pressed, "#no")
+    def _no(self) -> None:
+        self.dismiss(None)
+
+    @on(Button.Pressed, "#yes")
+    def _yes(self) -> None:
+        if self._may_commit():
+            self._commit()
+
+    @on(Input.Submitted, "#word")
+    def _worded(self, event: Input.Submitted) -> None:
+        word = event.value.strip()
+        if self._question is None or not word:
+            return
+        self.change = self._question.answer(word)
+        self.query_one("#no", Button).focus()
+        self._begin()
+
+    @on(Input.Submitted, "#reason")
+    @on(Input.Submitted, "#name")
+    def _next(self) -> None:
+        """Enter in a field goes back to what is harmless."""
+        self.query_one("#no", Button).focus()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        if event.input.id == "word" and self.step is not Step.ASKING and self.step is not Step.SENDING:
+            # Another word is another change: what was staged for the one before must not be committed.
+            self.change = None
+            self._plan = None
+            self.step = Step.ASKING
+        self._told()
+
+    # ---- steps
+
+    def _begin(self) -> None:
+        if self.change is not None and self.change.staged:
+            self.step = Step.STAGING
+            self._stage(self.change)
+        else:
+            self.step = Step.READY
+        self._told()
+
+    @work(exclusive=True, group="dialog")
+    async def _stage(self, change: Change) -> None:
+        try:
+            plan = await self._send(change.params)
+        except CommandFailed as failed:
+            if change is self.change:
+                self._failed(failed)
+            return
+        if change is not self.change or not isinstance(plan, Plan):
+            return
+        self._plan = plan
+        self.step = Step.REFUSED if broken_rules(plan) else Step.READY if plan.changed else Step.SAME
+        self._told()
+
+    @work(exclusive=True, group="dialog")
+    async def _commit(self) -> None:
+        change, plan = self.change, self._plan
+        if change is None:
+            return
+        reason = self.query_one("#reason", Input).value.strip()
+        self.step = Step.SENDING
+        self._told()
+        try:
+            order = commit_of(plan, reason) if plan is not None else change.with_reason(reason)
+            answer = await self._send(order)
+        except CommandFailed as failed:
+            self._failed(failed)
+            if failed.code == _STALE and change.staged:
+                self._problem = "the cluster has changed since; this is the plan as it is now"
+                self._begin()
+            return
+        self.dismiss(answer)
+
+    def _failed(self, failed: CommandFailed) -> None:
+        self._plan = None
+        self.step = Step.FAILED
+        hint = f"\nhint: {failed.hint}" if failed.hint else ""
+        self._problem = f"{failed.message} ({failed.code}){hint}"
+        self.query_one("#no", Button).focus()
+        self._told()
+
+    # ---- showing
+
+    def _may_commit(self) -> bool:
+        if self.step is not Step.READY or self.change is None:
+            return False
+        if not self.change.loses:
+            return True
+        return self.query_one("#name", Input).value == self.change.loses
+
+    def _command(self) -> str:
+        if self.change is not None:
+            return self.change.command(self.query_one("#reason", Input).value.strip())
+        return spelled(*self._question.words) if self._question else ""
+
+    def _told(self) -> None:
+        if not self.is_mounted:
+            return
+        self.query_one("#command", Static).update(content_of([[(visible(self._command()), theme.STRONG)]]))
+        width = max(20, self.query_one("#scroll").size.width or 76)
+        self.query_one("#told", Static).update(content_of(self._lines(width)))
+        button = self.query_one("#yes", Button)
+        button.disabled = not self._may_commit()
+
+    def _lines(self, width: int) -> list[Line]:
+        lines: list[Line] = []
+        if self._problem:
+            for text in self._problem.splitlines():
+                lines += paragraph(text, width, theme.BAD, 6)
+        match self.step:
+            case Step.ASKING if self._question is not None:
+                choices = ", ".join(self._question.choices)
+                lines += paragraph(f"{self._question.asks}: {choices or 'there is none'}", width)
+            case Step.STAGING:
+                lines.append([("asking the cluster for its plan …", theme.FAINT)])
+            case Step.SENDING:
+                lines.append([("sent, waiting for the cluster …", theme.ODD)])
+            case Step.SAME:
+                lines.append([("it is so already: there is nothing to change", theme.GOOD)])
+            case _:
+                pass
+        if self.change is not None and self.change.note:
+            lines += paragraph(self.change.note, width)
+        if self._plan is not None:
+            lines += plan_lines(self._plan, width)
+        return lines

@@ -1,0 +1,310 @@
+"""A screen of tables: views, rows that lead to other tables, and a pane about the row under the cursor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import events, on
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input
+
+from promovolvectl.tui import keys, theme
+from promovolvectl.tui.actions import Action
+from promovolvectl.tui.origin import Origin, answered
+from promovolvectl.tui.queries import Query
+from promovolvectl.tui.screens.board import Board
+from promovolvectl.tui.state import State
+from promovolvectl.tui.text import Line
+from promovolvectl.tui.views import Glance, Level, Tab, View, Where, source_of
+from promovolvectl.tui.widgets.panel import Panel
+from promovolvectl.tui.widgets.places import Places
+from promovolvectl.tui.widgets.table import Filled, Look, Table
+
+SETTLE_S = 0.25  # a cursor that has rested so long is worth a question
+
+
+def bindings_of(views: tuple[View, ...], actions: tuple[Action, ...] = ()) -> list[BindingType]:
+    """The keys of a screen, from what it is made of."""
+    panes = {tab.key: tab.name for view in views for level in view.levels for tab in level.tabs}
+    found: list[BindingType] = [*keys.LISTING]
+    if len(views) > 1:
+        found += keys.views(view.name for view in views)
+    found += keys.tabs(panes.items())
+    found += [keys.change(action.key, action.name, action.title, action.about) for action in actions]
+    return found
+
+
+class Listing(Board):
+    """Enter goes in, esc goes back; cursor, order and filter of a table survive coming back to it."""
+
+    class Changes(Message):
+        """The person wants a change: its dialog is opened, or why there is none is said."""
+
+        def __init__(self, action: Action) -> None:
+            super().__init__()
+            self.action = action
+
+    VIEWS: ClassVar[tuple[View, ...]] = ()
+    ACTIONS: ClassVar[tuple[Action, ...]] = ()
+    DEFAULT_CSS = """
+    Listing Body { overflow-y: hidden; }
+    Listing #places { display: none; height: 1; padding: 0 1; }
+    Listing.placed #places { display: block; }
+    Listing Table { height: 1fr; min-height: 3; padding: 0 1; }
+    Listing #lead { height: auto; max-height: 10; }
+    Listing.small #lead { display: none; }
+    Listing #pane { height: 45%; scrollbar-size-vertical: 1; }
+    Listing.paneless #pane { display: none; }
+    Listing #filter { display: none; height: 1; border: none; padding: 0 1; background: $panel; }
+    Listing.filtering #filter { display: block; }
+    Listing.small #pane { display: none; }
+    Listing.zoomed #pane { display: block; height: 1fr; }
+    Listing.zoomed Table, Listing.zoomed #lead { display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._at = 0
+        self._where: dict[str, Where] = {}
+        self._looks: dict[tuple[str, Where], Look] = {}
+        self._tabs: dict[str, str] = {}
+        self._settling: Timer | None = None
+
+    # ---- what it is made of
+
+    def body(self) -> Iterable[Widget]:
+        yield Places()
+        yield from self.lead()
+        yield Table()
+        yield Input(placeholder="word  !word  column=text  column>number", id="filter")
+        yield VerticalScroll(Panel("detail", self._detail, origin=self._detail_origin, name="detail"), id="pane")
+
+    def lead(self) -> Iterable[Widget]:
+        """What stands above the table."""
+        return ()
+
+    @property
+    def view(self) -> View:
+        return self.VIEWS[self._at]
+
+    @property
+    def where(self) -> Where:
+        """The keys that were entered."""
+        return self._where.get(self.view.name, ())
+
+    @property
+    def level(self) -> Level:
+        return self.view.levels[len(self.where)]
+
+    @property
+    def tab(self) -> Tab | None:
+        chosen = self._tabs.get(self.level.name, "")
+        return next((tab for tab in self.level.tabs if tab.key == chosen), next(iter(self.level.tabs), None))
+
+    @property
+    def place(self) -> Where:
+        """Where the person is, down to the row under the cursor."""
+        cursor = self.cursor
+        return (*self.where, cursor) if cursor else self.where
+
+    @property
+    def cursor(self) -> str:
+        return self.query_one(Table).look.cursor
+
+    @property
+    def rowless(self) -> bool:
+        """Whether there is no row that a pane could be about."""
+        return self.query_one(Table).row is None
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The marked rows, else the one under the cursor."""
+        return self.query_one(Table).chosen
+
+    def queries(self, state: State) -> tuple[Query, ...]:
+        found = list(self.level.queries(state, self.where))
+        tab = self.tab
+        if tab is not None and self.cursor:
+            found += tab.queries(state, self.place)
+        return tuple(found)
+
+    # ---- showing
+
+    def show(self, state: State, now_ns: int) -> None:
+        self._seen = (state, now_ns)
+        self._fill(state, now_ns)
+        self.set_class(len(self.VIEWS) > 1 or bool(self.where), "placed")
+        self.set_class(self.tab is None, "paneless")
+        self.query_one(Places).show(tuple(view.name for view in self.VIEWS), self.view.name, self.where)
+        self.query_one("#detail", Panel).title = self._pane_title()
+        super().show(state, now_ns)
+
+    def on_mount(self) -> None:
+        self.query_one(Table).take(Look(tail=self.level.newest_last))
+        self.rest()
+
+    def rest(self) -> None:
+        """The keys go to what is seen."""
+        self.query_one(Table).focus()
+
+    def go(self, view: str, where: Where) -> None:
+        """Opens a view with the cursor on the last of `where`, inside of what the others name."""
+        names = [each.name for each in self.VIEWS]
+        self._keep()
+        self._at = names.index(view) if view in names else self._at
+        inside = where[:-1][: len(self.view.levels) - 1]
+        self._where[self.view.name] = inside
+        if where:
+            self._looks[(self.view.name, inside)] = Look(cursor=where[-1])
+        self._enter()
+
+    # ---- keys
+
+    def action_view(self) -> None:
+        self._keep()
+        self._at = (self._at + 1) % len(self.VIEWS)
+        self._enter()
+
+    def action_tab(self, key: str) -> None:
+        self._tabs[self.level.name] = key
+        self.query_one("#pane", VerticalScroll).scroll_home(animate=False)
+        self.post_message(self.Seeks())
+
+    def action_pane(self) -> None:
+        self.toggle_class("zoomed")
+        if self.has_class("zoomed"):
+            self.query_one("#pane").focus()
+        else:
+            self.rest()
+        self.call_after_refresh(self.show_again)
+
+    def action_filter(self) -> None:
+        self.add_class("filtering")
+        self.query_one(Input).focus()
+
+    def action_back(self) -> None:
+        """One step: out of the filter, out of the large pane, out of the table, or the filter away."""
+        field = self.query_one(Input)
+        if self.focused is field or field.value:
+            field.value = ""
+            self.remove_class("filtering")
+        elif self.has_class("zoomed"):
+            self.remove_class("zoomed")
+        elif self.where:
+            self._keep()
+            self._where[self.view.name] = self.where[:-1]
+            self._enter()
+            return
+        self.rest()
+        self.call_after_refresh(self.show_again)
+
+    def action_copy_cell(self) -> None:
+        if self.cursor:
+            self.app.copy_to_clipboard(self.cursor)
+
+    def action_copy_row(self) -> None:
+        table = self.query_one(Table)
+        if table.row is not None and table.filled is not None:
+            titles = [column.title for column in table.filled.columns]
+            cells = {title.lower(): cell.text for title, cell in zip(titles, table.row.cells, strict=False)}
+            self.app.copy_to_clipboard(json.dumps({"key": table.row.key, **cells}, ensure_ascii=False))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "tab":
+            return any(tab.key == parameters[0] for tab in self.level.tabs)
+        if action == "change" and self.locked:
+            return None
+        return super().check_action(action, parameters)
+
+    def action_change(self, name: str) -> None:
+        self.post_message(self.Changes(next(each for each in self.ACTIONS if each.name == name)))
+
+    def on_key(self, event: events.Key) -> None:
+        """A key that is dimmed says why."""
+        action = next((each for each in self.ACTIONS if each.key == event.character), None)
+        if action is not None and self.locked:
+            event.stop()
+            self.post_message(self.Refused(f"{action.title}: {self.locked}"))
+
+    @on(Input.Changed, "#filter")
+    def _narrow(self, event: Input.Changed) -> None:
+        self.query_one(Table).narrow_to(event.value)
+
+    @on(Input.Submitted, "#filter")
+    def _keep_filter(self) -> None:
+        self.rest()
+        if not self.query_one(Input).value:
+            self.remove_class("filtering")
+
+    @on(Table.Opened)
+    def _opened(self, event: Table.Opened) -> None:
+        if len(self.where) + 1 < len(self.view.levels):
+            self._keep()
+            self._where[self.view.name] = (*self.where, event.key)
+            self._enter()
+        elif self.tab is not None:
+            self.action_pane()
+            self.post_message(self.Seeks())
+
+    @on(Table.Moved)
+    def _moved(self) -> None:
+        self.query_one("#pane", VerticalScroll).scroll_home(animate=False)
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE_S, lambda: self.post_message(self.Seeks()))
+        self.call_after_refresh(self.show_again)
+
+    # ---- within
+
+    def _keep(self) -> None:
+        self._looks[(self.view.name, self.where)] = self.query_one(Table).look
+
+    def _enter(self) -> None:
+        """The table of where the person is now, as it was left."""
+        look = self._looks.get((self.view.name, self.where), Look(tail=self.level.newest_last))
+        self.query_one(Table).take(look)
+        field = self.query_one(Input)
+        with field.prevent(Input.Changed):
+            field.value = look.order.needle
+        self.set_class(bool(look.order.needle), "filtering")
+        self.remove_class("zoomed")
+        self.show_again()
+        self.rest()
+        self.post_message(self.Seeks())
+        self.refresh_bindings()
+
+    def _fill(self, state: State, now_ns: int) -> None:
+        level, where = self.level, self.where
+        failed = ""
+        try:
+            columns, rows, more = level.columns(state), level.rows(state, where), level.more(state, where)
+        except Exception as error:  # a table's fault must not end the dashboard
+            columns, rows, more = (), (), ""
+            failed = f"this table failed: {type(error).__name__}: {error}"
+        origin = answered(state, source_of(level, state, where))
+        filled = Filled(level.name, columns, rows, origin, level.empty, more, failed, level.newest_last)
+        self.query_one(Table).fill(state, now_ns, filled)
+
+    def _pane_title(self) -> str:
+        tab = self.tab
+        if tab is None:
+            return ""
+        others = "  ".join(f"{each.key} {each.name}" for each in self.level.tabs if each is not tab)
+        return f"{tab.name}   {others}".rstrip()
+
+    def _detail(self, state: State, now_ns: int, width: int, _height: int) -> list[Line]:
+        tab = self.tab
+        if tab is None or not self.cursor or self.rowless:
+            return [[("empty: nothing is selected", theme.FAINT)]]
+        return tab.draw(Glance(state, now_ns, width), self.place)
+
+    def _detail_origin(self, state: State) -> Origin:
+        tab = self.tab
+        queries = tab.queries(state, self.place) if tab is not None and self.cursor else ()
+        return answered(state, queries[0].params if queries else source_of(self.level, state, self.where))

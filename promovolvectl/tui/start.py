@@ -1,0 +1,155 @@
+"""Starting the dashboard: on a terminal, once as text, or over a recording. Returns an exit status."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from node.admin.protocol import AdminEvent, Meta, StatusPush
+from node.core.clock import MS, Clock, SystemClock
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import Endpoint, Profile, find, load_file
+from promovolvectl.tui.app import Dashboard, Options
+from promovolvectl.tui.feed import Source
+from promovolvectl.tui.incoming import Incoming
+from promovolvectl.tui.recording import Player, Recorded, Recorder, ReplayClock, read
+from promovolvectl.tui.screens.profiles import Known
+from promovolvectl.tui.twin import screen_text
+
+Reply = TypeVar("Reply", bound=msgspec.Struct)
+PLAY_S: Final = 0.05
+LOOK_S: Final = 0.1
+ONCE_SIZE: Final = (120, 40)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for on the command line. `once_ms`: not 0 for one picture, after so long at most."""
+
+    options: Options
+    record: str = ""
+    replay: str = ""
+    speed: float = 1.0
+    once_ms: int = 0
+
+
+class SavedClusters:
+    """The profiles of a file, each opened anew when it is chosen."""
+
+    def __init__(self, path: Path, open_source: Callable[[Profile], Source]) -> None:
+        self._path = path
+        self._open_source = open_source
+
+    def known(self) -> Iterable[Known]:
+        for name, profile in sorted(load_file(self._path).profiles.items()):
+            yield Known(name, profile.cluster, len(profile.endpoints))
+
+    def open(self, name: str) -> Source:
+        """Raises CommandFailed for a profile that is not there any more."""
+        return self._open_source(find(load_file(self._path), self._path, name))
+
+
+class Silent:
+    """The source of a recording: nobody is there to be asked."""
+
+    endpoint: Endpoint | None = None
+
+    async def subscribe(self, min_interval_ms: int = 500) -> AsyncIterator[StatusPush | AdminEvent]:
+        nothing: StatusPush
+        for nothing in ():
+            yield nothing
+        raise _recorded()
+
+    async def ask(self, params: msgspec.Struct, reply: type[Reply], timeout_ms: int = 10_000) -> tuple[Reply, Meta]:
+        raise _recorded()
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str], Any]) -> int:
+    """Runs until the person quits, or once. Raises CommandFailed, and whatever was a mistake of ours. `write` is given
+    the picture of `once`."""
+    clock: Clock = SystemClock()
+    recorder = Recorder(Path(wanted.record), profile.name, clock) if wanted.record else None
+    try:
+        app = _made(profile, profiles, wanted, clock, recorder)
+        if wanted.once_ms:
+            return asyncio.run(_once(app, wanted.once_ms, write))
+        app.run()
+    finally:
+        if recorder is not None:
+            recorder.close()
+    if app.crash is not None:
+        raise app.crash
+    if recorder is not None and recorder.problem:
+        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", recorder.problem)
+    return app.return_code if app.return_code is not None else int(ExitStatus.OK)
+
+
+def _made(
+    profile: Profile, profiles: Path, wanted: Wanted, clock: Clock, record: Callable[[Incoming], None] | None
+) -> Dashboard:
+    if wanted.replay:
+        recorded = read(Path(wanted.replay))
+        # One picture shows the end of it.
+        speed = wanted.speed if not wanted.once_ms else max(1.0, recorded.lasts_ms / max(1, wanted.once_ms / 4))
+        return Replayed(recorded, ReplayClock(clock, recorded.began_ns, speed), wanted.options)
+    from promovolvectl.client.calls import AdminClient  # who plays a recording needs no ZeroMQ
+    from promovolvectl.client.link import open_link
+
+    def open_source(of: Profile) -> Source:
+        return AdminClient(of, open_link)
+
+    clusters = SavedClusters(profiles, open_source)
+    return Dashboard(open_source(profile), profile.name, clock, wanted.options, record, clusters)
+
+
+class Replayed(Dashboard):
+    """A dashboard that is told what was recorded, in the time in which it happened."""
+
+    def __init__(self, recorded: Recorded, clock: Clock, options: Options) -> None:
+        super().__init__(Silent(), recorded.profile, clock, options)
+        self._player = Player(recorded, self.tell)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(PLAY_S, self.play)
+        self.play()
+
+    def play(self) -> None:
+        """Everything whose time has come."""
+        self._player.play_to(self._clock.mono_ns())
+
+
+async def _once(app: Dashboard, wait_ms: int, write: Callable[[str], Any]) -> int:
+    """The picture once all that the screen asks for was told, or as it is when the time is over."""
+    until_ns = SystemClock().mono_ns() + wait_ms * MS
+    async with app.run_test(size=ONCE_SIZE) as pilot:
+        while SystemClock().mono_ns() < until_ns and not _settled(app):
+            await pilot.pause(LOOK_S)
+            app.paint()
+            app.look()  # what it shows now may raise questions of its own
+        await pilot.pause()
+        app.paint()
+        await pilot.pause()
+        write(screen_text(app) + "\n")
+        away = app.state.status is None
+    return int(ExitStatus.UNREACHABLE if away else ExitStatus.OK)
+
+
+def _settled(app: Dashboard) -> bool:
+    board = app.board
+    if board is None or app.state.status is None:
+        return False
+    return all(app.state.report(query.params).tried_ns for query in board.queries(app.state))
+
+
+def _recorded() -> CommandFailed:
+    return CommandFailed(ExitStatus.REFUSED, "E-RECORDED", "this is a recording: there is no cluster to ask")

@@ -1,0 +1,122 @@
+"""The shards as a map of 16 by 16 that a cursor goes over."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual import events
+from textual.content import Content
+from textual.widget import Widget
+
+from node.admin.protocol import ShardList
+from promovolvectl.client.visible import visible
+from promovolvectl.tui import keys, theme
+from promovolvectl.tui.origin import Origin, answered, dimmed, heading, trusted, why_nothing
+from promovolvectl.tui.state import State
+from promovolvectl.tui.tables.shards import MAP
+from promovolvectl.tui.text import Line, content_of, fitted
+from promovolvectl.tui.widgets.shardmap import SIDE, legend, letters_of, sign_of
+from promovolvectl.tui.widgets.table import Table
+
+_ABOVE: Final = 2
+_LEFT: Final = 4
+
+
+class ShardGrid(Widget, can_focus=True):
+    """Says the same as a table does when the cursor moves, and when a shard is opened."""
+
+    BINDINGS = keys.GRID
+
+    def __init__(self) -> None:
+        super().__init__(id="grid", markup=False)
+        self.cursor = 0
+        self._seen: tuple[State, int] | None = None
+        self._lines: list[Line] = []
+
+    def show(self, state: State, now_ns: int) -> None:
+        self._seen = (state, now_ns)
+        lines = self._drawn()
+        if lines != self._lines:
+            self._lines = lines
+            self.refresh()
+
+    def put(self, shard: int) -> None:
+        """The cursor on a shard."""
+        self.cursor = max(0, min(SIDE * SIDE - 1, shard))
+        self._again()
+
+    def render(self) -> Content:
+        self._lines = self._drawn()
+        return content_of(self._lines)
+
+    def action_move(self, by: int) -> None:
+        after = self.cursor + by
+        if 0 <= after < SIDE * SIDE:
+            self.cursor = after
+            self.post_message(Table.Moved(str(after)))
+            self._again()
+
+    def action_open(self) -> None:
+        self.post_message(Table.Opened(str(self.cursor)))
+
+    def on_click(self, event: events.Click) -> None:
+        row, column = event.y - _ABOVE, (event.x - 1 - _LEFT) // 2
+        if 0 <= row < SIDE and 0 <= column < SIDE:
+            self.cursor = row * SIDE + column
+            self.post_message(Table.Moved(str(self.cursor)))
+            self._again()
+
+    def _again(self) -> None:
+        if self._seen is not None:
+            self.show(*self._seen)
+
+    def _drawn(self) -> list[Line]:
+        if self._seen is None or self.size.width < 1:
+            return []
+        state, now_ns = self._seen
+        origin = answered(state, MAP.params)
+        width, height = self.size.width, max(1, self.size.height)
+        told = state.told(MAP.params, ShardList)
+        head = heading(f"shards {len(told.items) if told else ''}".strip(), origin, state, now_ns, width)
+        if told is None:
+            return [head, *([(visible(line), theme.FAINT)] for line in why_nothing(state, now_ns, origin).splitlines())]
+        body = self._body(told, origin, width)
+        return [head, *(body if trusted(state, now_ns) else map(dimmed, body))][:height]
+
+    def _body(self, told: ShardList, origin: Origin, width: int) -> list[Line]:
+        letters = letters_of(told.items)
+        by_number = {item.shard: item for item in told.items}
+        lines: list[Line] = [[("    " + " ".join(f"{column:X}" for column in range(SIDE)), theme.FAINT)]]
+        for row in range(SIDE):
+            line: Line = [(f" {row:X}x ", theme.FAINT)]
+            for column in range(SIDE):
+                number = row * SIDE + column
+                item = by_number.get(number)
+                sign, style = sign_of(item, letters)
+                here = number == self.cursor
+                line.append((sign, f"{style} {theme.CURSOR}".strip() if here else style))
+                line.append(("'" if item is not None and item.pinned else " ", theme.FAINT))
+            lines.append(line)
+        beside = self._beside(told, letters)
+        for place, more in enumerate(beside):
+            if place + 1 < len(lines):
+                lines[place + 1] = [*lines[place + 1], ("  ", ""), *more]
+        problem: list[Line] = (
+            [[(f"! {visible(' '.join(origin.problem.split()))}", theme.ODD)]] if origin.problem else []
+        )
+        return [fitted(line, width) for line in [*problem, *lines]]
+
+    def _beside(self, told: ShardList, letters: dict[str, str]) -> list[Line]:
+        item = next((each for each in told.items if each.shard == self.cursor), None)
+        if item is None:
+            return legend(told.items, letters)
+        lines: list[Line] = [
+            [(f"shard {item.shard} ", theme.STRONG), (f"0x{item.shard:02X}", theme.FAINT)],
+            [("owner ", theme.FAINT), (visible(item.node or "none"), "" if item.node else theme.BAD)],
+            [(f"{visible(item.state)}  epoch {item.epoch}  {item.entities} entities", "")],
+        ]
+        if item.pinned:
+            lines.append([("pinned", theme.ODD)])
+        if item.why:
+            lines.append([(visible(item.why), theme.ODD)])
+        return [*lines, [], *legend(told.items, letters), [("'", theme.FAINT), (" pinned", theme.FAINT)]]

@@ -1,0 +1,315 @@
+"""A table whose cursor, marks and scrolling follow rows by their identity, whatever comes and goes around them.
+
+It paints the rows that are seen and no others, and of those only the lines that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from rich.cells import cell_len
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from promovolvectl.client.visible import visible
+from promovolvectl.tui import keys, theme
+from promovolvectl.tui.origin import Origin, dimmed, heading, trusted, why_nothing
+from promovolvectl.tui.rows import AS_IT_COMES, Cell, Column, Order, Row, matching, ordered
+from promovolvectl.tui.state import State
+from promovolvectl.tui.text import Line, content_of, fitted, padded
+
+_ABOVE: Final = 2  # lines above the rows: heading and column titles
+_GAP: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a person looks at a table; kept while they are elsewhere. `tail`: the cursor stays on the newest row."""
+
+    cursor: str = ""
+    order: Order = AS_IT_COMES
+    marks: frozenset[str] = frozenset()
+    shifted: int = 0
+    tail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a table is filled with."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Row]
+    origin: Origin
+    empty: str = "none"
+    more: str = ""
+    failed: str = ""
+    newest_last: bool = False
+
+
+@dataclass(slots=True)
+class _Seen:
+    state: State
+    now_ns: int
+    filled: Filled
+    shown: list[Row] = field(default_factory=list)
+
+
+class Table(Widget, can_focus=True):
+    """Arrows move, enter opens; the mouse does both."""
+
+    BINDINGS = keys.TABLE
+
+    class Moved(Message):
+        """The cursor is on another row."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class Opened(Message):
+        """The person wants what is behind a row."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, name: str = "table") -> None:
+        super().__init__(id=name, markup=False)
+        self.look = Look()
+        self._seen: _Seen | None = None
+        self._lines: list[Line] = []
+        self._first = 0
+        self._widths: dict[str, int] = {}
+        self._place = 0
+
+    # ---- what it shows
+
+    def fill(self, state: State, now_ns: int, filled: Filled) -> None:
+        """Shows these rows; the cursor stays on its row, or goes to the one that took its place."""
+        order = self.look.order
+        shown = ordered(matching(filled.rows, filled.columns, order.needle), order)
+        self._seen = _Seen(state, now_ns, filled, shown)
+        self._settle()
+        self._repaint()
+
+    def take(self, look: Look) -> None:
+        """Another table with another look."""
+        self.look = look
+        self._widths = {}
+        self._place = 0
+        self._first = 0
+
+    def narrow_to(self, needle: str) -> None:
+        """Shows only what matches."""
+        self.look = replace(self.look, order=replace(self.look.order, needle=needle))
+        self._again()
+
+    @property
+    def row(self) -> Row | None:
+        """The row under the cursor."""
+        if self._seen is None:
+            return None
+        return next((row for row in self._seen.shown if row.key == self.look.cursor), None)
+
+    @property
+    def filled(self) -> Filled | None:
+        return self._seen.filled if self._seen else None
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The marked rows that are there, else the one under the cursor."""
+        if self._seen is None:
+            return ()
+        marked = tuple(row.key for row in self._seen.shown if row.key in self.look.marks)
+        row = self.row
+        return marked or ((row.key,) if row else ())
+
+    # ---- keys and mouse
+
+    def action_move(self, by: int) -> None:
+        if self._seen and self._seen.shown:
+            self._put(max(0, min(len(self._seen.shown) - 1, self._place + by)))
+
+    def action_page(self, by: int) -> None:
+        self.action_move(by * max(1, self.size.height - _ABOVE - 1))
+
+    def action_first(self) -> None:
+        self.action_move(-len(self._seen.shown) if self._seen else 0)
+
+    def action_last(self) -> None:
+        self.action_move(len(self._seen.shown) if self._seen else 0)
+
+    def action_shift(self, by: int) -> None:
+        columns = len(self._seen.filled.columns) if self._seen else 1
+        self.look = replace(self.look, shifted=max(0, min(columns - 2, self.look.shifted + by)))
+        self._again()
+
+    def action_open(self) -> None:
+        if self.row is not None:
+            self.post_message(self.Opened(self.look.cursor))
+
+    def action_mark(self) -> None:
+        if self.row is not None:
+            self.look = replace(self.look, marks=self.look.marks ^ {self.look.cursor})
+            self.action_move(1)
+            self._again()
+
+    def action_sort(self) -> None:
+        """By the next column; after the last as the rows come."""
+        columns = len(self._seen.filled.columns) if self._seen else 0
+        by = self.look.order.by + 1
+        self._sort(replace(self.look.order, by=by if by < columns else -1))
+
+    def action_turn(self) -> None:
+        self._sort(replace(self.look.order, reverse=not self.look.order.reverse))
+
+    def on_click(self, event: events.Click) -> None:
+        place = self._first + event.y - _ABOVE
+        if self._seen and event.y >= _ABOVE and place < len(self._seen.shown):
+            self._put(place)
+            if event.chain > 1:
+                self.action_open()
+
+    def on_mouse_scroll_down(self) -> None:
+        self.action_move(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.action_move(-1)
+
+    # ---- painting
+
+    def render(self) -> Content:
+        self._lines = self._drawn()
+        return content_of(self._lines)
+
+    def _sort(self, order: Order) -> None:
+        self.look = replace(self.look, order=order)
+        self._again()
+
+    def _again(self) -> None:
+        if self._seen is not None:
+            self.fill(self._seen.state, self._seen.now_ns, self._seen.filled)
+
+    def _put(self, place: int) -> None:
+        if self._seen is None:
+            return
+        row = self._seen.shown[place]
+        self._place = place
+        at_end = place == len(self._seen.shown) - 1
+        self.look = replace(self.look, tail=at_end and (self.look.tail or self._seen.filled.newest_last))
+        if row.key != self.look.cursor:
+            self.look = replace(self.look, cursor=row.key)
+            self.post_message(self.Moved(row.key))
+        self._repaint()
+
+    def _settle(self) -> None:
+        shown = self._seen.shown if self._seen else []
+        if not shown:
+            self._place = 0
+            return
+        if self.look.tail:
+            place = len(shown) - 1
+        else:
+            found = next((n for n, row in enumerate(shown) if row.key == self.look.cursor), None)
+            place = found if found is not None else min(self._place, len(shown) - 1)
+        self._place = place
+        if shown[place].key != self.look.cursor:
+            self.look = replace(self.look, cursor=shown[place].key)
+            self.post_message(self.Moved(self.look.cursor))
+
+    def _repaint(self) -> None:
+        lines = self._drawn()
+        if lines != self._lines:
+            self._lines = lines
+            self.refresh()
+
+    def _drawn(self) -> list[Line]:
+        if self._seen is None or self.size.width < 1:
+            return []
+        seen, width, height = self._seen, self.size.width, max(1, self.size.height)
+        head = heading(self._title(), seen.filled.origin, seen.state, seen.now_ns, width)
+        if seen.filled.failed:
+            return [head, [(visible(seen.filled.failed), theme.BAD)]][:height]
+        if not seen.filled.origin.at_ns:
+            why = why_nothing(seen.state, seen.now_ns, seen.filled.origin)
+            return [head, *([(visible(line), theme.FAINT)] for line in why.splitlines())][:height]
+        if not seen.shown:
+            why = "nothing matches the filter, esc clears it" if seen.filled.rows else f"empty: {seen.filled.empty}"
+            return [head, [(why, theme.FAINT)]][:height]
+        body = self._body(seen, width, max(1, height - _ABOVE))
+        lines = [head, *body]
+        if not trusted(seen.state, seen.now_ns):
+            lines = [head, *map(dimmed, body)]
+        return lines[:height]
+
+    def _title(self) -> str:
+        if self._seen is None:
+            return ""
+        filled, shown = self._seen.filled, self._seen.shown
+        total = len(filled.rows)
+        title = f"{filled.title} {len(shown)} of {total}" if self.look.order.needle else f"{filled.title} {total}"
+        if filled.more:
+            title += f" {filled.more}"
+        if self.look.order.needle:
+            title += f" · filter {visible(self.look.order.needle)}"
+        if self.look.marks:
+            title += f" · {len(self.look.marks)} marked"
+        if len(shown) > max(1, self.size.height - _ABOVE):
+            title += f" · row {self._place + 1}"
+        return title
+
+    def _body(self, seen: _Seen, width: int, room: int) -> list[Line]:
+        shown = seen.shown
+        self._first = max(0, min(self._first, self._place, len(shown) - room))
+        self._first = max(self._first, self._place - room + 1)
+        window = shown[self._first : self._first + room]
+        columns = self._columns(seen.filled.columns, window, width)
+        lines: list[Line] = [self._titles(columns)]
+        for row in window:
+            line: Line = [(theme.MARK if row.key in self.look.marks else " ", theme.ODD)]
+            for place, column, wide in columns:
+                cell = row.cells[place] if place < len(row.cells) else Cell("")
+                line.append((f"{padded(visible(cell.text), wide, right=column.right)} ", cell.style))
+            if row.key == self.look.cursor:
+                text = "".join(piece for piece, _ in line)
+                style = theme.CURSOR if self.has_focus else theme.RESTING
+                line = [(padded(text.rstrip(), width), style)]
+            lines.append(fitted(line, width))
+        return lines
+
+    def _titles(self, columns: list[tuple[int, Column, int]]) -> Line:
+        line: Line = [(" ", "")]
+        for place, column, wide in columns:
+            sign = ""
+            if place == self.look.order.by:
+                sign = theme.DOWN if self.look.order.reverse else theme.UP
+            line.append((f"{padded(visible(column.title) + sign, wide, right=column.right)} ", theme.FAINT))
+        return line
+
+    def _columns(self, columns: Sequence[Column], window: Sequence[Row], width: int) -> list[tuple[int, Column, int]]:
+        """The columns that fit, each with its place and width: the first always, then those behind what was shifted
+        out. A width only grows while the table is the same, so that nothing jumps as it scrolls."""
+        for place, column in enumerate(columns):
+            longest = max(
+                (cell_len(visible(row.cells[place].text)) for row in window if place < len(row.cells)), default=0
+            )
+            wanted = min(column.width, max(cell_len(column.title) + 1, longest))
+            self._widths[column.title] = max(wanted, self._widths.get(column.title, 0))
+        found: list[tuple[int, Column, int]] = []
+        room = width - 1
+        for place, column in enumerate(columns):
+            if 0 < place <= self.look.shifted:
+                continue
+            wide = min(self._widths[column.title], room - _GAP) if not found else self._widths[column.title]
+            if found and room < wide + _GAP:
+                if room > 12 and not column.right:  # a text may be cut, a figure may not
+                    found.append((place, column, room - _GAP))
+                break
+            found.append((place, column, max(1, wide)))
+            room -= wide + _GAP
+        return found
