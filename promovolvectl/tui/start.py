@@ -119,7 +119,7 @@ class Replayed(Dashboard):
         self._player = Player(recorded, self.tell)
 
     def on_mount(self) -> None:
-        super().on_mount()
+        """Beside the dashboard's own, which is called as well."""
         self.set_interval(PLAY_S, self.play)
         self.play()
 
