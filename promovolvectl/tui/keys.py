@@ -92,6 +92,8 @@ DIALOG: Final[list[BindingType]] = [
     Binding("tab,down", "app.focus_next", "Next field", id="dialog.next"),
     Binding("shift+tab,up", "previous", "Previous field", id="dialog.previous", show=False),
     Binding("y", "copy", "Copy the command", id="dialog.copy"),
+    Binding("pagedown", "page(1)", "Page down", id="dialog.page_down", show=False),
+    Binding("pageup", "page(-1)", "Page up", id="dialog.page_up", show=False),
 ]
 
 

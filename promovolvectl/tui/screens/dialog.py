@@ -53,7 +53,7 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
     #frame { width: 90%; max-width: 110; height: auto; max-height: 92%; padding: 0 1; }
     #frame { background: $panel; border: round $warning; }
     #command { height: auto; max-height: 3; }
-    #scroll { height: auto; max-height: 1fr; min-height: 1; }
+    #scroll { height: auto; max-height: 50vh; min-height: 1; }
     #told { height: auto; }
     #word, #name { height: 1; border: none; padding: 0 1; background: $surface; margin: 0 0 0 0; }
     #answers { height: 1; margin-top: 1; }
@@ -92,7 +92,7 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
     def on_mount(self) -> None:
         if self.change is not None:
             self._begin()
-        self._told()
+        self.call_after_refresh(self._told)  # not before the widgets have their sizes
 
     # ---- keys
 
@@ -103,6 +103,11 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
         """Back, but never from Cancel round to Commit: that would be one key away from a slip."""
         if self.focused is not self.query_one("#no"):
             self.focus_previous()
+
+    def action_page(self, by: int) -> None:
+        """Through a plan that is longer than the room for it."""
+        scroll = self.query_one("#scroll", VerticalScroll)
+        scroll.scroll_relative(y=by * max(1, scroll.size.height - 1), animate=False)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._command())

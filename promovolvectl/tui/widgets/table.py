@@ -24,6 +24,7 @@ from promovolvectl.tui.text import Line, content_of, fitted, padded
 
 _ABOVE: Final = 2  # lines above the rows: heading and column titles
 _GAP: Final = 1
+SENTENCE: Final = 60  # a column so wide holds words and no name
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ class Table(Widget, can_focus=True):
             line: Line = [(theme.MARK if row.key in self.look.marks else " ", theme.ODD)]
             for place, column, wide in columns:
                 cell = row.cells[place] if place < len(row.cells) else Cell("")
-                line.append((f"{padded(visible(cell.text), wide, right=column.right)} ", cell.style))
+                line.append((f"{_placed(cell.text, column, wide)} ", cell.style))
             if row.key == self.look.cursor:
                 text = "".join(piece for piece, _ in line)
                 style = theme.CURSOR if self.has_focus else theme.RESTING
@@ -313,3 +314,11 @@ class Table(Widget, can_focus=True):
             found.append((place, column, max(1, wide)))
             room -= wide + _GAP
         return found
+
+
+def _placed(text: str, column: Column, wide: int) -> str:
+    """A name loses its middle where there is no room for it, a sentence its end."""
+    shown = visible(text)
+    if column.width >= SENTENCE and cell_len(shown) > wide:
+        return "".join(piece for piece, _ in fitted([(shown, "")], wide)).ljust(wide)
+    return padded(shown, wide, right=column.right)

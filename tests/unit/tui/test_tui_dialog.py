@@ -1,0 +1,173 @@
+"""A change that is confirmed is sent as the command line would send it; one that can't be made says why."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from tui_answers import everything
+from tui_stage import FakeSource, Stage, node, push, staged
+
+from node.admin import protocol as p
+from node.admin.permits import Use, asked_of
+from promovolvectl.client.changes import Change, Question
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.tui.screens.dialog import Dialog, Step
+
+DRAIN = Change(("node", "drain", "entity-1"), p.StageDrain(node="entity-1"))
+
+
+def changes(source: FakeSource) -> list[msgspec.Struct]:
+    return [asked for asked in source.asked if asked_of(asked).use is Use.CHANGE]
+
+
+async def opened(stage: Stage, wanted: Change | Question) -> Dialog:
+    stage.source.play(push(node("entity-1"), node("entity-2")))
+    await stage.until("● live")
+    stage.app._open(wanted)
+    await stage.pilot.pause()
+    dialog = stage.app.screen
+    assert isinstance(dialog, Dialog)
+    return dialog
+
+
+def plan(**fields: Any) -> p.Plan:
+    values: dict[str, Any] = {"id": "p-7", "verb": "drain", "target": "node/entity-1", "base_version": 3, "moves": ()}
+    return p.Plan(**{**values, **fields})
+
+
+def test_a_confirmed_plan_is_committed_once_with_its_reason_and_followed_to_its_end() -> None:
+    async def look() -> None:
+        source = FakeSource(otherwise=everything())
+        async with staged((100, 30), source) as stage:
+            await opened(stage, DRAIN)
+            await stage.until("promovolvectl node drain entity-1", "Moves 1 shards", "tab to Commit")
+            await stage.pilot.press("tab", *"kernel", "space", *"fix")
+            await stage.until("promovolvectl node drain entity-1 --reason 'kernel fix'")
+            assert not changes(source)
+            await stage.pilot.press("tab", "enter")
+            await stage.until("drain node/x is under way as op-p-1")
+            assert changes(source) == [p.CommitPlan(id="p-1", reason="kernel fix", request_id="p-1")]
+            source.answers[p.GetOperation] = lambda request: p.Operation(
+                id=request.id, verb="drain", target="node/x", state="done", phases=(), elapsed_s=4.0
+            )
+            stage.later(3)
+            await stage.quiet()
+            await stage.until("drain node/x: done after 4.0s")
+            stage.later(30)
+            await stage.quiet()
+            assert source.asked.count(p.GetOperation(id="op-p-1")) <= 2, "what is over is followed no more"
+
+    asyncio.run(look())
+
+
+def test_a_plan_that_breaks_a_rule_or_changes_nothing_can_not_be_committed() -> None:
+    async def look() -> None:
+        for answer, step, words in (
+            (plan(violations=("entity-1 is the last entity node",)), Step.REFUSED, "last entity node"),
+            (plan(changed=False), Step.SAME, "it is so already"),
+        ):
+            source = FakeSource({p.StageDrain: lambda _, answer=answer: answer}, everything())
+            async with staged((100, 30), source) as stage:
+                dialog = await opened(stage, DRAIN)
+                await stage.until(words)
+                assert dialog.step is step
+                await stage.pilot.press("tab", "tab", "enter", "enter")
+                assert not changes(source)
+
+    asyncio.run(look())
+
+
+def test_what_loses_data_asks_for_its_name() -> None:
+    async def look() -> None:
+        source = FakeSource(otherwise=everything())
+        async with staged((100, 30), source) as stage:
+            losing = p.StageDeadLetters(verb="discard", ids=("x.1",))
+            dialog = await opened(stage, Change(("deadletter", "discard", "x.1"), losing, loses="x.1"))
+            await stage.until("type x.1 to lose it")
+            dialog.query_one("#name").focus()
+            await stage.pilot.press(*"x.2")
+            assert dialog.query_one("#yes").disabled
+            await stage.pilot.press("backspace", "1")
+            assert not dialog.query_one("#yes").disabled
+            dialog.query_one("#yes").focus()
+            await stage.pilot.press("enter")
+            await stage.pilot.pause()
+            assert [type(change) for change in changes(source)] == [p.CommitPlan]
+
+    asyncio.run(look())
+
+
+def test_another_word_needs_another_plan() -> None:
+    async def look() -> None:
+        source = FakeSource(otherwise=everything())
+        async with staged((100, 30), source) as stage:
+            question = Question(
+                ("shard", "move", "7", "--to"),
+                "to which node",
+                ("entity-2",),
+                lambda to: Change(("shard", "move", "7", "--to", to), p.StageMove(shard=7, to=to)),
+            )
+            dialog = await opened(stage, question)
+            await stage.until("to which node: entity-2")
+            dialog.query_one("#word").focus()
+            await stage.pilot.press(*"entity-2", "enter")
+            await stage.until("promovolvectl shard move 7 --to entity-2", "Moves")
+            assert dialog.step is Step.READY
+            dialog.query_one("#word").focus()
+            await stage.pilot.press("9")
+            assert dialog.step is Step.ASKING
+            assert dialog.query_one("#yes").disabled
+            assert not changes(source)
+
+    asyncio.run(look())
+
+
+def test_a_stale_plan_is_made_anew_and_asked_about_again() -> None:
+    async def look() -> None:
+        def stale(_: Any) -> msgspec.Struct:
+            raise CommandFailed(ExitStatus.CONFLICT, "E-STALE-PLAN", "the placement is at 9 now")
+
+        source = FakeSource({p.CommitPlan: stale}, everything())
+        async with staged((100, 30), source) as stage:
+            dialog = await opened(stage, DRAIN)
+            await stage.until("Moves")
+            dialog.query_one("#yes").focus()
+            await stage.pilot.press("enter")
+            await stage.until("the cluster has changed since", "Moves")
+            assert dialog.step is Step.READY
+            assert stage.app.focused is dialog.query_one("#no")
+            assert [type(asked) for asked in source.asked].count(p.StageDrain) == 2
+
+    asyncio.run(look())
+
+
+def test_a_refusal_is_shown_with_its_hint_at_every_size() -> None:
+    async def look() -> None:
+        def refuse(_: Any) -> msgspec.Struct:
+            raise CommandFailed(ExitStatus.NOT_ALLOWED, "E-ROLE", "[red]ana may not", hint="promovolvectl auth can-i")
+
+        for size in ((60, 16), (80, 24), (120, 40)):
+            async with staged(size, FakeSource({p.StageDrain: refuse}, everything())) as stage:
+                dialog = await opened(stage, DRAIN)
+                screen = await stage.until("[red]ana may not (E-ROLE)", "hint: promovolvectl auth can-i", "Cancel")
+                assert "enter = cancel" in screen
+                assert dialog.step is Step.FAILED
+
+    asyncio.run(look())
+
+
+def test_a_long_plan_leaves_room_for_the_way_out() -> None:
+    async def look() -> None:
+        moves = tuple(p.PlanMove(shard=number, from_node="a", to="b", entities=1) for number in range(250))
+        for size in ((60, 16), (80, 24), (120, 40)):
+            async with staged(size, FakeSource({p.StageDrain: lambda _: plan(moves=moves)}, everything())) as stage:
+                await opened(stage, DRAIN)
+                screen = await stage.until("Moves 250 shards", "Cancel", "Commit", "enter = cancel")
+                assert screen.count("a → b") >= 3
+                await stage.pilot.press("pagedown", "pagedown")
+                assert "Moves 250 shards" not in await stage.text()
+
+    asyncio.run(look())
