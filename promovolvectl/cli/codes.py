@@ -40,12 +40,6 @@ _ALL: Final = (
         "Scripts use 'promovolvectl cluster watch -o jsonl' or 'cluster status -o json'.",
     ),
     _code(
-        "E-RECORDED",
-        ExitStatus.REFUSED,
-        "The dashboard shows a recording, and there is no cluster behind it that could be asked or changed.",
-        "Start it without --replay to see the cluster as it is.",
-    ),
-    _code(
         "E-NOT-FOUND",
         ExitStatus.NOT_FOUND,
         "The named thing does not exist in this cluster.",

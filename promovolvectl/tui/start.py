@@ -152,4 +152,4 @@ def _settled(app: Dashboard) -> bool:
 
 
 def _recorded() -> CommandFailed:
-    return CommandFailed(ExitStatus.REFUSED, "E-RECORDED", "this is a recording: there is no cluster to ask")
+    return CommandFailed(ExitStatus.REFUSED, "E-REFUSED", "this is a recording: there is no cluster to ask")
