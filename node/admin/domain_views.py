@@ -39,6 +39,15 @@ def site(info: m.SiteInfo) -> p.SiteShow:
         rejected=info.rejected,
         blocked_domains=info.blocked_domains,
         blocked_products=info.blocked_products,
+        learned_floor_cpm=format_money(max(info.learned_floor_micros, info.floor_micros)),
+        category_floors=tuple(
+            p.CategoryFloor(category=category, name=load_taxonomy().name(category), floor_cpm=format_money(floor))
+            for category, floor in sorted(info.category_floors.items())
+        ),
+        paced=info.paced,
+        auto_approve=info.auto_approve,
+        trusted=tuple(anchor.replace("|", " ", 1) for anchor in info.trusted),
+        flagged=tuple(f"{creative}: {reason}" for creative, reason in sorted(info.flagged.items())),
     )
 
 

@@ -35,6 +35,8 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
         tuple(domain_name(text) for text in order.unblock_domains),
         tuple(product_id(text) for text in order.block_products),
         tuple(product_id(text) for text in order.unblock_products),
+        order.paced,
+        order.auto_approve,
     )
     if message == m.UpdateSite():
         raise BadInput("site", "nothing to change is named", hint="--floor-cpm 0.80, --block-domain shop.example")

@@ -88,10 +88,10 @@ async def show(run: Run, site: SiteId) -> Answer:
 @ordered(
     app,
     "update",
-    does="Change a site's floor, or what its publisher blocks.",
+    does="Change a site's floor, what its publisher blocks or trusts, and whether it paces.",
     changes="Pools lose what is blocked or below the floor at once; what becomes possible is auctioned in seconds.",
     examples=(
-        "promovolvectl site update example.com --floor-cpm 0.80",
+        "promovolvectl site update example.com --floor-cpm 0.80 --pace",
         "promovolvectl site update example.com --block-domain shop.example --block-product 1052",
     ),
     shows="SiteShow",
@@ -106,6 +106,18 @@ def update(
     unblock_domain: Domains = None,
     block_product: Products = None,
     unblock_product: Products = None,
+    pace: Annotated[
+        bool | None,
+        typer.Option("--pace/--no-pace", show_default=False, help="Whether budgets are made to last their day here."),
+    ] = None,
+    auto_approve: Annotated[
+        bool | None,
+        typer.Option(
+            "--auto-approve/--no-auto-approve",
+            show_default=False,
+            help="Whether creatives of campaigns and domains that were approved by hand skip the queue.",
+        ),
+    ] = None,
     **given: Any,
 ) -> Change:
     order = UpdateSite(
@@ -115,6 +127,8 @@ def update(
         unblock_domains=tuple(unblock_domain or ()),
         block_products=tuple(block_product or ()),
         unblock_products=tuple(unblock_product or ()),
+        paced=pace,
+        auto_approve=auto_approve,
         **on_record(given),
     )
     if order == UpdateSite(site=site, **on_record(given)):

@@ -71,6 +71,8 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     unblock_domains: tuple[str, ...] = ()
     block_products: tuple[str, ...] = ()
     unblock_products: tuple[str, ...] = ()
+    paced: bool | None = None
+    auto_approve: bool | None = None
     reason: str = ""
     request_id: str = ""
 

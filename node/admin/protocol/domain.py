@@ -38,6 +38,15 @@ class GetSite(msgspec.Struct, frozen=True, kw_only=True):
     site: str
 
 
+@wire_type("admin.category_floor")
+class CategoryFloor(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for a category, learned from who bids for it and what is paid."""
+
+    category: str
+    name: str
+    floor_cpm: str
+
+
 @wire_type("admin.site")
 class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     site: str
@@ -54,6 +63,12 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     rejected: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
     blocked_products: tuple[str, ...] = ()
+    learned_floor_cpm: str = "0"
+    category_floors: tuple[CategoryFloor, ...] = ()
+    paced: bool = False
+    auto_approve: bool = False
+    trusted: tuple[str, ...] = ()
+    flagged: tuple[str, ...] = ()
 
 
 @wire_type("admin.site_list")

@@ -65,4 +65,10 @@ def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, chan
         tuple(sorted(state.rejected)),
         state.blocked_domains,
         state.blocked_products,
+        floors_of(state).floor_micros,
+        floors_of(state).category_floors_micros,
+        state.paced,
+        state.trust.enabled,
+        tuple(sorted(state.trust.anchors)),
+        state.flagged,
     )

@@ -55,6 +55,8 @@ class GetSite(msgspec.Struct, frozen=True):
 
 @wire_type("ads.site_info")
 class SiteInfo(msgspec.Struct, frozen=True):
+    """`trusted`: campaigns and domains, as `campaign|id` and `domain|name`; `flagged` maps a creative to why."""
+
     site: str
     host: str
     publisher: str
@@ -68,6 +70,12 @@ class SiteInfo(msgspec.Struct, frozen=True):
     rejected: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
     blocked_products: tuple[str, ...] = ()
+    learned_floor_micros: int = 0
+    category_floors: dict[str, int] = msgspec.field(default_factory=dict)
+    paced: bool = False
+    auto_approve: bool = False
+    trusted: tuple[str, ...] = ()
+    flagged: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 @wire_type("ads.classify_page")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from node.actors.actor import Failed, Failure
+from node.admin import domain_views
 from node.admin import protocol as p
 from node.admin.business_requests import BusinessRequests
 from node.admin.coverage_requests import CoverageRequests, placement_nodes, why_there
@@ -113,6 +114,8 @@ def test_a_site_is_updated_by_what_was_checked(server: Server) -> None:
     request = p.UpdateSite(site=SITE, floor_cpm="0.80", block_domains=("WWW.Shop.example",), unblock_products=("1052",))
     assert server.call(request).floor_cpm == "0.80"
     assert server.sent[-1][1] == m.UpdateSite(800_000, None, ("shop.example",), (), (), ("1052",))
+    server.call(p.UpdateSite(site=SITE, paced=True, auto_approve=False))
+    assert server.sent[-1][1] == m.UpdateSite(paced=True, auto_approve=False)
     for bad in (
         p.UpdateSite(site=SITE),
         p.UpdateSite(site=SITE, block_domains=("not a domain",)),
@@ -122,7 +125,25 @@ def test_a_site_is_updated_by_what_was_checked(server: Server) -> None:
     ):
         with pytest.raises(BadInput):
             server.call(bad)
-    assert len(server.sent) == 1
+    assert len(server.sent) == 2
+
+
+def test_a_site_shows_what_it_has_learned_and_whom_it_trusts() -> None:
+    info = msgspec.structs.replace(
+        INFO,
+        learned_floor_micros=900_000,
+        category_floors={"653": 1_980_000},
+        paced=True,
+        auto_approve=True,
+        trusted=("campaign|rail", "domain|shop.example"),
+        flagged={"cr-9": "misleading"},
+    )
+    shown = domain_views.site(info)
+    assert (shown.floor_cpm, shown.learned_floor_cpm) == ("0.80", "0.90")
+    assert shown.category_floors == (p.CategoryFloor(category="653", name="Travel", floor_cpm="1.98"),)
+    assert (shown.paced, shown.auto_approve) == (True, True)
+    assert shown.trusted == ("campaign rail", "domain shop.example")
+    assert shown.flagged == ("cr-9: misleading",)
 
 
 def test_a_creative_is_revoked_where_it_is_approved_and_rejected_where_it_waits_too(server: Server) -> None:
