@@ -1,8 +1,8 @@
 """The ad server's part that paces: which page views go without an ad, so that budgets last their day.
 
-What campaigns have spent it hears with each reservation. What was not heard for half a minute is unknown, and unknown
-is eligible: so a raised budget, or another owner of the site, is noticed without any event. Whoever has no money left
-is refused by name (`ServeIndex.exhausted`), so nothing here ever stops a whole site.
+What campaigns have spent it hears with each reservation. What was not heard for ten minutes is unknown, and unknown is
+eligible: so a raised budget is noticed without any event. Shorter would leave a site's quiet hours to nobody. Whoever
+has no money left is refused by name (`ServeIndex.exhausted`), so nothing here ever stops a whole site.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from node.ads.pacing import campaigns as c
 from node.ads.pacing import controller as k
 from node.ads.pacing import shape as s
 from node.ads.pacing.rate import RequestRate, request_seen
-from node.ads.pacing.window import DAY_MS, elapsed_fraction, second_of_utc_day
+from node.ads.pacing.window import DAY_MS, Window, elapsed_fraction, second_of_utc_day
 from node.ads.serve_stats import Filled, ServeStats, count_batch, count_paced
 
-HEARD_MS_MAX = 30_000
+HEARD_MS_MAX = 10 * 60_000
+FRACTION_MS = 1_000
 
 
 class Gate(NamedTuple):
@@ -42,6 +43,7 @@ class SitePacing:
         self._pacer = k.Pacer()
         self._rate = RequestRate()
         self._shape = s.TrafficShape()
+        self._passed = _Passed()
         self._day = -1
         self.stats = ServeStats()
 
@@ -64,20 +66,19 @@ class SitePacing:
 
     def gate(self, rng: np.random.Generator, now_ms: int) -> Gate:
         """Decide on a page view, by what is known of all campaigns of the site: not of those of one page."""
-        volumes = self._shape.volumes if self._shape.warm else None
         known = [money for money in self._book.known(now_ms) if now_ms - self._heard[money.campaign] < HEARD_MS_MAX]
         live = c.live(known)
         if not live:
             return OPEN
-        self._pacer, pace = k.step(self._pacer, self._situation(c.totals(live, now_ms, volumes), now_ms), now_ms)
+        self._passed.at(now_ms, self._shape.volumes if self._shape.warm else None)
+        situation = self._situation(c.totals(live, now_ms, self._passed.of), now_ms)
+        self._pacer, pace = k.step(self._pacer, situation, now_ms)
         if not pace.admits(float(rng.random())):
             return Gate(False, frozenset())
         ahead = (
             money.campaign
             for money in live
-            if not c.passes_pace(
-                c.pace_ratio(money, elapsed_fraction(money.window, now_ms, volumes)), float(rng.random())
-            )
+            if not c.passes_pace(c.pace_ratio(money, self._passed.of(money.window)), float(rng.random()))
         )
         return Gate(True, frozenset(ahead))
 
@@ -115,6 +116,25 @@ class SitePacing:
         self._rate = msgspec.structs.replace(self._rate, total=0)
         self._book, self._heard = c.SpendBook(), {}
         self.stats = ServeStats()
+
+
+class _Passed:
+    """How much of each campaign's day has passed, computed once a second: a site's campaigns share few days."""
+
+    def __init__(self) -> None:
+        self._now_ms = 0
+        self._volumes: s.Volumes | None = None
+        self._fractions: dict[Window, float] = {}
+
+    def at(self, now_ms: int, volumes: s.Volumes | None) -> None:
+        if now_ms - self._now_ms >= FRACTION_MS or now_ms < self._now_ms or volumes is not self._volumes:
+            self._now_ms, self._volumes, self._fractions = now_ms, volumes, {}
+
+    def of(self, window: Window) -> float:
+        known = self._fractions.get(window)
+        if known is None:
+            known = self._fractions[window] = elapsed_fraction(window, self._now_ms, self._volumes)
+        return known
 
 
 def _is_weekend(day: int) -> bool:

@@ -6,13 +6,12 @@ impression more is out of the sums, or its full budget would look like over-spen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from node.ads.money import impression_cost_micros
-from node.ads.pacing.shape import Volumes
-from node.ads.pacing.window import Window, elapsed_fraction
+from node.ads.pacing.window import Window
 from node.wire.registry import wire_type
 
 CPM_UNKNOWN_MICROS = 5_000_000
@@ -65,13 +64,14 @@ def weighted_cpm_micros(monies: Iterable[CampaignMoney]) -> float:
     return sum(money.budget_micros for money in priced) / impressions if impressions else float(CPM_UNKNOWN_MICROS)
 
 
-def totals(monies: Iterable[CampaignMoney], now_ms: int, volumes: Volumes | None = None) -> Totals:
-    """Of campaigns that are `live`: what they have, what they spent, and what they were to spend by now."""
+def totals(monies: Iterable[CampaignMoney], now_ms: int, fraction_of: Callable[[Window], float]) -> Totals:
+    """Of campaigns that are `live`: what they have, what they spent, and what they were to spend by now; `fraction_of`
+    answers how much of a day has passed (`window.elapsed_fraction`)."""
     known = tuple(monies)
     return Totals(
         sum(money.budget_micros for money in known),
         sum(money.committed_micros for money in known),
-        sum(money.budget_micros * elapsed_fraction(money.window, now_ms, volumes) for money in known),
+        sum(money.budget_micros * fraction_of(money.window) for money in known),
         weighted_cpm_micros(known),
         max((money.window.end_ms for money in known if not money.window.ended(now_ms)), default=now_ms),
     )

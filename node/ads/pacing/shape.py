@@ -17,6 +17,7 @@ BUCKETS = 24
 DAY_S = 86_400
 ALPHA_DEFAULT = 0.1
 DAILY_SHARE = 0.2
+DAYS_KNOWN = 5  # then each day counts for its share, and no more
 WARM_UPDATES = 23
 
 Volumes = tuple[float, ...]
@@ -26,8 +27,9 @@ UNIFORM: Volumes = (1.0,) * BUCKETS
 @wire_type("ads.traffic_shape")
 class TrafficShape(msgspec.Struct, frozen=True):
     """`volumes` are relative. `bucket` is the hour that `requests` were counted in, -1 before the first request;
-    `today` what each hour of this day brought; `ema` the running mean of requests an hour. `by_day`: volumes change at
-    a day's end only. The volumes of working days and of weekends are kept apart, None until there was one."""
+    `today` what each hour of this day brought, `since` the hour that it was first looked at; `ema` the running mean of
+    requests an hour. `by_day`: volumes change at a day's end only, of which there were `days`. The volumes of working
+    days and of weekends are kept apart, None until there was one."""
 
     volumes: Volumes = UNIFORM
     ema: float = 1.0
@@ -35,6 +37,8 @@ class TrafficShape(msgspec.Struct, frozen=True):
     requests: int = 0
     today: Volumes = (0.0,) * BUCKETS
     updates: int = 0
+    since: int = -1
+    days: int = 0
     by_day: bool = False
     weekday: Volumes | None = None
     weekend: Volumes | None = None
@@ -73,14 +77,15 @@ def multiplier(volumes: Volumes, second: float) -> float:
 
 def restored(volumes: Sequence[float], ema: float = 1.0) -> TrafficShape:
     """A tracker that goes on with what was kept: it is warm, and learns by the day."""
-    return TrafficShape(volumes=tuple(volumes), ema=ema, by_day=True)
+    return TrafficShape(volumes=tuple(volumes), ema=ema, since=0, days=DAYS_KNOWN, by_day=True)
 
 
 def observe(shape: TrafficShape, second: float, count: int = 1, alpha: float = ALPHA_DEFAULT) -> TrafficShape:
     """Requests at a second of the day; the hour before is closed by the first of the next."""
     bucket = bucket_of(second)
     closed = shape if shape.bucket in (-1, bucket) else close_bucket(shape, alpha)
-    return msgspec.structs.replace(closed, bucket=bucket, requests=closed.requests + count)
+    since = bucket if closed.since < 0 else closed.since
+    return msgspec.structs.replace(closed, bucket=bucket, since=since, requests=closed.requests + count)
 
 
 def close_bucket(shape: TrafficShape, alpha: float = ALPHA_DEFAULT) -> TrafficShape:
@@ -109,16 +114,18 @@ def end_day(
 ) -> TrafficShape:
     """Blend the day that has ended into the volumes of its kind, and go on with those of the next day's kind.
 
-    A day without traffic teaches nothing.
+    The first days count for as much as all that was known before: what is new is not held against a guess for weeks. Of
+    a day that was not seen from its beginning only the rest is blended. A day without traffic teaches nothing.
     """
     closed = close_bucket(shape, alpha)
-    mean = sum(closed.today) / BUCKETS
-    if mean <= 0:
+    since = max(closed.since, 0)
+    today, known = closed.today[since:], closed.volumes[since:]
+    if sum(today) <= 0:
         return closed
-    blended = tuple(
-        DAILY_SHARE * seen / mean + (1 - DAILY_SHARE) * known
-        for seen, known in zip(closed.today, closed.volumes, strict=True)
-    )
+    share = max(DAILY_SHARE, 1 / (closed.days + 1))
+    scale = sum(known) / sum(today)
+    learned = (share * seen * scale + (1 - share) * was for seen, was in zip(today, known, strict=True))
+    blended = (*closed.volumes[:since], *learned)
     weekday = closed.weekday if was_weekend else blended
     weekend = blended if was_weekend else closed.weekend
     following = weekend if next_weekend else weekday
@@ -126,6 +133,8 @@ def end_day(
         volumes=following or blended,
         ema=closed.ema,
         updates=closed.updates,
+        since=0,
+        days=closed.days + 1,
         by_day=True,
         weekday=weekday,
         weekend=weekend,

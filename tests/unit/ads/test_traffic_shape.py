@@ -99,6 +99,22 @@ def test_after_a_whole_day_only_the_daily_blend_touches_the_volumes() -> None:
     assert s.close_bucket(s.observe(s.restored(shape.volumes), 0, 10_000)).volumes == shape.volumes
 
 
+def test_the_first_whole_day_is_believed() -> None:
+    """By a fifth a day it took two weeks until a site's nights were known for what they are."""
+    shape = s.end_day(live_through(1, 100), was_weekend=False, next_weekend=False)
+    assert shape.volumes[12] == pytest.approx(10 * shape.volumes[11])
+    assert sum(shape.volumes) == pytest.approx(sum(live_through(1, 100).volumes))
+
+
+def test_of_a_day_that_began_at_noon_only_the_rest_is_believed() -> None:
+    shape = s.TrafficShape()
+    for hour in range(12, 24):
+        shape = s.observe(shape, hour * HOUR_S, 300 if hour == 20 else 10)
+    ended = s.end_day(shape, was_weekend=False, next_weekend=False)
+    assert ended.volumes[:12] == s.UNIFORM[:12]
+    assert ended.volumes[20] == pytest.approx(30 * ended.volumes[19])
+
+
 def test_a_day_without_traffic_teaches_nothing() -> None:
     shape = s.TrafficShape()
     assert s.end_day(shape, was_weekend=False, next_weekend=True) is shape

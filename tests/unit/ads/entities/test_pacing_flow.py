@@ -4,6 +4,7 @@ import pytest
 from ads_world import DAY_MS, PAGE, SITE, World, serving_world
 
 from node.ads import messages as m
+from node.ads.entities.site_pacing import HEARD_MS_MAX
 from node.ads.pacing.window import day_window
 from node.ads.serve_stats import ServeStats
 
@@ -92,5 +93,5 @@ def test_a_site_that_was_held_back_serves_again_the_next_day(days: int) -> None:
 def test_what_was_not_heard_lately_holds_nothing_back() -> None:
     world = paced_world()
     assert "held_back_by_pacing" in view(world, 60)
-    world.advance(31_000)
+    world.advance(HEARD_MS_MAX)
     assert view(world, 1) == [""]
