@@ -183,6 +183,7 @@ class AdServer:
         self._blocked_products = frozenset(settings.blocked_products)
         if before is None:
             ctx.after("sweep", SWEEP_MS, _Sweep())
+            self._pacing.remember(settings.traffic)
         if before is None or forbidden(before) != forbidden(settings):
             self._edit(ctx, forbidden(settings))
         self._pages = {page.url: page for page in settings.pages}
@@ -261,7 +262,9 @@ class AdServer:
             return
         now_ms = ctx.wall_ms()
         page = self._fresh_page(settings, request.url, now_ms)
-        self._pacing.request(len(request.slots), now_ms)
+        learned = self._pacing.request(len(request.slots), now_ms)
+        if learned is not None:
+            ctx.tell(EntityRef("site", self._site), m.TrafficLearned(learned))
         gate = self._pacing.gate(self._pace_draws, now_ms) if settings.paced else OPEN
         decisions = self._decided(settings, page, request.slots, now_ms, self._draws, gate)
         back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)

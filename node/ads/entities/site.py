@@ -212,6 +212,9 @@ class Site:
 
     def _about_floors(self, ctx: Context, state: SiteState, message: Any) -> bool:
         match message:
+            case m.TrafficLearned(shape):
+                self._state = msgspec.structs.replace(state, traffic=shape)
+                ctx.persist(self._state)
             case FloorTick():
                 self._state = self._floors.tick(ctx, state)
             case FloorsPushed():

@@ -47,15 +47,23 @@ class SitePacing:
         self._day = -1
         self.stats = ServeStats()
 
-    def request(self, slots: int, now_ms: int) -> None:
-        """A page view has come."""
-        day = now_ms // DAY_MS
+    def remember(self, shape: s.TrafficShape | None) -> None:
+        """What was known of the traffic before this process; the hour that was running is lost."""
+        if shape is not None:
+            self._shape = msgspec.structs.replace(shape, bucket=-1, requests=0)
+            self._day = shape.day
+
+    def request(self, slots: int, now_ms: int) -> s.TrafficShape | None:
+        """A page view has come; what is known of the traffic, if that has just changed: once an hour."""
+        known, day = self._shape, now_ms // DAY_MS
         if day != self._day:
             if self._day >= 0:
                 self._end_day(now_ms)
             self._day = day
+            self._shape = msgspec.structs.replace(self._shape, day=day)
         self._rate = request_seen(self._rate, slots, now_ms)
         self._shape = s.observe(self._shape, second_of_utc_day(now_ms))
+        return self._shape if known.updates != self._shape.updates or known.days != self._shape.days else None
 
     def heard(self, money: c.CampaignMoney, now_ms: int) -> None:
         """A campaign has said what it has spent, promises included."""

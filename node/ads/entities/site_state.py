@@ -12,6 +12,7 @@ import msgspec
 from node.ads import messages as m
 from node.ads.floors.site_floors import SiteFloors, open_floors
 from node.ads.freshness import WINDOW_DEFAULT_MS, is_fresh
+from node.ads.pacing.shape import TrafficShape
 from node.ads.trust import Trust
 from node.core import limits
 from node.core.errors import BadInput
@@ -29,7 +30,8 @@ class SiteState(msgspec.Struct, frozen=True):
     auctioned and served, but anybody can report them, so they count for nothing. `approved` and `rejected` map a
     creative to when. The pages are on as many `shelves` (`page_shelf`); those in `pages` are from before there were
     any, and go there when the site starts. `floors` are learned above the publisher's `floor_micros`;
-    `paced`: page views go without an ad where that makes budgets last their day. `origins` say of approved creatives
+    `paced`: page views go without an ad where that makes budgets last their day. `traffic` is when
+    visitors come, as the ad server has learned it. `origins` say of approved creatives
     whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected too."""
 
     site: str
@@ -49,6 +51,7 @@ class SiteState(msgspec.Struct, frozen=True):
     shelves: int = 0
     floors: SiteFloors | None = None
     paced: bool = False
+    traffic: TrafficShape | None = None
     trust: Trust = msgspec.field(default_factory=Trust)
     origins: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     flagged: dict[str, str] = msgspec.field(default_factory=dict)

@@ -27,6 +27,7 @@ def settings_of(state: SiteState, pages: Iterable[m.PageEntry]) -> m.SiteSetting
         floors_of(state).floor_micros,
         floors_of(state).category_floors_micros,
         state.paced,
+        state.traffic,
     )
 
 

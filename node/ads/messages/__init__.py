@@ -72,6 +72,7 @@ from node.ads.messages.pages import (
     SiteInfo,
     SlotExplained,
     SlotReport,
+    TrafficLearned,
     UnflagCreative,
     UpdateSite,
 )
@@ -182,6 +183,7 @@ __all__ = [
     "SiteInfo",
     "DemandSeen",
     "ImpressionServed",
+    "TrafficLearned",
     "FlagCreative",
     "UnflagCreative",
     "RemoveTrustAnchor",

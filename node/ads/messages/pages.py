@@ -6,6 +6,7 @@ import msgspec
 
 from node.ads.floors.demand import Demand
 from node.ads.messages.shared import PageEntry, SlotSpec
+from node.ads.pacing.shape import TrafficShape
 from node.wire.registry import wire_type
 
 # ---- publisher
@@ -233,6 +234,13 @@ class ImpressionServed(msgspec.Struct, frozen=True):
 
     category: str
     revenue_micros: int
+
+
+@wire_type("ads.traffic_learned")
+class TrafficLearned(msgspec.Struct, frozen=True):
+    """An hour has ended: what the ad server knows of when the site's visitors come."""
+
+    shape: TrafficShape
 
 
 # ---- page shelves

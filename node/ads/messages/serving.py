@@ -7,6 +7,7 @@ import msgspec
 from node.ads.edits import SiteEdit
 from node.ads.explain import ServeDecision
 from node.ads.messages.shared import PageEntry, SlotSpec
+from node.ads.pacing.shape import TrafficShape
 from node.ads.view import AuctionInfo, CandidateView
 from node.wire.registry import wire_type
 
@@ -36,6 +37,7 @@ class SiteSettings(msgspec.Struct, frozen=True):
     learned_floor_micros: int = 0
     category_floors: dict[str, int] = msgspec.field(default_factory=dict)
     paced: bool = False
+    traffic: TrafficShape | None = None
 
 
 @wire_type("ads.edit_site")

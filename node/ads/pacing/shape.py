@@ -27,9 +27,9 @@ UNIFORM: Volumes = (1.0,) * BUCKETS
 @wire_type("ads.traffic_shape")
 class TrafficShape(msgspec.Struct, frozen=True):
     """`volumes` are relative. `bucket` is the hour that `requests` were counted in, -1 before the first request;
-    `today` what each hour of this day brought, `since` the hour that it was first looked at; `ema` the running mean of
-    requests an hour. `by_day`: volumes change at a day's end only, of which there were `days`. The volumes of working
-    days and of weekends are kept apart, None until there was one."""
+    `today` what each hour of `day` (counted from 1970) brought, `since` the hour that it was first looked at; `ema` the
+    running mean of requests an hour. `by_day`: volumes change at a day's end only, of which there were `days`. The
+    volumes of working days and of weekends are kept apart, None until there was one."""
 
     volumes: Volumes = UNIFORM
     ema: float = 1.0
@@ -38,6 +38,7 @@ class TrafficShape(msgspec.Struct, frozen=True):
     today: Volumes = (0.0,) * BUCKETS
     updates: int = 0
     since: int = -1
+    day: int = -1
     days: int = 0
     by_day: bool = False
     weekday: Volumes | None = None

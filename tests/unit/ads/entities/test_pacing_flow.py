@@ -1,7 +1,7 @@
 """Pacing from end to end: reservations tell what was spent, and page views go without an ad when that is too much."""
 
 import pytest
-from ads_world import DAY_MS, PAGE, SITE, World, serving_world
+from ads_world import DAY_MS, HOUR_MS, PAGE, SITE, World, serving_world
 
 from node.ads import messages as m
 from node.ads.entities.site_pacing import HEARD_MS_MAX
@@ -95,3 +95,20 @@ def test_what_was_not_heard_lately_holds_nothing_back() -> None:
     assert "held_back_by_pacing" in view(world, 60)
     world.advance(HEARD_MS_MAX)
     assert view(world, 1) == [""]
+
+
+def test_when_visitors_come_is_remembered_over_a_restart() -> None:
+    world = paced_world()
+    view(world, 4, gap_ms=HOUR_MS)
+    known = world.actor("site", SITE)._state.traffic
+    assert known is not None
+    assert known.updates >= 3
+    world.restart()
+    world.advance(30_000)
+    assert world.actor("adserver", SITE)._pacing._shape.today[:3] == known.today[:3]
+    world.advance(DAY_MS)
+    world.classify()
+    world.advance(3_000)
+    view(world, 1)
+    learned = world.actor("adserver", SITE)._pacing._shape
+    assert (learned.days, learned.by_day) == (1, True), "the day that the restart fell into has ended once"
