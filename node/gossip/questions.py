@@ -25,7 +25,8 @@ class Questions:
         ]
 
     def why_not_settling(self, now_ns: int) -> str:
-        """What keeps this node from settling tombstones, in words; empty when only their age and those awaited do."""
+        """What keeps this node from settling tombstones, in words; empty when only their age does, and whoever lacks
+        them or has only just got them."""
         return self._parts.caretaker.why_not(now_ns)
 
     def pending_removals(self, limit: int, now_ns: int) -> list[PendingRemoval]:

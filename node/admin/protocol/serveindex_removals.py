@@ -134,7 +134,7 @@ class NotSettling(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.serveindex_tombstones")
 class ServeIndexTombstones(msgspec.Struct, frozen=True, kw_only=True):
     """The oldest first; `total`: how many the asked replica has. They are kept for `min_age_ms` at least, and until
-    the whole roster has acknowledged them."""
+    the whole roster has had them for three quarters of that."""
 
     items: tuple[TombstoneItem, ...]
     total: int
