@@ -69,7 +69,7 @@ async def bundle(
     ] = "64MiB",
     node_timeout: NodeTime = "5s",
 ) -> Answer:
-    from promovolvectl.cli.doctor import data_folder, examined
+    from promovolvectl.cli.doctor import examined, examined_folder
     from promovolvectl.client.link import open_link
     from promovolvectl.client.scrub import Scrubber, of_environment
     from promovolvectl.local.bundle import archive, here
@@ -78,7 +78,7 @@ async def bundle(
     limit, node_ms, began = size_bytes(max_size), milliseconds(node_timeout, "--node-timeout"), time.monotonic()
     made_at, profile = now(), run.profile
     path = Path(file or f"promovolve-{profile.cluster or 'cluster'}-{made_at.replace(':', '')}.tar.gz")
-    folder = data_folder(run, "")
+    folder = examined_folder(run, "")
     run.say(f"collecting from {len(profile.endpoints)} nodes and this machine into {path}")
     (parts, nodes), (found, meta) = await asyncio.gather(
         collect(profile, open_link, node_ms, run.say), examined(run, (), "", node_ms)

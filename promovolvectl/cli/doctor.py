@@ -12,8 +12,8 @@ import typer
 
 from node.admin.protocol import Meta
 from promovolvectl.cli.duration import milliseconds
+from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import first_of
 from promovolvectl.cli.release import VERSION
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
@@ -22,7 +22,6 @@ from promovolvectl.client import paths
 from promovolvectl.client.doctor_kinds import Doctor, Finding
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.profiles import load_file
 
 app = group("What is wrong here and in the cluster, and what to do about it.")
 
@@ -93,7 +92,7 @@ def _local(run: Run, data: str) -> list[Finding]:
     table = versions.table()
     rows = versions.judge(table, platform.python_version(), versions.libzmq(), versions.installed(table))
     rows += [*machine.of_shell(), *_profile(run), *_reports(paths.report_dir())]
-    where = data_folder(run, data)
+    where = examined_folder(run, data)
     return [*rows, *folder.of_folder(where)]
 
 
@@ -126,17 +125,12 @@ def _reports(where: Path) -> list[Finding]:
     return [finding("files.reports", str(where), "warn", text, f"cat {shlex.quote(str(found[-1]))}")]
 
 
-def data_folder(run: Run, data: str) -> Path:
-    """As `up` and `store verify` find it; a profile that can't be read names none."""
+def examined_folder(run: Run, data: str) -> Path:
+    """As `up` finds it; a configuration that can't be read, which is a finding of its own, names none."""
     try:
-        file = load_file(run.config)
+        return data_folder(run, data).absolute()
     except CommandFailed:
-        name, saved = run.profile_name or "local", ""
-    else:
-        name = first_of(run.profile_name, file.current, default="local")
-        saved = file.profiles[name].data if name in file.profiles else ""
-    chosen = first_of(data, run.env.get("PROMOVOLVECTL_DATA", ""), saved, default=str(paths.data_dir(name)))
-    return Path(chosen).absolute()
+        return Path(data or paths.data_dir(run.profile_name or "local")).absolute()
 
 
 async def _cluster(run: Run, node_ms: int) -> tuple[list[Finding], Meta]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import first_of
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
-from promovolvectl.client import paths
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.profiles import load_file
 
 app = group("Drain and stop this machine's cluster.")
 _STOP_MS = 120_000
@@ -37,8 +34,5 @@ def down(
 ) -> Answer:
     from promovolvectl.local.cluster import down as stop
 
-    file = load_file(run.config)
-    name = first_of(run.profile_name, file.current, default="local")
-    saved = file.profiles[name].data if name in file.profiles else ""
-    folder = Path(first_of(data, run.env.get("PROMOVOLVECTL_DATA", ""), saved, default=str(paths.data_dir(name))))
-    return answer_of("Down", stop(folder, timeout_ms=run.timeout_ms(_STOP_MS), say=run.say), run.local_meta())
+    stopped = stop(data_folder(run, data), timeout_ms=run.timeout_ms(_STOP_MS), say=run.say)
+    return answer_of("Down", stopped, run.local_meta())

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import first_of
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
-from promovolvectl.client import paths
+from promovolvectl.cli.select import usage
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Start a whole cluster on this machine.")
@@ -24,7 +24,11 @@ _START_MS = 120_000
     does="Start a whole cluster on this machine, one process a node, and return when it serves.",
     changes="Makes keys and data the first time, writes the profile and makes it current. Run again: starts what is "
     "stopped and leaves the rest alone.",
-    examples=("promovolvectl up --demo", "promovolvectl up --nodes 4 --data /srv/promovolve -p prod"),
+    examples=(
+        "promovolvectl up --demo",
+        "promovolvectl up --nodes 4 --data /srv/promovolve -p prod",
+        "promovolvectl up --node front=api,singleton --node one=entity --node two=entity,crawler -p mine",
+    ),
     exits=(
         ExitStatus.CONFLICT,
         ExitStatus.FAILED,
@@ -38,22 +42,36 @@ _START_MS = 120_000
 )
 def up(
     run: Run,
-    nodes: Annotated[int, typer.Option("--nodes", metavar="N", min=1, max=32, help="How many nodes.")] = 4,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", metavar="N", min=1, max=32, show_default=False, help="How many nodes, roles spread; 4 at first."
+        ),
+    ] = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node", metavar="NAME=ROLES", show_default=False, help="A node and its roles; again for each of them."
+        ),
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Load demonstration sites, campaigns and pages.")] = False,
     data: Annotated[
         str,
         typer.Option(
-            "--data", metavar="DIR", show_default=False, help="Where its data lie; the XDG data folder when absent."
+            "--data", metavar="DIR", show_default=False, help="Where its data lie; the profile's folder when absent."
         ),
     ] = "",
 ) -> Answer:
     from promovolvectl.local.cluster import up as start  # processes, ports and keys: only for who starts some
+    from promovolvectl.local.roles import assigned, spread
 
     name = first_of(run.profile_name, default="local")
-    folder = Path(first_of(data, run.env.get("PROMOVOLVECTL_DATA", ""), default=str(paths.data_dir(name))))
+    if node and nodes is not None:
+        raise usage("--nodes", "says how many; --node names each", "promovolvectl up --node NAME=ROLES …")
+    wanted = assigned(node) if node else None if nodes is None else spread(nodes)
     reply, meta = start(
-        folder,
-        nodes=nodes,
+        data_folder(run, data, name=name),
+        nodes=wanted,
         demo=demo,
         profile=name,
         config=run.config,

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from promovolvectl.cli.confirm import confirm, confirm_loss, spelled
+from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import LOSES, first_of
+from promovolvectl.cli.options import LOSES
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
-from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.profiles import load_file
 
 if TYPE_CHECKING:
     from node.admin.protocol import Plan
@@ -124,7 +123,7 @@ def verify(
         checked = keeper.order("check", keeper.Checked, run.say, archive=archive, scratch=scratch)
         found = answers.verified(checked)
     else:
-        found = scan(Path(path) if path else store_dir(_folder(run)), say=run.say)
+        found = scan(Path(path) if path else store_dir(data_folder(run)), say=run.say)
     end = ExitStatus.UNHEALTHY if found.damaged else ExitStatus.OK
     return answer_of("StoreVerify", found, run.local_meta(), end)
 
@@ -272,12 +271,4 @@ def _place(run: Run, data: str, path: str, node_file: str) -> Place:
         return keeper.Place(path=path)
     if node_file:
         return keeper.Place(settings=node_file)
-    return keeper.place_in(Path(data) if data else _folder(run))
-
-
-def _folder(run: Run) -> Path:
-    """The folder of this machine's cluster."""
-    file = load_file(run.config)
-    name = first_of(run.profile_name, file.current, default="local")
-    saved = file.profiles[name].data if name in file.profiles else ""
-    return Path(first_of(run.env.get("PROMOVOLVECTL_DATA", ""), saved, default=str(paths.data_dir(name))))
+    return keeper.place_in(data_folder(run, data))

@@ -21,15 +21,17 @@ from promovolvectl.local import access, files, ports, processes
 from promovolvectl.local import layout as lay
 from promovolvectl.local.layout import Layout, NodePlace
 from promovolvectl.local.processes import Child, Process
+from promovolvectl.local.roles import NODES, Carried, spread, words_of
 from promovolvectl.local.waiting import POLL_S, Deadline, Say, Waiter, check_children
 
 _FREEZE_MS: Final = 5_000
 
 
 def up(
-    folder: Path, *, nodes: int, demo: bool, profile: str, config: Path, timeout_ms: int, say: Say
+    folder: Path, *, nodes: Carried | None, demo: bool, profile: str, config: Path, timeout_ms: int, say: Say
 ) -> tuple[Up, Meta]:
-    """Starts what does not run and returns when everything serves.
+    """Starts what does not run and returns when everything serves. `nodes`: what a cluster that is made now is to have,
+    when somebody said so.
 
     Raises CommandFailed: 4 another command works on the folder, 9 too late, 15 a node ended, 16 a folder, key or
     configuration that can't be used, 17 a port that is taken or a file that can't be written.
@@ -40,8 +42,8 @@ def up(
     load_file(config)  # what can't be read can't be added to: better known before anything is made
     lay.claim(folder)
     with lay.locked(folder):
-        layout = _layout(folder, name, nodes)
-        warnings = _warned(layout, nodes)
+        layout = _layout(folder, name, nodes or spread(NODES))
+        warnings = _warned(folder, layout, nodes)
         keys = files.prepare(folder, layout)
         children = _start_missing(folder, layout, say)
         access_profile = access.profile_of(folder, layout, keys)
@@ -135,11 +137,11 @@ async def _ended(folder: Path, profile: Profile, name: str, process: Process, de
         client.close()
 
 
-def _layout(folder: Path, name: str, count: int) -> Layout:
+def _layout(folder: Path, name: str, carried: Carried) -> Layout:
     """The folder's cluster, made now when there is none; raises CommandFailed (16) for another one's folder."""
     found = lay.read(folder)
     if found is None:
-        found = ports.plan(folder, name, count)
+        found = ports.plan(folder, name, carried)
         lay.write(folder, found)
     if found.cluster != name:
         raise CommandFailed(
@@ -165,11 +167,13 @@ def _known(folder: Path) -> Layout:
     return layout
 
 
-def _warned(layout: Layout, count: int) -> tuple[Warned, ...]:
-    if len(layout.nodes) == count:
-        return ()
-    text = f"this cluster was made with {len(layout.nodes)} nodes; --nodes {count} counts only when a cluster is made"
-    return (Warned(code="W-NODES", text=text),)
+def _warned(folder: Path, layout: Layout, wanted: Carried | None) -> tuple[Warned, ...]:
+    found = [Warned(code="W-SETTINGS", text=text) for text in files.unlike(folder, layout)]
+    made = tuple((node.name, node.roles) for node in layout.nodes)
+    if wanted is not None and {name: set(roles) for name, roles in made} != {n: set(r) for n, r in wanted}:
+        text = f"this cluster was made with {words_of(made)}; other nodes count only when a cluster is made"
+        found.append(Warned(code="W-NODES", text=text))
+    return tuple(found)
 
 
 def _alive(folder: Path, layout: Layout) -> dict[str, Process]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import tomli_w
@@ -55,6 +56,23 @@ def settings_text(folder: Path, layout: Layout, node: NodePlace) -> str:
         "store": {"path": str(lay.store_dir(folder))},
     }
     return tomli_w.dumps(document)
+
+
+def unlike(folder: Path, layout: Layout) -> list[str]:
+    """What a person has changed in one of the two files that say what a node is: nodes read their settings alone."""
+    found = []
+    for node in layout.nodes:
+        try:
+            document = tomllib.loads(lay.node_file(folder, node.name).read_text(encoding="utf-8"))
+            roles, http = set(document["node"]["roles"]), document["wire"].get("http", "")
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError):
+            continue  # the node says what is wrong with it, at its start
+        if roles != set(node.roles):
+            there, here = ",".join(sorted(map(str, roles))), ",".join(sorted(node.roles))
+            found.append(f"{node.name} starts with the roles {there} of its node.toml; cluster.toml says {here}")
+        if http != node.http:
+            found.append(f"{node.name} has the http address {http!r} in its node.toml, {node.http!r} in cluster.toml")
+    return found
 
 
 def _key(path: Path, *, may_make: bool) -> KeyPair:

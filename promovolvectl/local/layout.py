@@ -30,6 +30,7 @@ FORMAT: Final = 1
 OPERATOR: Final = "operator"
 _FILE: Final = "cluster.toml"
 _LOCK: Final = ".lock"
+_ADDRESS: Final = re.compile(r"\S+:[0-9]{1,5}")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -105,17 +106,6 @@ def cluster_name(text: str) -> str:
     return text
 
 
-def spread(count: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Names and roles of `count` nodes: one in front, entities behind it, singletons on at most three."""
-    if count == 1:
-        return (("api-1", ("api", "crawler", "entity", "singleton")),)
-    front = ("api-1", ("api", "crawler", "singleton"))
-    return (
-        front,
-        *((f"entity-{number}", ("entity", "singleton") if number <= 2 else ("entity",)) for number in range(1, count)),
-    )
-
-
 def read(folder: Path) -> Layout | None:
     """The cluster in a folder, None when there is none yet; raises CommandFailed (16)."""
     path = folder / _FILE
@@ -129,9 +119,14 @@ def read(folder: Path) -> Layout | None:
     if made != FORMAT:
         unusable(folder, f"{path} was made by another release: its format is {made!r}, this one reads {FORMAT}")
     try:
-        return msgspec.convert(document, Layout)
+        layout = msgspec.convert(document, Layout)
     except msgspec.ValidationError as error:
         unusable(folder, f"{path} is damaged: {error}")
+    for node in layout.nodes:
+        for what, address in node.addresses().items():
+            if not _ADDRESS.fullmatch(address):
+                unusable(folder, f"{path} is damaged: the {what} address of {node.name}, {address!r}, is no HOST:PORT")
+    return layout
 
 
 def write(folder: Path, layout: Layout) -> None:

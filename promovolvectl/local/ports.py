@@ -12,7 +12,8 @@ from typing import Final
 
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.local.layout import FORMAT, Layout, NodePlace, log_file, spread
+from promovolvectl.local.layout import FORMAT, Layout, NodePlace, log_file
+from promovolvectl.local.roles import Carried
 
 HOST: Final = "127.0.0.1"
 _FIRST: Final = 17_400
@@ -22,7 +23,7 @@ _KINDS: Final = 4
 _LISTENS: Final = "0A"  # TCP_LISTEN, as /proc/net/tcp writes it
 
 
-def plan(folder: Path, cluster: str, count: int) -> Layout:
+def plan(folder: Path, cluster: str, carried: Carried) -> Layout:
     """A new cluster's nodes with free ports; raises CommandFailed (17) when there are none.
 
     Where the search begins depends on the folder, so that clusters which do not run at the same time get ports of
@@ -30,9 +31,9 @@ def plan(folder: Path, cluster: str, count: int) -> Layout:
     """
     slots = (_LAST - _FIRST) // _STRIDE
     begin = _FIRST + zlib.crc32(str(folder).encode()) % slots * _STRIDE
-    free = iter(_free((*range(begin, _LAST), *range(_FIRST, begin)), count * _KINDS))
+    free = iter(_free((*range(begin, _LAST), *range(_FIRST, begin)), len(carried) * _KINDS))
     nodes = []
-    for name, roles in spread(count):
+    for name, roles in carried:
         control, data, admin, http = (f"{HOST}:{next(free)}" for _ in range(_KINDS))
         api = "api" in roles
         nodes.append(

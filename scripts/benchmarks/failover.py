@@ -25,7 +25,7 @@ from typing import Any
 
 import tomli_w
 
-from promovolvectl.local import files, ports
+from promovolvectl.local import files, ports, roles
 from promovolvectl.local import layout as lay
 from scripts.benchmarks.measure import spread
 
@@ -62,7 +62,7 @@ class _Cluster:
         self.data = folder / "data"
         self._environment = {**os.environ, "XDG_CONFIG_HOME": f"{folder}/config", "XDG_STATE_HOME": f"{folder}/state"}
         lay.claim(self.data)
-        layout = ports.plan(self.data, "local", NODES)
+        layout = ports.plan(self.data, "local", roles.spread(NODES))
         lay.write(self.data, layout)
         files.prepare(self.data, layout)
         for node in layout.nodes:

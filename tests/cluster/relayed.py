@@ -16,6 +16,7 @@ from postgres_clock import new_schema
 
 from promovolvectl.local import files, ports
 from promovolvectl.local import layout as lay
+from promovolvectl.local.roles import spread
 from scripts.postgres_server import PostgresServer
 
 
@@ -25,7 +26,7 @@ def prepare(
     """The folder of a cluster that `up` then starts. `store`: another store section than the embedded one's. At least
     so many carry the roles `api`, from the first on, and `entity`, from the last on."""
     lay.claim(folder)
-    layout = ports.plan(folder, "local", nodes + api - 1)
+    layout = ports.plan(folder, "local", spread(nodes + api - 1))
     free = iter(layout.nodes[nodes:])
     places = []
     for number, node in enumerate(layout.nodes[:nodes]):

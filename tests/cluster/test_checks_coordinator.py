@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import pytest
 from cluster_world import Cluster, eventually, runs
 
@@ -32,9 +31,7 @@ def led(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path_factory.mktemp("led"))
     try:
         lay.claim(cluster.data)
-        layout = ports.plan(cluster.data, "local", len(ROLES))
-        nodes = tuple(msgspec.structs.replace(node, roles=ROLES[node.name]) for node in layout.nodes)
-        layout = msgspec.structs.replace(layout, nodes=nodes)
+        layout = ports.plan(cluster.data, "local", tuple(ROLES.items()))
         lay.write(cluster.data, layout)
         files.prepare(cluster.data, layout)
         cluster.up()

@@ -17,6 +17,7 @@ from relayed import database, edit
 
 from promovolvectl.local import access, files, ports
 from promovolvectl.local import layout as lay
+from promovolvectl.local.roles import spread
 from scripts.postgres_server import PostgresServer
 
 OUT_WITHIN_S = 20.0
@@ -70,7 +71,7 @@ class World:
 def prepared(folder: Path, hosts: NetHosts) -> lay.Layout:
     """The files of a cluster whose nodes listen at their hosts' addresses."""
     lay.claim(folder)
-    plan = ports.plan(folder, "hosts", len(NAMES))
+    plan = ports.plan(folder, "hosts", spread(len(NAMES)))
 
     def moved(node: lay.NodePlace) -> lay.NodePlace:
         there = {what: a.replace(ports.HOST, hosts.address(node.name)) for what, a in node.addresses().items()}

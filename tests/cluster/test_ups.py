@@ -44,3 +44,18 @@ def test_up_completes_what_a_killed_one_began_and_what_has_died_since(pair: Clus
     if pids["api-1"] != pid:  # it waited too long alone: then it has ended, and was not killed
         ended(pid)
     assert pair.pids() == pids
+
+
+def test_up_by_its_profile_starts_the_cluster_that_the_profile_was_made_with(pair: Cluster) -> None:
+    """Roles as they were assigned; not a second cluster elsewhere."""
+    nodes = ("--node", "front=api,singleton", "--node", "back=entity,crawler")
+    made = pair.ask("up", "-p", "mine", "--data", str(pair.data), *nodes)
+    assert {node["name"]: set(node["roles"]) for node in made["nodes"]} == {
+        "front": {"api", "singleton"},
+        "back": {"entity", "crawler"},
+    }
+    pair.ask("down", "-p", "mine")
+    again = pair.ask("up", "-p", "mine")
+    assert (again["data"], again["nodes"][0]["admin"]) == (str(pair.data), made["nodes"][0]["admin"])
+    assert again.get("warnings", []) == []
+    pair.ask("down", "-p", "mine")

@@ -106,6 +106,8 @@ def _settings(folder: Path, node: NodePlace) -> tuple[Finding, NodeSettings | No
             ("wire.control", settings.wire.control, node.control),
             ("wire.data", settings.wire.data, node.data),
             ("wire.admin", settings.wire.admin, node.admin),
+            ("wire.http", settings.wire.http, node.http),
+            ("node.roles", sorted(settings.node.roles), sorted(node.roles)),
         )
         if theirs != ours
     ]

@@ -85,7 +85,7 @@ def made(tmp_path: Path) -> Path:
     layout = lay.Layout(
         format=lay.FORMAT,
         cluster="local",
-        nodes=(lay.NodePlace(name="n-1", roles=("entity",), control=control, data=data, admin=admin),),
+        nodes=(lay.NodePlace(name="n-1", roles=("entity", "singleton"), control=control, data=data, admin=admin),),
     )
     lay.make_folders(where, layout)
     lay.write(where, layout)
@@ -94,12 +94,7 @@ def made(tmp_path: Path) -> Path:
     from promovolvectl.local.files import settings_text
 
     lay.write_text(lay.roster_file(where), "")
-    seeded = layout.nodes[0]
-    with_seed = msgspec.structs.replace(seeded, roles=("entity", "singleton"))
-    lay.write_text(
-        lay.node_file(where, "n-1"),
-        settings_text(where, msgspec.structs.replace(layout, nodes=(with_seed,)), with_seed),
-    )
+    lay.write_text(lay.node_file(where, "n-1"), settings_text(where, layout, layout.nodes[0]))
     return where
 
 

@@ -23,10 +23,11 @@ from node.wire.roster import OperatorRole, parse_roster
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Profile, load_file, write_profile
-from promovolvectl.local import access, cluster, files, layout, ports, processes, waiting
+from promovolvectl.local import access, cluster, files, layout, ports, processes, roles, waiting
+from promovolvectl.local.roles import spread
 
 
-def up(folder: Path, *, profile: str = "local", nodes: int = 4) -> None:
+def up(folder: Path, *, profile: str = "local", nodes: roles.Carried | None = None) -> None:
     cluster.up(
         folder,
         nodes=nodes,
@@ -41,7 +42,7 @@ def up(folder: Path, *, profile: str = "local", nodes: int = 4) -> None:
 def made(folder: Path, *, nodes: int = 4) -> layout.Layout:
     """A folder as `up` leaves it before it starts processes."""
     layout.claim(folder)
-    found = ports.plan(folder, "local", nodes)
+    found = ports.plan(folder, "local", spread(nodes))
     layout.write(folder, found)
     files.prepare(folder, found)
     return found
@@ -49,7 +50,7 @@ def made(folder: Path, *, nodes: int = 4) -> layout.Layout:
 
 @pytest.mark.parametrize("count", range(1, 7))
 def test_any_number_of_nodes_can_serve(count: int) -> None:
-    roles = dict(layout.spread(count))
+    roles = dict(spread(count))
     assert len(roles) == count
     assert all(any(role in carried for carried in roles.values()) for role in ("api", "entity", "singleton", "crawler"))
     assert sum("singleton" in carried for carried in roles.values()) == min(count, 3)
@@ -311,3 +312,54 @@ def test_a_folder_that_holds_a_restored_store_and_nothing_else_is_taken(tmp_path
     (tmp_path / "letters.txt").touch()
     with pytest.raises(CommandFailed, match=r"letters\.txt"):
         layout.claim(tmp_path)
+
+
+# ---- which node carries what
+
+
+def test_a_person_assigns_roles_to_nodes_by_name() -> None:
+    assert roles.assigned(["front=singleton,api", "back=entity"]) == (
+        ("front", ("api", "singleton")),
+        ("back", ("entity",)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["front"], "not NAME=ROLE"),
+        (["front=api,entity,singleton", "front=entity"], "named twice"),
+        (["front=api,entity"], "no node has the role singleton"),
+        (["front=api,entity,singletons"], "'singletons' is not a role"),
+        (["front="], "'nothing' is not a role"),
+        (["Front=api,entity,singleton"], "not a node name"),
+        (["operator=api,entity,singleton"], "the operator's name"),
+    ],
+)
+def test_an_assignment_that_can_not_serve_is_refused_with_its_words(texts: list[str], words: str) -> None:
+    with pytest.raises(CommandFailed, match=words) as caught:
+        roles.assigned(texts)
+    assert caught.value.status == ExitStatus.USAGE
+    assert "--node" in caught.value.hint
+
+
+def test_what_was_changed_in_one_of_two_files_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    found = made(folder)
+    assert files.unlike(folder, found) == []
+    node = found.nodes[1]
+    changed = msgspec.structs.replace(found, nodes=(msgspec.structs.replace(node, roles=("api",), http="127.0.0.1:9"),))
+    assert files.unlike(folder, changed) == [
+        f"{node.name} starts with the roles entity,singleton of its node.toml; cluster.toml says api",
+        f"{node.name} has the http address '' in its node.toml, '127.0.0.1:9' in cluster.toml",
+    ]
+
+
+def test_an_address_that_is_none_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    found = made(folder)
+    node = msgspec.structs.replace(found.nodes[0], http="127.0.0.1:")
+    layout.write(folder, msgspec.structs.replace(found, nodes=(node,)))
+    with pytest.raises(CommandFailed, match="the http address of api-1") as caught:
+        layout.read(folder)
+    assert caught.value.status == ExitStatus.UNUSABLE_CONFIG

@@ -16,6 +16,7 @@ import pytest
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.local import files, layout, ports, processes
+from promovolvectl.local.roles import spread
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 # Starts a node's process and is gone at once, as if killed there.
@@ -110,7 +111,7 @@ def test_what_the_system_refuses_comes_with_a_way_out(tmp_path: Path, number: in
 def test_a_key_that_finds_no_room_is_the_disk_s_trouble_and_made_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = ports.plan(tmp_path, "local", 1)
+    found = ports.plan(tmp_path, "local", spread(1))
 
     def full(_handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

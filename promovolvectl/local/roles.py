@@ -1,0 +1,69 @@
+"""Which node of a machine's cluster carries which roles: spread over so many nodes, or as a person assigns them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from node.core.errors import OperatingError
+from node.core.ids import ROLES, node_name
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.local.layout import OPERATOR
+
+NODES: Final = 4  # where nobody says how many
+NEEDED: Final = ("api", "entity", "singleton")  # roles without which nothing is served
+Carried = tuple[tuple[str, tuple[str, ...]], ...]  # a name with its roles, in the order in which nodes start
+
+
+def spread(count: int) -> Carried:
+    """Names and roles of `count` nodes: one in front, entities behind it, singletons on at most three."""
+    if count == 1:
+        return (("api-1", ("api", "crawler", "entity", "singleton")),)
+    front = ("api-1", ("api", "crawler", "singleton"))
+    return (
+        front,
+        *((f"entity-{number}", ("entity", "singleton") if number <= 2 else ("entity",)) for number in range(1, count)),
+    )
+
+
+def assigned(texts: Sequence[str]) -> Carried:
+    """Nodes out of `NAME=ROLE,ROLE`; raises CommandFailed (2) that names what is wrong with which."""
+    found = tuple(_assignment(text) for text in texts)
+    names = [name for name, _ in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise _usage(f"{twice[0]!r} is named twice")
+    if missing := [role for role in NEEDED if not any(role in roles for _, roles in found)]:
+        raise _usage(f"no node has the role {missing[0]}: a cluster needs {', '.join(NEEDED)}")
+    return found
+
+
+def words_of(carried: Carried) -> str:
+    """As it would be assigned."""
+    return " ".join(f"{name}={','.join(roles)}" for name, roles in carried)
+
+
+def _assignment(text: str) -> tuple[str, tuple[str, ...]]:
+    name, equals, carried = text.partition("=")
+    if not equals:
+        raise _usage(f"{text!r} is not NAME=ROLE,ROLE")
+    roles = tuple(sorted({role for role in carried.split(",") if role}))
+    unknown = [role for role in roles if role not in ROLES]
+    if unknown or not roles:
+        raise _usage(f"{text!r}: {unknown[0] if unknown else 'nothing'!r} is not a role: {', '.join(ROLES)}")
+    try:
+        node_name(name)
+    except (OperatingError, ValueError) as error:
+        raise _usage(f"{text!r}: {error}") from error
+    if name == OPERATOR:
+        raise _usage(f"{OPERATOR!r} is the operator's name, not a node's")
+    return name, roles
+
+
+def _usage(message: str) -> CommandFailed:
+    return CommandFailed(
+        ExitStatus.USAGE,
+        "E-USAGE",
+        f"--node: {message}",
+        hint="promovolvectl up --node front=api,singleton --node back-1=entity --node back-2=entity",
+    )
