@@ -47,6 +47,9 @@ def site(info: m.SiteInfo) -> p.SiteShow:
         paced=info.paced,
         auto_approve=info.auto_approve,
         trusted=tuple(anchor.replace("|", " ", 1) for anchor in info.trusted),
+        slot_floors=tuple(
+            p.SlotFloor(slot=slot, floor_cpm=format_money(floor)) for slot, floor in sorted(info.slot_floors.items())
+        ),
         flagged=tuple(f"{creative}: {reason}" for creative, reason in sorted(info.flagged.items())),
     )
 

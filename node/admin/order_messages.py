@@ -37,6 +37,8 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
         tuple(product_id(text) for text in order.unblock_products),
         order.paced,
         order.auto_approve,
+        tuple((slot_id(each.slot), parse_money(each.floor_cpm, "slot_floors")) for each in order.slot_floors),
+        tuple(slot_id(slot) for slot in order.clear_slot_floors),
     )
     if message == m.UpdateSite():
         raise BadInput("site", "nothing to change is named", hint="--floor-cpm 0.80, --block-domain shop.example")

@@ -14,7 +14,7 @@ from promovolvectl.cli.paging import After, paged
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
-from promovolvectl.cli.values import money, slots
+from promovolvectl.cli.values import money, slot_floors, slots
 
 Domains = Annotated[list[str] | None, typer.Option(metavar="DOMAIN", show_default=False, help="Ads that land there.")]
 Products = Annotated[
@@ -118,6 +118,16 @@ def update(
             help="Whether creatives of campaigns and domains that were approved by hand skip the queue.",
         ),
     ] = None,
+    slot_floor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slot-floor", metavar="NAME:AMOUNT", help="A slot's own floor, in place of the site's; repeatable."
+        ),
+    ] = None,
+    clear_slot_floor: Annotated[
+        list[str] | None,
+        typer.Option("--clear-slot-floor", metavar="NAME", help="A slot that has the site's floors again; repeatable."),
+    ] = None,
     **given: Any,
 ) -> Change:
     order = UpdateSite(
@@ -129,6 +139,8 @@ def update(
         unblock_products=tuple(unblock_product or ()),
         paced=pace,
         auto_approve=auto_approve,
+        slot_floors=slot_floors(slot_floor or ()),
+        clear_slot_floors=tuple(clear_slot_floor or ()),
         **on_record(given),
     )
     if order == UpdateSite(site=site, **on_record(given)):

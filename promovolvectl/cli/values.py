@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from node.admin.protocol import Slot
+from node.admin.protocol import Slot, SlotFloor
 from node.core import limits
 from promovolvectl.cli.select import did_you_mean, usage
 
@@ -63,6 +63,20 @@ def slots(texts: list[str]) -> tuple[Slot, ...]:
     if twice is not None:
         raise usage("--slot", f"{twice!r} is given twice", "--slot top:728x90 --slot side:300x250")
     return found
+
+
+def slot_floors(texts: Sequence[str]) -> tuple[SlotFloor, ...]:
+    """`top:1.20` each, no slot twice; raises CommandFailed (2)."""
+    flag = "--slot-floor"
+    found: dict[str, SlotFloor] = {}
+    for text in texts:
+        name, colon, amount = text.rpartition(":")
+        if not colon or not name:
+            raise usage(flag, f"{text!r} is not NAME:AMOUNT", f"{flag} top:1.20")
+        if name in found:
+            raise usage(flag, f"{name!r} is given twice", f"{flag} top:1.20 {flag} side:0.80")
+        found[name] = SlotFloor(slot=name, floor_cpm=money(amount, flag, zero=True))
+    return tuple(found.values())
 
 
 def web_url(text: str, flag: str) -> str:

@@ -103,6 +103,7 @@ from node.admin.protocol.domain import (
     SiteList,
     SiteShow,
     Slot,
+    SlotFloor,
 )
 from node.admin.protocol.envelope import AdminError, AdminRefusal, Meta, Missing, Warned
 from node.admin.protocol.keys import KeyRotation, RotateKey
@@ -469,6 +470,7 @@ __all__ = [
     "SiteList",
     "SiteShow",
     "Slot",
+    "SlotFloor",
     "SlowHandler",
     "StageCordon",
     "StageDeadLetters",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from node.admin.protocol.domain import SlotFloor
 from node.wire.registry import wire_type
 
 
@@ -73,6 +74,8 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     unblock_products: tuple[str, ...] = ()
     paced: bool | None = None
     auto_approve: bool | None = None
+    slot_floors: tuple[SlotFloor, ...] = ()
+    clear_slot_floors: tuple[str, ...] = ()
     reason: str = ""
     request_id: str = ""
 

@@ -47,6 +47,14 @@ class CategoryFloor(msgspec.Struct, frozen=True, kw_only=True):
     floor_cpm: str
 
 
+@wire_type("admin.slot_floor")
+class SlotFloor(msgspec.Struct, frozen=True, kw_only=True):
+    """The publisher's own floor of a slot, in place of any that was learned."""
+
+    slot: str
+    floor_cpm: str
+
+
 @wire_type("admin.site")
 class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     site: str
@@ -69,6 +77,7 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     auto_approve: bool = False
     trusted: tuple[str, ...] = ()
     flagged: tuple[str, ...] = ()
+    slot_floors: tuple[SlotFloor, ...] = ()
 
 
 @wire_type("admin.site_list")

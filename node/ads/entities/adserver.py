@@ -303,14 +303,13 @@ class AdServer:
             gate.paced_out.__contains__,
             gate.served,
         )
-        floor_of = floor_by_category(settings)
         return [
             decide_slot(
                 slot,
                 self._index.read(serve_key(self._site, slot.slot)),
                 reach,
                 lambda creative: self._stats.of(creative, now_ms),
-                floor_of,
+                floor_by_category(settings, slot.slot),
                 rules,
                 draws,
             )
@@ -442,7 +441,8 @@ class AdServer:
             results.append(slot_outcome(self._site, batch.url, decision, settings.secret, now_ms))
             self.served_count += decision.chosen is not None
             if decision.chosen is not None and not decision.chosen.pinned:
-                self._beacons.expect(decision.request_id, decision.chosen.candidate.category)
+                own_floor = decision.request.slot in settings.slot_floors
+                self._beacons.expect(decision.request_id, None if own_floor else decision.chosen.candidate.category)
         page = self._pages.get(batch.url)
         left_ms = reclassify_in_ms(page.classified_at_ms if page else None, now_ms, settings.window_ms)
         ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0)))
@@ -470,4 +470,3 @@ class AdServer:
             ctx.reject("no such decision is remembered")
         else:
             ctx.reply(decision)
-

@@ -77,6 +77,7 @@ class Auctioneer:
         self._blocked_domains: frozenset[str] = frozenset()
         self._blocked_products: frozenset[str] = frozenset()
         self._category_floors: dict[str, int] = {}
+        self._slot_floor_micros: int | None = None
         self._approved: frozenset[str] = frozenset()
         self._suspended = False
         self._dirty: dict[str, str] = {}
@@ -140,6 +141,7 @@ class Auctioneer:
         self._blocked_domains = frozenset(message.blocked_domains)
         self._blocked_products = frozenset(message.blocked_products)
         self._category_floors = message.category_floors
+        self._slot_floor_micros = min(message.slot_floors.values(), default=None)
         self._approved = frozenset(message.approved)
         self._suspended = message.suspended
         if message.all_pages:
@@ -309,7 +311,9 @@ class Auctioneer:
         return late == 0
 
     def _floor_of(self, category: str) -> int:
-        return self._category_floors.get(category, self._floor_micros)
+        """What a bidder is asked for: the least that any slot would take."""
+        floor = self._category_floors.get(category, self._floor_micros)
+        return floor if self._slot_floor_micros is None else min(floor, self._slot_floor_micros)
 
     def _counts(self, creative: str) -> bool:
         """Only what the publisher has approved teaches the floors."""

@@ -10,6 +10,7 @@ from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.creative_stats import RollingStats
 from node.ads.entities.beacons import JudgedBeacon, judge
+from node.ads.floors.site_floors import SITE_WIDE
 from node.core import limits
 from node.core.ids import EntityRef
 
@@ -45,10 +46,11 @@ class BeaconCounter:
     def __init__(self, site: str, stats: RollingStats) -> None:
         self._site = site
         self._stats = stats
-        self._categories: dict[str, str] = {}
+        self._categories: dict[str, str | None] = {}
 
-    def expect(self, request_id: str, category: str) -> None:
-        """An ad was served: its impression will be credited to the category that it won under."""
+    def expect(self, request_id: str, category: str | None) -> None:
+        """An ad was served: its impression will be credited to the category that it won under. None: to none, for the
+        slot's floor is the publisher's own and there is nothing to learn."""
         self._categories[request_id] = category
         if len(self._categories) > limits.impressions_expected_max:
             del self._categories[next(iter(self._categories))]
@@ -94,6 +96,7 @@ class BeaconCounter:
             seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
             self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
             if beacon.event == "imp":
-                category = self._categories.pop(beacon.request_id, "")
-                ctx.tell(EntityRef("site", self._site), m.ImpressionServed(category, beacon.amount_micros))
+                category = self._categories.pop(beacon.request_id, SITE_WIDE)
+                if category is not None:
+                    ctx.tell(EntityRef("site", self._site), m.ImpressionServed(category, beacon.amount_micros))
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))

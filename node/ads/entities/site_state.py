@@ -30,9 +30,10 @@ class SiteState(msgspec.Struct, frozen=True):
     auctioned and served, but anybody can report them, so they count for nothing. `approved` and `rejected` map a
     creative to when. The pages are on as many `shelves` (`page_shelf`); those in `pages` are from before there were
     any, and go there when the site starts. `floors` are learned above the publisher's `floor_micros`;
-    `paced`: page views go without an ad where that makes budgets last their day. `traffic` is when
-    visitors come, as the ad server has learned it. `origins` say of approved creatives
-    whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected too."""
+    `slot_floors` are the publisher's own, in place of any other. `paced`: page views go without an ad where that makes
+    budgets last their day; `traffic` is when visitors come, as the ad server has learned it. `origins` say of approved
+    creatives whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected
+    too."""
 
     site: str
     host: str
@@ -52,6 +53,7 @@ class SiteState(msgspec.Struct, frozen=True):
     floors: SiteFloors | None = None
     paced: bool = False
     traffic: TrafficShape | None = None
+    slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
     trust: Trust = msgspec.field(default_factory=Trust)
     origins: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     flagged: dict[str, str] = msgspec.field(default_factory=dict)
@@ -163,13 +165,19 @@ def _unapproved(state: SiteState, creative: str) -> SiteState:
 
 
 def update(state: SiteState, order: m.UpdateSite) -> SiteState:
-    """Raises BadInput where more would be blocked than a site may."""
+    """Raises BadInput where more would be blocked than a site may, and for the floor of a slot that there is not."""
     domains = _edited(state.blocked_domains, order.block_domains, order.unblock_domains)
     products = _edited(state.blocked_products, order.block_products, order.unblock_products)
     if max(len(domains), len(products)) > limits.site_blocks_max:
         raise BadInput("block", f"a site blocks at most {limits.site_blocks_max} domains and as many products")
+    names = {slot.slot for slot in state.all_slots}
+    unknown = [slot for slot, _ in order.slot_floors if slot not in names]
+    if unknown:
+        raise BadInput("slot", f"the site has no slot {unknown[0]!r}")
+    slot_floors = {**state.slot_floors, **dict(order.slot_floors)}
     updated = msgspec.structs.replace(
         state,
+        slot_floors={slot: floor for slot, floor in slot_floors.items() if slot not in order.clear_slot_floors},
         floor_micros=state.floor_micros if order.floor_micros is None else order.floor_micros,
         suspended=state.suspended if order.suspended is None else order.suspended,
         paced=state.paced if order.paced is None else order.paced,

@@ -17,14 +17,15 @@ def refusal(settings: m.SiteSettings, host: str) -> str:
     return "" if same_host(host, settings.host) else "host_refused"
 
 
-def floor_by_category(settings: m.SiteSettings) -> Callable[[str], int]:
-    """The floor of a category: its own where it has learned one, else the site's."""
+def floor_by_category(settings: m.SiteSettings, slot: str) -> Callable[[str], int]:
+    """The floor of a category in a slot: the publisher's for the slot, else what the category has learned, else the
+    site's."""
     site_wide = max(settings.floor_micros, settings.learned_floor_micros)
     return lambda category: floor_for(
         category,
         category_floors_micros=settings.category_floors,
         site_floor_micros=site_wide,
-        slot_floor_micros=None,
+        slot_floor_micros=settings.slot_floors.get(slot),
     )
 
 
@@ -32,7 +33,7 @@ def forbidden(settings: m.SiteSettings) -> tuple[SiteEdit, ...]:
     """The edits that clear the site's pools of what its settings leave no room for."""
     return forbidden_by_site(
         approved=settings.approved,
-        floor_micros=settings.floor_micros,
+        floor_micros=min((settings.floor_micros, *settings.slot_floors.values())),
         blocked_domains=settings.blocked_domains,
         blocked_products=settings.blocked_products,
         suspended=settings.suspended,

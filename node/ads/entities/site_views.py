@@ -28,6 +28,7 @@ def settings_of(state: SiteState, pages: Iterable[m.PageEntry]) -> m.SiteSetting
         floors_of(state).category_floors_micros,
         state.paced,
         state.traffic,
+        state.slot_floors,
     )
 
 
@@ -47,6 +48,7 @@ def lesson_of(
         state.suspended,
         tuple(state.approved),
         floors_of(state).category_floors_micros,
+        state.slot_floors,
     )
 
 
@@ -72,4 +74,5 @@ def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, chan
         state.trust.enabled,
         tuple(sorted(state.trust.anchors)),
         state.flagged,
+        state.slot_floors,
     )

@@ -77,6 +77,7 @@ class SiteInfo(msgspec.Struct, frozen=True):
     auto_approve: bool = False
     trusted: tuple[str, ...] = ()
     flagged: dict[str, str] = msgspec.field(default_factory=dict)
+    slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 @wire_type("ads.classify_page")
@@ -178,8 +179,8 @@ class RemoveTrustAnchor(msgspec.Struct, frozen=True):
 
 @wire_type("ads.update_site")
 class UpdateSite(msgspec.Struct, frozen=True):
-    """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them.
-    Answered by SiteInfo."""
+    """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them;
+    `slot_floors` set the floors of slots, whatever the site's are. Answered by SiteInfo."""
 
     floor_micros: int | None = None
     suspended: bool | None = None
@@ -189,6 +190,8 @@ class UpdateSite(msgspec.Struct, frozen=True):
     unblock_products: tuple[str, ...] = ()
     paced: bool | None = None
     auto_approve: bool | None = None
+    slot_floors: tuple[tuple[str, int], ...] = ()
+    clear_slot_floors: tuple[str, ...] = ()
 
 
 @wire_type("ads.slot_report")

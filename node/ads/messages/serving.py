@@ -38,6 +38,7 @@ class SiteSettings(msgspec.Struct, frozen=True):
     category_floors: dict[str, int] = msgspec.field(default_factory=dict)
     paced: bool = False
     traffic: TrafficShape | None = None
+    slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 @wire_type("ads.edit_site")

@@ -116,16 +116,21 @@ def test_a_site_is_updated_by_what_was_checked(server: Server) -> None:
     assert server.sent[-1][1] == m.UpdateSite(800_000, None, ("shop.example",), (), (), ("1052",))
     server.call(p.UpdateSite(site=SITE, paced=True, auto_approve=False))
     assert server.sent[-1][1] == m.UpdateSite(paced=True, auto_approve=False)
+    floor = p.SlotFloor(slot="top", floor_cpm="1.20")
+    server.call(p.UpdateSite(site=SITE, slot_floors=(floor,), clear_slot_floors=("side",)))
+    assert server.sent[-1][1] == m.UpdateSite(slot_floors=(("top", 1_200_000),), clear_slot_floors=("side",))
     for bad in (
         p.UpdateSite(site=SITE),
         p.UpdateSite(site=SITE, block_domains=("not a domain",)),
         p.UpdateSite(site=SITE, block_products=("no/product",)),
         p.UpdateSite(site=SITE, block_domains=("a.example",), unblock_domains=("a.example",)),
         p.UpdateSite(site=SITE, floor_cpm="-1"),
+        p.UpdateSite(site=SITE, slot_floors=(p.SlotFloor(slot="no slot", floor_cpm="1"),)),
+        p.UpdateSite(site=SITE, slot_floors=(p.SlotFloor(slot="top", floor_cpm="-1"),)),
     ):
         with pytest.raises(BadInput):
             server.call(bad)
-    assert len(server.sent) == 2
+    assert len(server.sent) == 3
 
 
 def test_a_site_shows_what_it_has_learned_and_whom_it_trusts() -> None:

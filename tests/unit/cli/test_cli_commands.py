@@ -111,6 +111,7 @@ READS: list[tuple[str, type, str]] = [
     ("site resume example.com", p.UpdateSite, "SiteShow"),
     ("site update example.com --floor-cpm 0.8 --block-domain a.example", p.UpdateSite, "SiteShow"),
     ("site update example.com --pace --no-auto-approve", p.UpdateSite, "SiteShow"),
+    ("site update example.com --slot-floor top:1.20 --clear-slot-floor side", p.UpdateSite, "SiteShow"),
     ("creative revoke cr-1 --dry-run", p.StageOrder, "Plan"),
     ("creative reject cr-1 --site example.com --dry-run", p.StageOrder, "Plan"),
     ("campaign update rail --max-cpm 3.5 --daily-budget 80", p.UpdateCampaign, "CampaignShow"),

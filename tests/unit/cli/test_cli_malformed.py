@@ -36,6 +36,7 @@ MALFORMED: dict[str, tuple[str, ...]] = {
     "N": ("", "x", "1.5", "-1"),
     "NAME,HOST:PORT,KEY": ("n", "n,host", "n,host:1,key"),
     "NAME=ROLES@HOST[:PORT]": ("n", "n=@h", "n=api", "n=king@h", "n=api,entity,singleton@h:99999", "n=entity@h"),
+    "NAME:AMOUNT": ("top", "top:", ":1.20", "top:much", "top:-1"),
     "NAME:WxH": ("top", "top:", ":728x90", "top:728", "top:0x90"),
     "NUMBER": ("", "x", "1.5", "-1"),
     "RATIO": ("", "x", "-0.1", "1.5", "nan"),

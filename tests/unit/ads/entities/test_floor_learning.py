@@ -123,3 +123,46 @@ def test_a_late_bidder_leaves_the_floor_of_its_category_alone() -> None:
     assert after is not None
     assert after.category_floors_micros == before.category_floors_micros
 
+
+
+def test_a_slots_own_floor_binds_it_whatever_the_sites_is() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.ask("site", SITE, m.UpdateSite(floor_micros=5 * UNIT))
+    world.advance(3_000)
+    assert world.winner() is None
+    assert isinstance(world.ask("site", SITE, m.UpdateSite(slot_floors=(("top", 750_000),))), m.SiteInfo)
+    world.advance(3_000)
+    winner = world.winner()
+    assert winner is not None
+    assert winner.price_micros == 750_000
+    assert world.winner(slot="side") is None, "the other slot has the site's floor"
+    world.advance(PERIOD_MS)
+    winner = world.winner()
+    assert winner is not None
+    assert winner.price_micros == 750_000, "nor is it learned above"
+    world.ask("site", SITE, m.UpdateSite(clear_slot_floors=("top",)))
+    world.advance(3_000)
+    assert world.winner() is None
+
+
+def test_an_impression_in_a_slot_with_its_own_floor_teaches_nothing() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.campaign("other", cpm=3 * UNIT)
+    world.advance(3_000)
+    world.approve("other-1")
+    world.ask("site", SITE, m.UpdateSite(slot_floors=(("top", 200_000),)))
+    world.advance(2 * PERIOD_MS)
+    for slot in ("top", "side"):
+        winner = world.winner(slot=slot)
+        assert winner is not None
+        assert world.beacon(winner.impression_query).verdict == "counted"
+    world.advance(PERIOD_MS)
+    learned = floors(world)
+    assert learned is not None
+    assert sum(result.impressions for result in learned.categories[TRAVEL].results) == 1
+
+
+def test_a_slot_that_there_is_not_has_no_floor() -> None:
+    world = serving_world()
+    refused = world.ask("site", SITE, m.UpdateSite(slot_floors=(("nowhere", 1),)))
+    assert "nowhere" in refused.detail
