@@ -17,7 +17,7 @@ from node.admin.caller import ASKED_BY, NEEDED, ROLE
 from node.admin.outcomes import CONFLICT
 from node.admin.permits import allows
 from node.core.clock import rfc3339
-from node.core.limits import plans_kept_max
+from node.core.limits import operations_listed_max, plans_kept_max
 from node.wire.roster import OperatorRole
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Kept = TypeVar("Kept")
 
 
 class HeldPlans:
-    """Commits what was held here; a plan that was not goes on to who staged it."""
+    """Commits what was held here and tells of it; a plan that was not goes on to who staged it."""
 
     def __init__(self, server: AdminServer) -> None:
         self._engine = server.engine
@@ -43,6 +43,9 @@ class HeldPlans:
             p.GetPlan: self.plan,
             p.GetPlans: self.plans,
             p.DiscardPlan: self.discard,
+            p.GetOperation: self.operation,
+            p.CancelOperation: self.operation,
+            p.ListOperations: self.operations,
         }
 
     def hold(
@@ -93,6 +96,21 @@ class HeldPlans:
     async def discard(self, request: p.DiscardPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
         held = self._plans.pop(request.id, None)
         return (held[0], call) if held is not None else await self._others[p.DiscardPlan](request, call)
+
+    async def operation(
+        self, request: p.GetOperation | p.CancelOperation, call: p.Meta
+    ) -> tuple[msgspec.Struct, p.Meta]:
+        """What was done here is over: cancelling it changes nothing."""
+        held = self._done.get(request.id.removeprefix("op-"))
+        return (held, call) if held is not None else await self._others[type(request)](request, call)
+
+    async def operations(self, request: p.ListOperations, call: p.Meta) -> tuple[p.OperationList, p.Meta]:
+        """Those that are on record at the cluster and those that were done here, newest first."""
+        found, meta = await self._others[p.ListOperations](request, call)
+        assert isinstance(found, p.OperationList)
+        here = (done for done in self._done.values() if request.state in ("", done.state))
+        items = sorted((*found.items, *here), key=lambda done: done.started_at, reverse=True)
+        return p.OperationList(items=tuple(items[:operations_listed_max])), meta
 
     async def commit(self, request: p.CommitPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
         key = request.request_id or request.id

@@ -92,10 +92,14 @@ def test_a_plan_is_shown_listed_committed_once_and_on_record() -> None:
         done = await console.ask(commit)
         assert (done.state, done.result) == ("done", {"changed": True})
         assert await console.ask(commit) == done
+        assert await console.ask(p.GetOperation(id=done.id)) == done
+        assert done in (await console.ask(p.ListOperations())).items
+        assert (await console.ask(p.ListOperations(state="failed"))).items == ()
         told = [message for to, message in console.engine.asked if to == EntityRef("campaign", "rail")]
         assert told == [m.SetCampaignStatus("deleted")]
         entry = (await console.ask(audit.GetAudit())).items[0]
         assert (entry.verb, entry.about, entry.reason) == ("campaign delete", "campaign/rail", "over")
+        assert await console.ask(p.CancelOperation(id=done.id)) == done, "it is over"
 
     played(scene)
 
