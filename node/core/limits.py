@@ -121,6 +121,7 @@ store_retry_ms = 1_000  # a node that can't start without its store asks again t
 store_lease_ms_max = 2_000  # a lease that takes longer to renew than this is as good as lost
 store_idle_transaction_ms_max = 2_000  # how long a node that is stopped inside a transaction may block the others
 store_batch_bytes_max = 16 << 20  # bodies in one transaction, which both sides hold in memory
+store_noted_ms = 10_000  # how far a store's file has come is noted beside it: an older copy put back is known by that
 store_readers_max = 510  # reader slots of one file: nodes of a host, their threads, and tools beside them
 backup_frame_bytes = 1 << 20  # bodies under one checksum of an archive
 backup_frame_rows_max = 5_000  # and rows, of which most have no body to speak of

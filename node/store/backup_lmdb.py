@@ -18,7 +18,7 @@ import msgspec
 
 from node.core import limits
 from node.core.errors import OperatingError
-from node.store import archive, datafile, port
+from node.store import archive, datafile, port, whereabouts
 from node.store.archive import Row
 from node.store.keys import split_state_name
 from node.store.lease import StoredLease
@@ -184,6 +184,7 @@ def put_in_place(path: Path, new: Path, identity: port.Identity, keep_as: str) -
     if keep_as and data.exists():
         kept = path / keep_as
         os.link(data, kept)
+    whereabouts.forget(path)
     new.replace(data)
     datafile.write_note(path, IDENTITY_NOTE, identity)
     datafile.sync_dir(path)

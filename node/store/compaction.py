@@ -14,7 +14,7 @@ import lmdb
 from node.core import limits
 from node.core.errors import OperatingError
 from node.core.faultpoints import reach
-from node.store import datafile, port
+from node.store import datafile, port, whereabouts
 from node.store.backup_lmdb import NEW_NAME, identity_in, occupied, put_in_place
 from node.store.lmdb import open_file
 
@@ -31,6 +31,7 @@ def compact(path: Path) -> tuple[int, int]:
             if (found := _entries(new)) != entries:
                 words = f"{path}: {found} of {entries} records came over; the file is as it was"
                 raise OperatingError("E-STORE-DAMAGED", words, hint="promovolvectl store verify")
+            whereabouts.unname(new)
             put_in_place(path, new, identity, keep_as="")
             reach("compact.replaced")
         except (OSError, lmdb.Error) as error:

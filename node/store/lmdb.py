@@ -20,10 +20,10 @@ import lmdb
 
 from node.core import limits
 from node.core.check import invariant
-from node.core.clock import Clock
+from node.core.clock import MS, Clock
 from node.core.errors import OperatingError
 from node.core.faultpoints import reach
-from node.store import datafile, port
+from node.store import datafile, port, whereabouts
 from node.store.lanes import READS
 from node.store.lease import StoreTime
 from node.store.lmdb_layout import FORMAT, FORMAT_KEY, IDENTITY_KEY, Prepared, prepare
@@ -47,8 +47,9 @@ class LmdbStore:
     """`StateStore` in a directory.
 
     `map_bytes` and `map_bytes_max` bound the memory map; `boot` names this boot of the machine (its lease times mean
-    nothing in another). Raises OperatingError: `E-STORE-PATH`, `E-STORE-DAMAGED`,
-    `E-STORE-REPLACED`, `E-NEWER-FORMAT`, `E-NO-BOOT-ID`.
+    nothing in another). `lasting`: the folder is somebody's for good, so a file is refused that is not the one of
+    before. Raises OperatingError: `E-STORE-PATH`, `E-STORE-DAMAGED`,
+    `E-STORE-REPLACED`, `E-STORE-COPIED`, `E-NEWER-FORMAT`, `E-NO-BOOT-ID`.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class LmdbStore:
         boot: str | None = None,
         map_bytes: int = limits.store_map_bytes,
         map_bytes_max: int = limits.store_map_bytes_max,
+        lasting: bool = False,
     ) -> None:
         self._path = path
         self._clock = clock
@@ -73,9 +75,13 @@ class LmdbStore:
         self._occupancy = Occupancy(path, alone=False)
         try:
             self._env = open_file(path, map_bytes)
+            if lasting:
+                self._settle()
         except BaseException:
             self._occupancy.close()
             raise
+        self._lasting = lasting
+        self._noted_ns = clock.mono_ns()
 
     def apply(self, batch: Sequence[port.Request]) -> list[port.Answer]:
         """See `StateStore.apply`. Whatever the disk does is answered as `StoreFailed`; raises only when used in a
@@ -90,6 +96,8 @@ class LmdbStore:
                 self._reopen()
             answers = self._attempt(prepared, write=write)
             self._note_identity(batch, answers)
+            if self._lasting and write:
+                self._remember_now_and_then()
         except _CommitFailedError as failure:
             return self._failed(batch, "E-STORE-DISK", str(failure), definite=failure.definite)
         except STRUCTURE_ERRORS as error:
@@ -107,10 +115,30 @@ class LmdbStore:
     def close(self) -> None:
         """Lets the file go. In a forked child nothing is touched: the handles are the parent's."""
         if os.getpid() == self._pid:
+            if self._lasting and not (self._closed or self._poisoned):
+                whereabouts.remember(self._env, self._path)
             self._env.close()
             if not self._closed:
                 self._occupancy.close()
             self._closed = True
+
+    def _settle(self) -> None:
+        """Refuses a file that is not the one of before; has one that has no name yet name itself."""
+        try:
+            whereabouts.check(self._env, self._path)
+            whereabouts.settle(self._env, self._path)
+        except OperatingError:
+            self._env.close()
+            raise
+        except (lmdb.Error, OSError, RecordDamaged) as error:
+            self._env.close()
+            raise OperatingError("E-STORE-DISK", f"{self._path}: {error}", hint="check the disk's room") from error
+
+    def _remember_now_and_then(self) -> None:
+        now_ns = self._clock.mono_ns()
+        if now_ns - self._noted_ns >= limits.store_noted_ms * MS:
+            self._noted_ns = now_ns
+            whereabouts.remember(self._env, self._path)
 
     def map_bytes(self) -> tuple[int, int]:
         """Bytes of the map in use, and the limit it may grow to."""

@@ -2,7 +2,7 @@
 
 One database, one prefix byte for each family of keys:
 
-    M name                  the format, the placement's version, the fact counter, the identity
+    M name                  the format, the placement's version, the fact counter, the identity, the file's own place
     S kind NUL id           a state: shard (2 bytes), body
     X shard kind NUL id     index of states by shard; no value
     D kind NUL id           the tombstone of a deleted state: shard (2 bytes)

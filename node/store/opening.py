@@ -34,7 +34,7 @@ def open_store(section: StoreSection, name: str, clock: Clock) -> tuple[StateSto
         return PostgresStore(options, clock), lane_of
     if section.path is None:
         raise OperatingError("E-CONFIG", "store.path: kind 'lmdb' needs a path")
-    return LmdbStore(section.path, clock), one_lane
+    return LmdbStore(section.path, clock, lasting=True), one_lane
 
 
 def read_dsn(path: Path) -> str:

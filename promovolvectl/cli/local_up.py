@@ -31,6 +31,7 @@ _START_MS = 120_000
     ),
     exits=(
         ExitStatus.CONFLICT,
+        ExitStatus.REFUSED,
         ExitStatus.FAILED,
         ExitStatus.TIMED_OUT,
         ExitStatus.MISMATCH,
@@ -61,6 +62,10 @@ def up(
             "--data", metavar="DIR", show_default=False, help="Where its data lie; the profile's folder when absent."
         ),
     ] = "",
+    as_new: Annotated[
+        bool,
+        typer.Option("--as-new", help="Go on from a state store that was copied here; nobody from before can write."),
+    ] = False,
 ) -> Answer:
     from promovolvectl.local.cluster import up as start  # processes, ports and keys: only for who starts some
     from promovolvectl.local.roles import assigned, spread
@@ -77,5 +82,6 @@ def up(
         config=run.config,
         timeout_ms=run.timeout_ms(_START_MS),
         say=run.say,
+        as_new=as_new,
     )
     return answer_of("Up", reply, meta)

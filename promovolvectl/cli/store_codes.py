@@ -16,6 +16,9 @@ _ENTRIES: Final[tuple[tuple[str, ExitStatus, str, str], ...]] = (
      "--force existing-store puts that one aside, under another name, when the cluster's name is given."),
     ("E-STORE-REPLACED", ExitStatus.CONFLICT, "The store's file is being restored or compacted at this moment.",
      "Start again when that command has ended."),
+    ("E-STORE-COPIED", ExitStatus.LOCAL_FILE, "The state store's file is a copy of another, or older than it was here.",
+     "Start the cluster that it belongs to. To go on from this one, so that nobody from before can write: "
+     "'up --as-new', or elsewhere 'store backup', then 'store restore --force existing-store'."),
     ("E-BACKUP-DAMAGED", ExitStatus.LOCAL_FILE, "The file is no whole backup: cut, changed, or something else.",
      "Nothing was restored. Use another backup; 'store verify ARCHIVE' tells of each whether it is whole."),
     ("E-BACKUP-LATE", ExitStatus.FAILED, "A backup took so long that the store had to keep too much for it.",

@@ -22,19 +22,28 @@ from promovolvectl.local import layout as lay
 from promovolvectl.local.layout import Layout, NodePlace
 from promovolvectl.local.processes import Child, Process
 from promovolvectl.local.roles import NODES, Carried, spread, words_of
+from promovolvectl.local.storekeeper import place_in, renew
 from promovolvectl.local.waiting import POLL_S, Deadline, Say, Waiter, check_children
 
 _FREEZE_MS: Final = 5_000
 
 
 def up(
-    folder: Path, *, nodes: Carried | None, demo: bool, profile: str, config: Path, timeout_ms: int, say: Say
+    folder: Path,
+    *,
+    nodes: Carried | None,
+    demo: bool,
+    profile: str,
+    config: Path,
+    timeout_ms: int,
+    say: Say,
+    as_new: bool = False,
 ) -> tuple[Up, Meta]:
     """Starts what does not run and returns when everything serves. `nodes`: what a cluster that is made now is to have,
-    when somebody said so.
+    when somebody said so. `as_new`: after the store that is there has become one of its own.
 
-    Raises CommandFailed: 4 another command works on the folder, 9 too late, 15 a node ended, 16 a folder, key or
-    configuration that can't be used, 17 a port that is taken or a file that can't be written.
+    Raises CommandFailed: 4 another command works on the folder, 5 a store in use, 9 too late, 15 a node ended, 16
+    a folder, key or configuration that can't be used, 17 a port that is taken or a file that can't be written.
     """
     deadline = Deadline(timeout_ms)
     folder = folder.absolute()
@@ -45,6 +54,8 @@ def up(
         layout = _layout(folder, name, nodes or spread(NODES))
         warnings = _warned(folder, layout, nodes)
         keys = files.prepare(folder, layout)
+        if as_new:
+            renew(place_in(folder), folder, say)
         children = _start_missing(folder, layout, say)
         access_profile = access.profile_of(folder, layout, keys)
         layout, meta = asyncio.run(_bring_up(folder, layout, access_profile, children, demo, deadline, say))

@@ -187,6 +187,15 @@ def place_in(folder: Path) -> Place:
     return Place(path=str(store_dir(folder)), roster=str(roster_file(folder)))
 
 
+def renew(place: Place, folder: Path, say: Say) -> None:
+    """Makes the store that is there one of its own, which nobody who used it, or what it was copied from, can write to:
+    what a backup and its restore do. The file of before is kept under another name. Raises CommandFailed."""
+    made = order("backup", BackedUp, say, place=place, to=str(folder))
+    done = order("restore", Restored, say, archive=made.archive, place=place, replace=True)
+    Path(made.archive).unlink()
+    say(f"{done.place} goes on as new; what was there is kept as {done.kept}")
+
+
 def order(what: str, answer: type[Answer], say: Say, **about: Any) -> Answer:
     """Carries an order out and returns its result; raises CommandFailed. `say` hears of progress."""
     document = msgspec.json.encode({"type": what, **about})

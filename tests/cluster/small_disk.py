@@ -13,6 +13,8 @@ from pathlib import Path
 import lmdb
 import pytest
 
+from node.store import whereabouts
+
 BLOCK_BYTES = 4_096
 
 
@@ -52,6 +54,12 @@ def compact(folder: Path) -> None:
     tidy.rmdir()
 
 
+def go_on_as_new(folder: Path) -> None:
+    """A store's file that was copied is taken for the file of before: nobody used another one meanwhile."""
+    whereabouts.unname(folder / "data.mdb")
+    whereabouts.forget(folder)
+
+
 @contextlib.contextmanager
 def small_disk(folder: Path, mib: int) -> Iterator[SmallDisk]:
     """A tmpfs over an LMDB directory that nobody uses now nor when this ends; its data moves there and back."""
@@ -66,6 +74,7 @@ def small_disk(folder: Path, mib: int) -> Iterator[SmallDisk]:
     try:
         shutil.copytree(aside, folder, dirs_exist_ok=True)
         compact(folder)
+        go_on_as_new(folder)
         yield SmallDisk(folder)
     finally:
         shutil.rmtree(aside)
@@ -73,3 +82,4 @@ def small_disk(folder: Path, mib: int) -> Iterator[SmallDisk]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
         shutil.rmtree(folder)
         aside.rename(folder)
+        go_on_as_new(folder)

@@ -221,7 +221,8 @@ def test_d4_d5_a_damaged_state_store_starts_nothing(cluster: Cluster, damage: Ca
     file = cluster.data / "store" / "data.mdb"
     with all_stopped(cluster):
         backup = file.with_name("kept")
-        shutil.copy(file, backup)
+        file.rename(backup)  # the file itself, which a copy would not be taken for
+        shutil.copy(backup, file)
         damage(file)
         left = file.read_bytes() if file.exists() else None
         try:

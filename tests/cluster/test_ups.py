@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,3 +60,26 @@ def test_up_by_its_profile_starts_the_cluster_that_the_profile_was_made_with(pai
     assert (again["data"], again["nodes"][0]["admin"]) == (str(pair.data), made["nodes"][0]["admin"])
     assert again.get("warnings", []) == []
     pair.ask("down", "-p", "mine")
+
+
+def test_d17_a_state_store_copied_back_starts_nothing_until_it_is_told_to_go_on_as_new(pair: Cluster) -> None:
+    pair.up("--nodes", "2")
+    pair.ask("advertiser", "create", "early", "--daily-budget", "1", "--yes")
+    pair.down()
+    store, kept = pair.data / "store", pair.data / "kept"
+    shutil.copytree(store, kept)
+    pair.up()
+    pair.ask("advertiser", "create", "late", "--daily-budget", "1", "--yes")
+    before = pair.shards()
+    pair.down()
+    shutil.copyfile(kept / "data.mdb", store / "data.mdb")
+    refused = pair.refused("up", "--data", str(pair.data), status=15)
+    assert "E-STORE-COPIED" in str(refused) + "".join(pair.logs())
+    assert "promovolvectl up --as-new" in str(refused) + "".join(pair.logs())
+    pair.ask("up", "--as-new", "--data", str(pair.data))
+    assert [row["advertiser"] for row in pair.ask("advertiser", "list")["items"]] == ["early"]
+    after = pair.shards()
+    assert all(after[number]["epoch"] > row["epoch"] for number, row in before.items()), "nobody from before can write"
+    assert pair.up()["changed"] is False
+    pair.down()
+    pair.up()
