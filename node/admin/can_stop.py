@@ -14,7 +14,8 @@ from node.gossip.member import Status
 from node.gossip.settings import MembershipSettings
 from node.gossip.view import ClusterView
 
-_LOST = {
+LAST_ENTITY_NODE, LAST_OF_ROLE, MAJORITY = "last-entity-node", "last-of-role", "majority"
+LOST = {
     "entity": "nobody could take its shards",
     "singleton": "nobody could coordinate shards",
     "api": "nobody would answer HTTP requests",
@@ -41,7 +42,7 @@ def can_stop(
     )
     if not left.goes_on:
         text = f"without it {left.words()}: those left would not go on if nobody else came back"
-        reasons += (p.StopReason(code="majority", about="cluster", text=text),)
+        reasons += (p.StopReason(code=MAJORITY, about="cluster", text=text),)
     return p.CanStop(
         node=name,
         can_stop=not reasons,
@@ -74,14 +75,19 @@ def _others(view: ClusterView, name: str, going: Collection[NodeId], moving: int
         yield p.StopReason(code="shards-moving", about="cluster", text=f"{moving} shards are on their way")
 
 
-def _last_of_role(view: ClusterView, name: str, going: Collection[NodeId]) -> Iterator[p.StopReason]:
+def lasting_roles(view: ClusterView, name: str, going: Collection[NodeId]) -> Iterator[str]:
+    """The roles that the member alone has, of those in reach that stay."""
     for role in ROLES:
-        if role not in view.members[name].roles:
-            continue
         others = [m for m in view.up(role) if m.node != name and view.reachable(m.node) and m.id not in going]
-        if not others:
-            text = f"{name} is the last {role} node in reach: {_LOST[role]}"
-            yield p.StopReason(code="last-of-role", about=f"node/{name}", text=text)
+        if role in view.members[name].roles and not others:
+            yield role
+
+
+def _last_of_role(view: ClusterView, name: str, going: Collection[NodeId]) -> Iterator[p.StopReason]:
+    for role in lasting_roles(view, name, going):
+        code = LAST_ENTITY_NODE if role == "entity" else LAST_OF_ROLE
+        text = f"{name} is the last {role} node in reach: {LOST[role]}"
+        yield p.StopReason(code=code, about=f"node/{name}", text=text)
 
 
 def _owed(report: NodeReport | None) -> Iterator[p.StopReason]:

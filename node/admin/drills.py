@@ -14,6 +14,8 @@ import msgspec
 from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin import views
+from node.admin.coordinator import ask_coordinator
+from node.admin.coverage_requests import placement_nodes
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import CONFLICT, not_found
 from node.admin.protocol import diagnosis as d
@@ -22,6 +24,7 @@ from node.core.clock import rfc3339
 from node.core.hashing import shard_of
 from node.core.ids import EntityRef
 from node.engine import diagnosis_messages as n
+from node.sharding import requests as r
 from node.sharding.coordinator import LEASE
 from node.store.port import Fenced, Record, WritePlacement, WriteState
 
@@ -82,11 +85,12 @@ class Drills:
             raise not_found("site", request.site, sites)
         status, meta = await self._server.status(call)
         health = views.health(status, self._server.roster)
+        hindered = await self._hindered(request.site) if request.drill == "move" else ()
         plan = self._held.hold(
             "drill",
             f"{request.drill} at site/{request.site}",
             lambda _reason: self._carry_out(request, call),
-            violations=tuple(f"the cluster is {health.state}: {reason.text}" for reason in health.reasons),
+            violations=(*(f"the cluster is {health.state}: {reason.text}" for reason in health.reasons), *hindered),
             notes=(f"proves that {PROVES[request.drill]}",),
         )
         return plan, meta
@@ -155,14 +159,35 @@ class Drills:
         if done.state != "done":
             raise _broken(f"to {verb} {letter.id} is {done.state}: {done.result}")
 
+    async def _placing(self) -> r.Placing:
+        found = await ask_coordinator(self._engine, r.GetPlacing())
+        assert isinstance(found, r.Placing)
+        return found
+
+    async def _hindered(self, site: str) -> tuple[str, ...]:
+        """What keeps the site's shard from going to another node and back, told before anything moves."""
+        placing, row = await self._placing(), self._engine.sharding.region.homes()[shard_of(site)]
+        found = [
+            f"shard {pin.shard} is pinned to {pin.node}: 'shard unpin {pin.shard}' lets it move"
+            for pin in placing.pins
+            if pin.shard == row.shard
+        ]
+        nodes = self._takers(placing)
+        if row.node not in nodes:
+            found.append(f"shard {row.shard} could not come back: {row.node or 'nobody'} takes no shards now")
+        if not nodes - {row.node}:
+            found.append("there is no other entity node to move to")
+        return tuple(found)
+
+    def _takers(self, placing: r.Placing) -> set[str]:
+        view = self._engine.view
+        capacities = {member.node: float(member.capacity) for member in view.up("entity")}
+        return {one.node for one in placement_nodes(placing, capacities) if one.takes and view.reachable(one.node)}
+
     async def _move(self, site: str, call: p.Meta) -> str:
         before = await self._record(site)
         row = self._engine.sharding.region.homes()[shard_of(site)]
-        others = [
-            member.node
-            for member in self._engine.view.up("entity")
-            if member.node != row.node and self._engine.view.reachable(member.node)
-        ]
+        others = sorted(self._takers(await self._placing()) - {row.node})
         if not others:
             raise _broken("there is no other entity node to move to")
         lost = 0

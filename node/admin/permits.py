@@ -205,12 +205,12 @@ _OBJECT_CHARS_MAX: Final = 200  # a request may name thousands; the log keeps wh
 
 
 def asked_of(request: msgspec.Struct) -> Asked:
-    """What a request needs. To override a rule (`force`) takes an administrator, whatever the verb."""
+    """What a request needs. To override a rule (`force`, `overrides`) takes an administrator, whatever the verb."""
     order = ordered(request) if isinstance(request, p.StageOrder) else None
     if order is not None:
         return msgspec.structs.replace(asked_of(order), use=Use.PREPARE, unstaged=False)
     permit = PERMITS.get(type(request), _UNLISTED)
-    forced = bool(getattr(request, "force", False))
+    forced = bool(getattr(request, "force", False) or getattr(request, "overrides", ()))
     verb = permit.spell(request) if permit.spell else permit.words[0] if permit.words else type(request).__name__
     return Asked(
         role=ADMIN if forced else permit.role,

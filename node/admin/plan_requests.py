@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from node.admin import protocol as p
+from node.admin import stop_rules
 from node.admin.caller import ASKED_BY, ROLE
+from node.admin.can_stop import can_stop
 from node.admin.coordinator import ask_coordinator
 from node.admin.operation_requests import drain_name, operation
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
 from node.admin.permits import ADMIN, allows
+from node.admin.views import Reports
 from node.ads.keys import entity_id
 from node.core.clock import rfc3339
 from node.core.hashing import SHARD_COUNT
@@ -21,6 +24,7 @@ from node.flows.state import OperationState
 from node.gossip.member import Member, Status
 from node.sharding import requests as r
 from node.sharding.book import STAGED, Plan
+from node.store.port import ShardState
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -69,6 +73,10 @@ class PlanRequests:
         _shards_exist(request.shards)
         if request.to:
             entity_id(request.to, "to")  # a node of that name may come later: only its shape can be checked
+            there = self._engine.view.member(request.to)
+            if there is not None and "entity" not in there.roles:
+                text = f"{request.to} is no entity node: it never takes a shard"
+                raise p.AdminRefusal(REFUSED, "E-REFUSED", text, hint="promovolvectl node list", about=request.to)
         verb = "pin" if request.to else "unpin"
         return await self._stage(call, verb=verb, shards=request.shards, node=request.to, reason=request.reason)
 
@@ -89,6 +97,7 @@ class PlanRequests:
         return await self._stage(meta, verb="repair", repairs=repairs, reason=request.reason)
 
     async def stage_drain(self, request: p.StageDrain, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        _rules_exist(request.overrides)
         engine = self._engine
         member = self._member(request.node)
         others = [
@@ -110,9 +119,12 @@ class PlanRequests:
                 id="", verb="drain", target=target, base_version=version, moves=(), changed=False, operation=under_way
             )
             return held, call
-        return await self._stage(call, verb="drain", node=request.node, force=request.force)
+        return await self._stage(
+            call, verb="drain", node=request.node, force=request.force, stops=True, overrides=request.overrides
+        )
 
     async def stage_restart(self, request: p.StageRestart, call: p.Meta) -> tuple[p.Plan, p.Meta]:
+        _rules_exist(request.overrides)
         states = await self._server.states.all("operation", OperationState)
         running = next((s.status for s in states if s.start.verb == "restart" and s.status.state == "running"), None)
         if running is not None:
@@ -130,7 +142,13 @@ class PlanRequests:
         if request.node:
             self._member(request.node)
         return await self._stage(
-            call, verb="restart", node=request.node, force=request.force, reason=request.reason
+            call,
+            verb="restart",
+            node=request.node,
+            force=request.force,
+            reason=request.reason,
+            stops=True,
+            overrides=request.overrides,
         )
 
     async def _stage(
@@ -143,13 +161,29 @@ class PlanRequests:
         repairs: tuple[tuple[int, str], ...] = (),
         force: bool = False,
         reason: str = "",
+        stops: bool = False,
+        overrides: tuple[str, ...] = (),
     ) -> tuple[p.Plan, p.Meta]:
+        """`stops`: the plan stops `node`, or each in its turn, so that what `node can-stop` finds stands in it."""
         reports, missing = await self._server.gatherer.reports(coverage=False)
         entities = tuple((shard, n) for report in reports.values() for shard, _epoch, n in report.running if n)
         name = f"p-{self._engine.world.rng.getrandbits(40):010x}"
-        request = r.Stage(name, verb, shards, node, repairs, entities, force, reason)
+        broken, notes = self._stopping(node, overrides, reports) if stops else ((), ())
+        request = r.Stage(name, verb, shards, node, repairs, entities, force, reason, broken, notes)
         answer = await ask_coordinator(self._engine, request)
         return plan_of(answer), self._server.with_missing(call, missing)
+
+    def _stopping(
+        self, name: str, overrides: tuple[str, ...], reports: Reports
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        engine = self._engine
+        going = engine.going_nodes()
+        if not name:
+            return (), stop_rules.meanwhile(engine.view, going)
+        self._member(name)  # it may have gone while the others were asked
+        moving = sum(row.state is ShardState.MOVING for row in engine.sharding.region.homes())
+        found = can_stop(engine.view, engine.config.membership, name, going, moving, reports)
+        return stop_rules.weighed(found, overrides)
 
     def _member(self, name: str) -> Member:
         member = self._engine.view.member(name)
@@ -262,6 +296,13 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     found += [f"cordons {cordon.node}: it keeps its shards and gets no more" for cordon in plan.cordons]
     found += [f"uncordons {node}" for node in plan.uncordons]
     return (*found, *(note for note in plan.notes if not note.startswith(_OVERRIDDEN)))
+
+
+def _rules_exist(overrides: tuple[str, ...]) -> None:
+    for rule in overrides:
+        if rule not in stop_rules.RULES:
+            text = f"there is no rule {rule!r}; there are {', '.join(stop_rules.RULES)}"
+            raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, about="overrides")
 
 
 def _shards_exist(shards: tuple[int, ...]) -> None:

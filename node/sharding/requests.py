@@ -21,7 +21,8 @@ class Stage(msgspec.Struct, frozen=True):
 
     `verb`: move, pin, unpin (`shards`), cordon, uncordon, drain (`node`), restart (of all, or of `node`), rebalance, or
     repair (`repairs`: shard and kind of fault). `entities`: how many live in a shard, as far as the asker knows.
-    `force`: make it although something that usually forbids it holds.
+    `force`: make it although something that usually forbids it holds. `broken` and `notes`: what the asker, who knows
+    of more than shards, found that it would break, and what is to be known of it.
     """
 
     id: str
@@ -32,6 +33,8 @@ class Stage(msgspec.Struct, frozen=True):
     entities: tuple[tuple[int, int], ...] = ()
     force: bool = False
     reason: str = ""
+    broken: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @wire_type("sharding.commit")

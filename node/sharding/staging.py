@@ -75,7 +75,10 @@ def stage(request: Stage, at: Situation) -> Plan | Declined:
         return Declined("no_such_shard", f"{bad[0]} is not a shard: they are 0 to {len(at.rows) - 1}")
     draft = Plan(request.id, request.verb, "", at.version, reason=request.reason, staged_ms=at.wall_ms)
     plan = _drafted(request, draft, at, dict(request.entities))
-    return plan if isinstance(plan, Declined) else _finished(plan, at, force=request.force)
+    if isinstance(plan, Declined):
+        return plan
+    plan = replace(plan, violations=(*plan.violations, *request.broken), notes=(*plan.notes, *request.notes))
+    return _finished(plan, at, force=request.force)
 
 
 def _drafted(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, int]) -> Plan | Declined:
@@ -159,7 +162,8 @@ def _move(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, int
     for move in moves:
         pin = at.book.pins.get(move.shard)
         if pin is not None and pin.node != request.node:
-            violations.append(f"shard {move.shard} is pinned to {pin.node}")
+            out = f"'shard unpin {move.shard}' lets it move"
+            violations.append(f"shard {move.shard} is pinned to {pin.node}: {out}")
         if at.rows[move.shard].state is ShardState.UNALLOCATED:
             violations.append(f"shard {move.shard} has no owner yet")
     return replace(draft, target=_shards(request.shards), moves=tuple(moves), violations=tuple(violations))

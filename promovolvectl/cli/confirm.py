@@ -7,15 +7,18 @@ asked, answered by `--yes`, or refused for want of a person is decided here alon
 from __future__ import annotations
 
 import enum
+import re
 import shlex
 import signal
 import textwrap
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
 from node.admin.protocol import GetOperation, Meta, Operation, Plan
 from promovolvectl.cli.follow import Tend, follow_operation
+from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
 from promovolvectl.client.changes import broken_rules, commit_of, spelled
@@ -23,6 +26,8 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
 _STALE_PLANS_MAX = 5
+_QUOTED: Final = re.compile(r"'([a-z]+ [a-z][^']*)' lets ")
+_OVERRIDE: Final = re.compile(r"; --force ([a-z-]+) overrides it$")
 __all__ = [
     "Consent",
     "commit",
@@ -33,6 +38,7 @@ __all__ = [
     "plan_then_commit",
     "refuse_violations",
     "spelled",
+    "way_out",
 ]
 
 
@@ -193,6 +199,18 @@ def refuse_violations(plan: Plan, again: str) -> None:
             ExitStatus.REFUSED,
             "E-REFUSED",
             f"{plan.verb} {plan.target} is refused\n{textwrap.indent(broken, '  ')}",
-            hint=f"{again} --dry-run",
+            hint=way_out(plan.violations, again),
             about=plan.target,
         )
+
+
+def way_out(violations: Sequence[str], again: str) -> str:
+    """What helps where a plan is refused: the command that a violation quotes, else the override that each of them
+    names, else a look at the plan."""
+    quoted = [found[1] for text in violations if (found := _QUOTED.search(text))]
+    if quoted:
+        return f"{PROGRAM} {quoted[0]}"
+    rules = [found[1] for text in violations if (found := _OVERRIDE.search(text))]
+    if len(rules) == len(violations):
+        return " ".join((again, *(f"--force {rule}" for rule in rules)))
+    return f"{again} --dry-run"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +34,7 @@ from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of, plan_text
-from promovolvectl.cli.rules import overridden
+from promovolvectl.cli.rules import STOP_RULES, of_stopping, overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import Ending
@@ -44,8 +45,13 @@ from promovolvectl.client.kinds import Condition, NodeUndrain
 
 app = group("Nodes: list, show, cordon, drain, stop, start.")
 LAST_ENTITY_NODE = "last-entity-node"
+DRAIN_RULES = (LAST_ENTITY_NODE, *STOP_RULES)
 REMOVAL_RULES = ("live-node", "majority", LAST_ENTITY_NODE)
 Name = Annotated[str, named("node", "NODE", "The node's name.")]
+DrainForce = Annotated[
+    list[str] | None,
+    typer.Option("--force", metavar="RULE", show_default=False, help=f"Override a rule: {', '.join(DRAIN_RULES)}."),
+]
 
 
 @leaf(
@@ -152,14 +158,15 @@ def uncordon(run: Run, name: Name, **given: Any) -> Change:
 def drain(
     run: Run,
     name: Name,
-    force: Annotated[
-        list[str] | None,
-        typer.Option("--force", metavar="RULE", show_default=False, help=f"Override a rule: {LAST_ENTITY_NODE}."),
-    ] = None,
+    force: DrainForce = None,
     **given: Any,
 ) -> Change:
-    words = overridden(force, LAST_ENTITY_NODE)
-    return Change(StageDrain(node=name, force=bool(words)), ("node", "drain", name, *words))
+    words = overridden(force, *DRAIN_RULES)
+    return Change(_drain_of(name, force), ("node", "drain", name, *words))
+
+
+def _drain_of(name: str, force: list[str] | None) -> StageDrain:
+    return StageDrain(node=name, force=LAST_ENTITY_NODE in (force or ()), overrides=of_stopping(force))
 
 
 @leaf(
@@ -243,7 +250,11 @@ async def wait(
     "stop",
     does="Stop a node's process, after its shards have moved elsewhere, and wait until it has ended.",
     changes="Changes where shards live and ends the process. State on disk stays; 'node start' brings it back.",
-    examples=("promovolvectl node stop entity-2", "promovolvectl node stop entity-2 --no-drain --yes"),
+    examples=(
+        "promovolvectl node stop entity-2",
+        "promovolvectl node stop entity-2 --no-drain --yes",
+        "promovolvectl node stop api-1 --force last-of-role --yes",
+    ),
     exits=(
         ExitStatus.NOT_FOUND,
         ExitStatus.REFUSED,
@@ -259,15 +270,17 @@ async def stop(
     no_drain: Annotated[
         bool, typer.Option("--no-drain", help="Flush state and exit; others take its shards over.")
     ] = False,
+    force: DrainForce = None,
     **given: Any,
 ) -> Answer:
-    again = spelled("node", "stop", name, *(["--no-drain"] if no_drain else []))
+    again = spelled("node", "stop", name, *(["--no-drain"] if no_drain else []), *overridden(force, *DRAIN_RULES))
     if no_drain:
-        node, meta = await run.ask(GetNode(node=name), NodeShow)
-        plan = Plan(id="", verb="stop", target=name, base_version=0, moves=())
-        shown = f"STOP {name} without a drain: {node.node.shards} shards wait until others take them over\n"
+        found, meta = await run.ask(GetCanStop(node=name), CanStop)
+        plan = _without_drain(found, force or ())
+        shown = f"STOP {name} without a drain: {found.shards} shards wait until others take them over\n"
+        shown += "".join(f"  note: {text}\n" for text in plan.notes)
     else:
-        plan, meta = await run.ask(StageDrain(node=name), Plan)
+        plan, meta = await run.ask(_drain_of(name, force), Plan)
         shown = f"STOP {name} after its drain\n{plan_text(answer_of('Plan', plan, meta).payload, run.err_terminal)}"
     if given["dry_run"]:
         return answer_of("Plan", plan, meta)
@@ -280,6 +293,23 @@ async def stop(
     done, meta = await run.ask(order, Done, timeout_ms)
     await ending.wait(run, until)
     return Answer("NodeStop", {"node": name, "changed": done.changed, "message": done.message}, meta)
+
+
+def _without_drain(found: CanStop, force: Sequence[str]) -> Plan:
+    """What a stop at once would break of the rules that a drain is held to; the rest of what was found is noted."""
+    broken = {reason.code: reason.text for reason in found.reasons if reason.code in DRAIN_RULES}
+    return Plan(
+        id="",
+        verb="stop",
+        target=f"node/{found.node}",
+        base_version=0,
+        moves=(),
+        violations=tuple(
+            f"{code}: {text}; --force {code} overrides it" for code, text in broken.items() if code not in force
+        ),
+        overridden=tuple(f"{code}: {text}" for code, text in broken.items() if code in force),
+        notes=tuple(f"{reason.code}: {reason.text}" for reason in found.reasons if reason.code not in DRAIN_RULES),
+    )
 
 
 @leaf(

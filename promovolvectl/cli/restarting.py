@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from node.admin.protocol import GetNodes, NodeList, StageRestart
 from promovolvectl.cli.changing import Change
-from promovolvectl.cli.rules import overridden
+from promovolvectl.cli.rules import STOP_RULES, of_stopping, overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.client import paths
 
@@ -19,7 +19,8 @@ async def restart_of(
     run: Run, name: str, force: Sequence[str] | None, again: tuple[str, ...], given: dict[str, Any]
 ) -> Change:
     """One node or, unnamed, all of them one after the other; who was started here is started again here."""
-    words = overridden(list(force) if force else None, *RESTART_RULES)
+    words = overridden(force, *RESTART_RULES, *(STOP_RULES if name else ()))
+    stopping = of_stopping(force)
     tend = None
     if given["wait"] and not given["dry_run"]:
         from promovolvectl.local.rolling import Supervisor  # only who restarts nodes pays for it
@@ -27,5 +28,7 @@ async def restart_of(
         _, meta = await run.ask(GetNodes(), NodeList)
         folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
         tend = Supervisor(folder, meta.cluster_id, run.say).tend
-    stage = StageRestart(force=bool(force), reason=given["reason"], node=name)
+    stage = StageRestart(
+        force=len(stopping) < len(force or ()), reason=given["reason"], node=name, overrides=stopping
+    )
     return Change(stage, (*again, *words), tend=tend)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from promovolvectl.cli.select import usage
+
+STOP_RULES: Final = ("last-of-role", "majority")  # of a node that stops; the cluster knows them by these names
 
 
 def overridden(force: Sequence[str] | None, *rules: str) -> list[str]:
@@ -15,3 +18,8 @@ def overridden(force: Sequence[str] | None, *rules: str) -> list[str]:
             raise usage("--force", f"there is no rule {rule!r}; there is {', '.join(rules)}", f"--force {rules[0]}")
         words += ["--force", rule]
     return words
+
+
+def of_stopping(force: Sequence[str] | None) -> tuple[str, ...]:
+    """Those of the rules that were named which hold for a node that stops."""
+    return tuple(rule for rule in force or () if rule in STOP_RULES)

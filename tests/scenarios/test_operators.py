@@ -184,6 +184,41 @@ def test_who_cannot_stop_is_told_by_which_rule(seed: int) -> None:
 
 
 @seeds(1)
+def test_what_keeps_a_node_from_stopping_stands_in_every_plan_that_stops_it(seed: int) -> None:
+    """One set of rules for can-stop, drains and restarts; a rolling restart says what will be without service."""
+    with story(nodes=3, seed=seed, start=False) as s:
+        s.setup("n1", roles=("api", "singleton"))
+        s.setup("n2", roles=("entity", "singleton"))
+        s.setup("n3", roles=("entity", "singleton"))
+        s.start("n1", "n2", "n3")
+        s.until(up("n1", "n2", "n3"), converged(), within_s=20)
+        ops = Console(s, "n2")
+        found = [r.text for r in ops.ask(p.GetCanStop(node="n1")).reasons if r.code == "last-of-role"]
+        assert found == ["n1 is the last api node in reach: nobody would answer HTTP requests"]
+        told = f"last-of-role: {found[0]}"
+        for request in (p.StageDrain(node="n1"), p.StageRestart(node="n1")):
+            plan = ops.ask(request)
+            assert plan.violations == (f"{told}; --force last-of-role overrides it",)
+            with pytest.raises(p.AdminRefusal, match="last api node") as refused:
+                ops.ask(p.CommitPlan(id=plan.id))
+            assert refused.value.exit_status == 5
+            forced = ops.ask(msgspec.structs.replace(request, overrides=("last-of-role",)))
+            assert (forced.violations, forced.overridden) == ((), (told,))
+        assert ops.ask(p.StageDrain(node="n3")).violations == ()
+        rolling = ops.ask(p.StageRestart())
+        assert rolling.violations == ()
+        assert (
+            "while n1 restarts nobody would answer HTTP requests: it is the last api node in reach" in rolling.notes
+        )
+        with pytest.raises(p.AdminRefusal, match="there is no rule"):
+            ops.ask(p.StageDrain(node="n1", overrides=("everything",)))
+        with pytest.raises(p.AdminRefusal, match="n1 is no entity node") as refused:
+            ops.ask(p.StagePin(shards=(3,), to="n1"))
+        assert refused.value.exit_status == 5
+        assert ops.ask(p.StagePin(shards=(3,), to="n9")).violations == ()
+
+
+@seeds(1)
 def test_s02_what_an_operator_removed_is_listed_by_nobody_for_ten_minutes(seed: int) -> None:
     """S02: and the tables of members, marks and peers stay as long as the names that were ever used."""
     with story(nodes=5, seed=seed, profile="default") as s:

@@ -51,17 +51,23 @@ class StageRepair(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.stage_drain")
 class StageDrain(msgspec.Struct, frozen=True, kw_only=True):
+    """`force` overrides last-entity-node and what holds for shards, `overrides` the rules it names: last-of-role,
+    majority."""
+
     node: str
     force: bool = False
+    overrides: tuple[str, ...] = ()
 
 
 @wire_type("admin.stage_restart")
 class StageRestart(msgspec.Struct, frozen=True, kw_only=True):
-    """Every node of the cluster, one after the other, or only `node`; whoever supervises a process starts it again."""
+    """Every node of the cluster, one after the other, or only `node`; whoever supervises a process starts it again.
+    `force` overrides what holds for shards, `overrides` the rules it names, as in a drain of `node`."""
 
     force: bool = False
     reason: str = ""
     node: str = ""
+    overrides: tuple[str, ...] = ()
 
 
 @wire_type("admin.plan_move")

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -22,6 +23,8 @@ from node.engine.diagnosis_messages import EventPage
 from node.engine.events import NodeEvent
 from node.gossip.member import Member, Status
 from node.gossip.view import ClusterView
+from node.sharding.book import Cordon, Pin
+from node.sharding.requests import GetPlacing, Placing
 from node.store.port import Conflict, Fenced, Record, ShardRow, ShardState, WriteState
 
 META = p.Meta(cluster_name="demo", cluster_id="c-1", observed_at="", observed_by="n1")
@@ -60,6 +63,7 @@ class Server:
             emit=self._emit,
         )
         self.roster: tuple[str, ...] = ()
+        self.placing = Placing("n1", 1, 1, ("n1@1",) * SHARD_COUNT, (5,) * SHARD_COUNT)
         self.states = SimpleNamespace(ids=self._ids, record=self._record)
         self.gatherer = SimpleNamespace(each=self._each)
         self.handlers: dict[type, Any] = {
@@ -68,6 +72,9 @@ class Server:
             p.GetSite: self._answers(_SHOWN),
         }
         Drills(cast(Any, self), HeldPlans(cast(Any, self)))
+
+    async def placed(self, _engine: Any, _request: GetPlacing) -> Placing:
+        return self.placing
 
     def _emit(self, topic: str, about: str, text: str, *, cluster: bool) -> None:
         assert cluster
@@ -123,7 +130,8 @@ class Server:
         return done, call
 
     def ask(self, request: msgspec.Struct) -> Any:
-        return asyncio.run(self.handlers[type(request)](request, META))[0]
+        with patch("node.admin.drills.ask_coordinator", self.placed):
+            return asyncio.run(self.handlers[type(request)](request, META))[0]
 
     def drilled(self, drill: str) -> Any:
         plan = self.ask(d.StageDrill(drill=drill, site=SITE))
@@ -166,9 +174,26 @@ def test_a_move_that_loses_something_fails_the_drill(ends: Any, words: str) -> N
     assert (done.state, words in str(done.result["found"])) == ("failed", True)
 
 
-def test_nobody_to_move_to_fails_the_drill() -> None:
-    server = Server(nodes=("n1",))
-    assert (server.drilled("move").state, server.moved) == ("failed", [])
+@pytest.mark.parametrize(
+    ("nodes", "placing", "words"),
+    [
+        (("n1",), {}, "no other entity node"),
+        (("n1", "n2"), {"pins": (Pin(SHARD, "n1"),)}, f"'shard unpin {SHARD}' lets it move"),
+        (("n1", "n2"), {"cordons": (Cordon("n1"),)}, "could not come back"),
+        (("n1", "n2"), {"draining": ("n2@1",)}, "no other entity node"),
+    ],
+)
+def test_a_move_that_can_not_go_there_and_back_is_refused_before_it_begins(
+    nodes: tuple[str, ...], placing: dict[str, Any], words: str
+) -> None:
+    server = Server(nodes=nodes)
+    server.placing = msgspec.structs.replace(server.placing, **placing)
+    plan = server.ask(d.StageDrill(drill="move", site=SITE))
+    assert [text for text in plan.violations if words in text]
+    with pytest.raises(p.AdminRefusal):
+        server.ask(p.CommitPlan(id=plan.id))
+    assert server.moved == []
+    assert server.ask(d.StageDrill(drill="fence", site=SITE)).violations == ()
 
 
 def test_a_cluster_that_is_not_healthy_is_not_drilled() -> None:

@@ -490,8 +490,10 @@ def test_force_names_the_rule_that_it_overrides(tmp_path: Path, invoke: Invoke) 
     forced = plan(overridden=("node-2 is the last entity node",), moves=())
     handlers = {**drain_node(), p.StageDrain: lambda request: (staged.append(request), forced)[1]}
     code, _, err, _ = drain(invoke, tmp_path, handlers, "--force", "last-entity-node", "--yes")
-    assert (code, staged[0].force) == (0, True)
+    assert (code, staged[0].force, staged[0].overrides) == (0, True, ())
     assert "overrides: node-2 is the last entity node" in err
+    assert drain(invoke, tmp_path, handlers, "--force", "last-of-role", "--yes")[0] == 0
+    assert (staged[-1].force, staged[-1].overrides) == (False, ("last-of-role",))
     code, _, err, seen = drain(invoke, tmp_path, handlers, "--force", "everything", "--yes")
     assert (code, seen) == (2, [])
     assert "last-entity-node" in err
@@ -531,7 +533,9 @@ def stopping_node(told: Callable[[], list[Any]], **plan_flags: Any) -> Handlers:
     return {
         **drain_node(**plan_flags),
         p.StopNode: lambda _: p.Done(changed=True, message="stopped"),
-        p.GetNode: lambda _: SAMPLES["NodeShow"],
+        p.GetCanStop: lambda _: p.CanStop(
+            node="node-2", can_stop=True, reasons=(), shards=3, entities=9, counted=2, required=2, available=2
+        ),
         p.GetNodes: lambda _: p.NodeList(items=tuple(sample_node(name) for name in told())),
     }
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from samples import SAMPLES, operation, plan
 
 from node.admin import protocol as p
+from promovolvectl.cli.confirm import way_out
 
 Handlers = dict[type, Callable[[Any], Any]]
 
@@ -49,6 +50,36 @@ def test_o3_what_breaks_a_rule_ends_with_five_and_is_not_committed(tmp_path: Pat
     code, _, err, seen = asked(invoke, tmp_path, handlers, "remove", "node-2", "--yes")
     assert (code, len(seen)) == (5, 1)
     assert "node-2 can be reached" in err
+
+
+LAST = p.StopReason(code="last-of-role", about="node/node-2", text="node-2 is the last api node in reach")
+AWAY = p.StopReason(code="unreachable", about="node/node-3", text="node-3 can't be reached")
+
+
+def test_a_stop_at_once_is_held_to_what_can_stop_finds(tmp_path: Path, invoke: Invoke) -> None:
+    found = replace(NO, node="node-2", reasons=(LAST, AWAY))
+    words = ("stop", "node-2", "--no-drain", "--yes")
+    code, _, err, seen = asked(invoke, tmp_path, {p.GetCanStop: lambda _: found}, *words)
+    assert (code, [type(message) for message in seen]) == (5, [p.GetCanStop])
+    assert "hint: promovolvectl node stop node-2 --no-drain --force last-of-role\n" in err
+    handlers: Handlers = {p.GetCanStop: lambda _: found}
+    forced = (*words, "--force", "last-of-role", "--dry-run", "-o", "json")
+    code, out, _, _ = asked(invoke, tmp_path, handlers, *forced)
+    plan = json.loads(out)
+    assert (code, plan["violations"], plan["overridden"]) == (0, [], [f"last-of-role: {LAST.text}"])
+    assert plan["notes"] == [f"unreachable: {AWAY.text}"]
+
+
+@pytest.mark.parametrize(
+    ("violations", "hint"),
+    [
+        (("shard 124 is pinned to n1: 'shard unpin 124' lets it move", "x"), "promovolvectl shard unpin 124"),
+        (("last-of-role: a; --force last-of-role overrides it",), "again --force last-of-role"),
+        (("majority: a; --force majority overrides it", "n2 is cordoned"), "again --dry-run"),
+    ],
+)
+def test_a_refused_plan_hints_at_what_helps(violations: tuple[str, ...], hint: str) -> None:
+    assert way_out(violations, "again") == hint
 
 
 def test_p24_what_is_removed_already_ends_well_and_unchanged(tmp_path: Path, invoke: Invoke) -> None:

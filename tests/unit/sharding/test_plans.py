@@ -91,6 +91,12 @@ def test_the_restart_of_one_node_moves_only_what_it_has() -> None:
     assert planned(Stage("p", "restart", node="n1"), situation((4,))).violations
 
 
+def test_what_the_asker_found_to_be_broken_stands_in_the_plan() -> None:
+    asked = Stage("p", "drain", node="n1", force=True, broken=("last-of-role: n1 alone is api",), notes=("n9 is away",))
+    plan = planned(asked, situation((2, 3, 1)))
+    assert (plan.violations, plan.notes) == (("last-of-role: n1 alone is api",), ("n9 is away",))
+
+
 def test_p43_a_limit_of_zero_refuses() -> None:
     off = situation((4, 0), settings=ShardingSettings(shard_count=4, moves_at_once=0))
     declined = stage(Stage("p", "rebalance"), off)
