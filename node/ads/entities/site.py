@@ -215,6 +215,9 @@ class Site:
             case m.TrafficLearned(shape):
                 self._state = msgspec.structs.replace(state, traffic=shape)
                 ctx.persist(self._state)
+            case m.DemandSeen(demands):
+                self._floors.take(state, message)
+                self._state = self._floors.unblock(ctx, state, demands)
             case FloorTick():
                 self._state = self._floors.tick(ctx, state)
             case FloorsPushed():

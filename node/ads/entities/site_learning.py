@@ -6,6 +6,7 @@ that dies costs the site one hold of a sweep.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from node.ads import messages as m
 from node.ads.entities.site_state import SiteState, floors_of
 from node.ads.facts import FloorDecided
 from node.ads.floors.demand import Demand
-from node.ads.floors.site_floors import SiteFloors, credit_impression, see_auction, tick_floors
+from node.ads.floors.site_floors import SITE_WIDE, SiteFloors, credit_impression, see_auction, tick_floors
 from node.core.hashing import spread_ms
 
 PERIOD_MS = 15 * 60_000
@@ -54,8 +55,23 @@ class FloorLearning:
 
     def tick(self, ctx: Context, state: SiteState) -> SiteState:
         """One tick of every learner that auctions have reported on; the state to go on with, persisted if it is new."""
-        ticked = tick_floors(self._current(state), self._newest)
-        self._newest = {}
+        newest, self._newest = self._newest, {}
+        return self._tick(ctx, state, newest)
+
+    def unblock(self, ctx: Context, state: SiteState, demands: Mapping[str, Demand]) -> SiteState:
+        """Floors that have just rejected everybody don't wait for their tick: a bid that was cut below what was learned
+        of it would leave its category dark until then."""
+        current = self._current(state)
+        floors = {**current.category_floors_micros, SITE_WIDE: current.floor_micros}
+        blocked = {
+            category: demand
+            for category, demand in demands.items()
+            if 0 < demand.bidders <= demand.rejected and floors.get(category, 0) > current.site.min_floor_micros
+        }
+        return self._tick(ctx, state, blocked) if blocked else state
+
+    def _tick(self, ctx: Context, state: SiteState, newest: Mapping[str, Demand]) -> SiteState:
+        ticked = tick_floors(self._current(state), newest)
         self._learned = ticked.state
         if ticked.state == floors_of(state):
             return state

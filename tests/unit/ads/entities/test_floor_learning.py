@@ -166,3 +166,21 @@ def test_a_slot_that_there_is_not_has_no_floor() -> None:
     world = serving_world()
     refused = world.ask("site", SITE, m.UpdateSite(slot_floors=(("nowhere", 1),)))
     assert "nowhere" in refused.detail
+
+
+def test_a_bid_that_was_cut_below_its_own_floor_serves_again_within_seconds() -> None:
+    """A floor at or above the only bid: until the next tick, a quarter of an hour, nothing would be served."""
+    world = serving_world(cpm=2 * UNIT)
+    world.advance(PERIOD_MS + 3_000)
+    learned = floors(world)
+    assert learned is not None
+    assert learned.category_floors_micros == {TRAVEL: 1_980_000}
+    world.ask("campaign", "camp", m.UpdateCampaign(max_cpm_micros=UNIT))
+    world.advance(8_000)
+    winner = world.winner()
+    assert winner is not None
+    assert winner.price_micros == 100_000
+    world.advance(PERIOD_MS)
+    winner = world.winner()
+    assert winner is not None
+    assert winner.price_micros == 990_000
