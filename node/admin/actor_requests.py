@@ -8,7 +8,7 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import MISMATCH, NOT_FOUND, ask, not_found
+from node.admin.outcomes import MISMATCH, NOT_FOUND, ask, check_type, not_found
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
 from node.core.ids import ServiceRef
@@ -39,6 +39,8 @@ class ActorRequests:
     # ---- entities
 
     async def entities(self, request: p.GetEntities, call: p.Meta) -> tuple[p.EntityList, p.Meta]:
+        if request.kind:
+            check_type(request.kind, self._engine.system.mailbox_limits())
         kind, _, identity = request.after.partition("/")
         wanted = n.GetEntities(request.kind, request.state, request.limit, (kind, identity))
         pages, meta = await self._pages(request.node, wanted, n.EntityPage, call)
@@ -55,15 +57,16 @@ class ActorRequests:
         return reply, meta
 
     async def entity(self, request: p.GetEntity, call: p.Meta) -> tuple[p.EntityShow, p.Meta]:
+        check_type(request.kind, self._engine.system.mailbox_limits())
         home = self._engine.sharding.region.homes()[shard_of(request.id)]
         nodes = [home.node] if home.node else []
         pages, missing = await self._server.gatherer.each(nodes, n.GetEntity(request.kind, request.id), n.EntityPage)
         record = await self._server.states.record(request.kind, request.id)
         rows = [row for page in pages for row in page.rows]
         if not rows and record is None and not missing:
-            known = ", ".join(sorted(self._engine.system.mailbox_limits()))
             text = f"there is no {request.kind} {request.id!r}, neither in memory nor in the store"
-            raise p.AdminRefusal(NOT_FOUND, "E-NOT-FOUND", text, hint=f"types are: {known}", about=request.id)
+            hint = f"promovolvectl entity list --type {request.kind}"
+            raise p.AdminRefusal(NOT_FOUND, "E-NOT-FOUND", text, hint=hint, about=request.id)
         row = rows[0] if rows else n.EntityRow(request.kind, request.id, home.shard, home.epoch, "passivated")
         show = p.EntityShow(
             kind=row.kind,
@@ -87,6 +90,8 @@ class ActorRequests:
         return show, self._server.with_missing(call, tuple(missing))
 
     async def quarantine(self, request: p.GetQuarantine, call: p.Meta) -> tuple[p.QuarantineList, p.Meta]:
+        if request.kind:
+            check_type(request.kind, self._engine.system.mailbox_limits())
         wanted = n.GetEntities(request.kind, "quarantined")
         pages, meta = await self._pages(request.node, wanted, n.EntityPage, call)
         items = tuple(

@@ -10,8 +10,11 @@ from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
 from node.admin.outcomes import TIMED_OUT, USAGE, ask, not_found
+from node.admin.resting import resting
 from node.admin.shard_requests import shard_map
 from node.ads import messages as m
+from node.ads.entities.advertiser import AdvertiserState
+from node.ads.entities.campaign import CampaignState
 from node.ads.entities.coverage import FILLED, UNEXPECTED
 from node.ads.keys import serve_key, site_id
 from node.core.clock import rfc3339
@@ -90,12 +93,13 @@ class CoverageRequests:
         filled = [serve_key(site, slot.slot) for slot in explained.slots if slot.reason == FILLED]
         members = sorted(self._engine.view.members)
         nodes = await self._on_nodes(filled, members)
+        rest = await self._resting(explained)
         slots = tuple(
             p.ExplainedSlot(
                 slot=slot.slot,
                 reason=slot.reason,
-                why=slot.why,
-                fill=slot.fill,
+                why="; ".join(filter(None, (slot.why, rest.get(slot.slot, ("", ""))[0]))),
+                fill=rest.get(slot.slot, ("", ""))[1] or slot.fill,
                 pages=slot.pages,
                 lacking=tuple(n for n in members if serve_key(site, slot.slot) not in nodes.get(n, ()))
                 if slot.reason == FILLED
@@ -108,6 +112,20 @@ class CoverageRequests:
         return p.CoverageExplanation(
             site=site, expected=expected, present=present, ratio=views.ratio(present, expected), slots=slots
         ), call
+
+    async def _resting(self, explained: m.CoverageExplained) -> dict[str, tuple[str, str]]:
+        """By slot that nobody bids on: the campaigns that would, and what wakes the best of them."""
+        if not any(slot.reach for slot in explained.slots):
+            return {}
+        campaigns = await self._server.states.all("campaign", CampaignState)
+        above = {one.advertiser: one for one in await self._server.states.all("advertiser", AdvertiserState)}
+        now_ms = self._engine.world.clock.wall_ms()
+        found = {
+            slot.slot: resting(campaigns, above, frozenset(slot.reach), now_ms)
+            for slot in explained.slots
+            if slot.reach
+        }
+        return {slot: words for slot, words in found.items() if words[0]}
 
     async def placement(self, request: p.ExplainPlacement, call: p.Meta) -> tuple[p.PlacementExplanation, p.Meta]:
         if not 0 <= request.shard < SHARD_COUNT:

@@ -13,7 +13,7 @@ from node.admin import views
 from node.admin.coordinator import ask_coordinator
 from node.admin.diagnosis_views import cluster_views, member_list, node_status, owners, rates
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import ask, not_found
+from node.admin.outcomes import ask, check_type, not_found
 from node.admin.protocol import diagnosis as d
 from node.core import limits
 from node.core.clock import MS
@@ -121,6 +121,7 @@ class DiagnosisRequests:
     # ---- entities
 
     async def place(self, request: d.GetEntityPlace, call: p.Meta) -> tuple[d.EntityPlace, p.Meta]:
+        check_type(request.kind, self._engine.system.mailbox_limits())
         home = self._engine.sharding.region.homes()[shard_of(request.id)]
         pages, missing = await self._server.gatherer.each(
             [home.node] if home.node else [], a.GetEntity(request.kind, request.id), a.EntityPage
@@ -140,6 +141,7 @@ class DiagnosisRequests:
         return reply, self._server.with_missing(call, tuple(missing))
 
     async def history(self, request: d.GetEntityHistory, call: p.Meta) -> tuple[d.EntityHistory, p.Meta]:
+        check_type(request.kind, self._engine.system.mailbox_limits())
         shard = shard_of(request.id)
         answer, record, (pages, missing) = await asyncio.gather(
             ask_coordinator(self._engine, r.GetHistory(shard)),

@@ -220,9 +220,10 @@ def probed(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
 
 def undecided(info: m.SiteInfo, slot: str, view: ServeView | None, version: PoolVersion | None) -> p.ServeExplanation:
     """A slot that nobody asked for yet: what stands in its pool and why nothing else does."""
-    why = "no request for this slot is remembered; its pool is below" if view else "the slot has no pool"
-    if view is None and info.pending:
-        why += f"; waiting for approval: {', '.join(info.pending)}"
+    why = "no request for this slot is remembered; its pool is below"
+    if view is None:
+        waiting = f"; waiting for approval: {', '.join(info.pending)}" if info.pending else ""
+        why = f"the slot has no pool{waiting}; {_elsewhere(info.site)}"
     candidates = tuple(
         p.ExplainedCandidate(
             creative=c.creative_id,
@@ -262,9 +263,15 @@ def _pool(version: PoolVersion, now_ms: int) -> p.ExplainedPool:
     )
 
 
+def _elsewhere(site: str) -> str:
+    """Why a pool is empty is the auctions' business."""
+    return f"'promovolvectl coverage explain {site}' tells why, and what would fill it"
+
+
 def _why(decision: ServeDecision) -> str:
     if not decision.winner:
-        return decision.reason.replace("_", " ")
+        why = decision.reason.replace("_", " ")
+        return f"{why}; {_elsewhere(decision.site_id)}" if decision.reason in ("no_pool", "unknown_slot") else why
     price = format_money(decision.price_micros)
     if decision.runner_up:
         return f"{decision.winner} drew the best score; {decision.runner_up}, its rival, sets the price {price}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -50,3 +52,13 @@ def not_found(what: str, name: str, known: list[str]) -> AdminRefusal:
     """Nothing has that name; says what does."""
     some = ", ".join(known[:8]) or "none"
     return AdminRefusal(NOT_FOUND, "E-NOT-FOUND", f"there is no {what} {name!r}; there are: {some}", about=name)
+
+
+def check_type(kind: str, known: Collection[str]) -> None:
+    """Raises AdminRefusal (3) for an entity type that no node knows: its ids would have places, too, by their hash."""
+    if kind in known:
+        return
+    close = difflib.get_close_matches(kind, known, n=1)
+    nearest = f" Did you mean {close[0]!r}?" if close else ""
+    text = f"there is no entity type {kind!r}; there are: {', '.join(sorted(known))}.{nearest}"
+    raise AdminRefusal(NOT_FOUND, "E-NOT-FOUND", text, hint="promovolvectl entity list", about=kind)

@@ -10,7 +10,7 @@ from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
-from node.admin.outcomes import FAILED, USAGE, not_found
+from node.admin.outcomes import FAILED, USAGE, check_type, not_found
 from node.core.clock import rfc3339
 from node.core.hashing import SHARD_COUNT, shard_of
 from node.core.ids import NodeId
@@ -57,6 +57,7 @@ class ShardRequests:
         return p.ShardList(items=items), meta
 
     async def shard_of(self, request: p.GetShardOf, call: p.Meta) -> tuple[p.ShardPlace, p.Meta]:
+        check_type(request.kind, self._engine.system.mailbox_limits())
         row = self._engine.sharding.region.homes()[shard_of(request.id)]
         return p.ShardPlace(shard=row.shard, node=row.node or None, epoch=row.epoch), call
 

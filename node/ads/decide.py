@@ -53,7 +53,8 @@ class Choice:
 class Rules:
     """What holds for all slots of one batch. `left_of`: what is known to be left of a campaign's budget, None of most:
     one that would refuse its reservation for certain is not asked. `paced_out`: campaigns that this page view goes by
-    because they are ahead of their day; `served`: whether the whole page view is, pins aside."""
+    because they are ahead of their day; `served`: whether the whole page view is, pins aside; `slots`: those that the
+    site has."""
 
     approved: Callable[[str], bool]
     blocked: Callable[[CandidateView], bool]
@@ -61,6 +62,7 @@ class Rules:
     bid_weight: float
     paced_out: Callable[[str], bool] = _never
     served: bool = True
+    slots: Collection[str] | None = None
 
 
 @dataclass(slots=True)
@@ -203,7 +205,8 @@ def _unless_pinned(row: CandidateOutcome, decision: SlotDecision) -> CandidateOu
 def why_empty(decision: SlotDecision) -> str:
     """Why nothing was chosen, in a stable word."""
     if decision.view is None:
-        return "no_pool"
+        slots = decision.rules.slots
+        return "no_pool" if slots is None or decision.request.slot in slots else "unknown_slot"
     if not decision.pool:
         paced = any(row.reason == explain.PACED for row in decision.filtered)
         return explain.PACED if paced else "no_eligible_candidate"

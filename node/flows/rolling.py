@@ -26,7 +26,8 @@ Lives = tuple[tuple[str, int], ...]  # names and the incarnations that are to go
 @wire_type("state.roll")
 class Roll(msgspec.Struct, frozen=True):
     """How far it is: the stage of node number `at`, since `entered_ms` (wall). `drain` is that node's drain. `sites`
-    and `missing` are what was there, and not there, when it began (-1: not known yet): no less is whole later."""
+    and `missing` are what was there, and not there, when it began (-1: not known yet): no less is whole later.
+    `took_ms` is how long each node's turn was, `turn_ms` when the present one began (wall; 0: with `entered_ms`)."""
 
     at: int = 0
     stage: str = SETTLE
@@ -36,6 +37,12 @@ class Roll(msgspec.Struct, frozen=True):
     missing: int = 0
     moved: int = 0
     lost: int = 0
+    took_ms: tuple[int, ...] = ()
+    turn_ms: int = 0
+
+    @property
+    def began_ms(self) -> int:
+        return self.turn_ms or self.entered_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ def next_step(roll: Roll, nodes: Lives, sight: Sight, now_ms: int) -> Roll | Ove
     waited_ms = now_ms - roll.entered_ms
 
     def enter(stage: str, **more: int | str) -> Roll:
-        return msgspec.structs.replace(roll, stage=stage, entered_ms=now_ms, **more)
+        return msgspec.structs.replace(roll, stage=stage, entered_ms=now_ms, turn_ms=roll.began_ms, **more)
 
     match roll.stage:
         case "settle" if sight.lacking:
@@ -106,7 +113,10 @@ def next_step(roll: Roll, nodes: Lives, sight: Sight, now_ms: int) -> Roll | Ove
         case "drain" if sight.drain in ("failed", "cancelled"):
             return Over("failed", roll, f"the drain of {name}, {roll.drain}, is {sight.drain}")
         case "away" if sight.back:
-            return enter(SETTLE, at=roll.at + 1, drain="")
+            took_ms = (*roll.took_ms, now_ms - roll.began_ms)
+            return Roll(
+                roll.at + 1, SETTLE, now_ms, "", roll.sites, roll.missing, roll.moved, roll.lost, took_ms, now_ms
+            )
         case "away" if waited_ms >= limits.roll_return_ms_max:
             return Over("failed", roll, f"{name} did not come back in {limits.roll_return_ms_max // 1_000} s")
         case _:
@@ -118,12 +128,14 @@ def phases(roll: Roll, nodes: Lives, lacking: tuple[str, ...], now_ms: int, last
     came to, when it is over."""
     rows = []
     for number, name in enumerate([*(name for name, _ in nodes), "cluster"]):
-        if number < roll.at or (last == "done" and number == roll.at):
-            rows.append(Phase(name, "done"))
+        if number < roll.at:
+            rows.append(Phase(name, "done", roll.took_ms[number] if number < len(roll.took_ms) else 0))
+        elif last == "done" and number == roll.at:
+            rows.append(Phase(name, "done", now_ms - roll.began_ms))
         elif number > roll.at:
             rows.append(Phase(name, "waiting"))
         else:
-            rows.append(Phase(name, last or "running", now_ms - roll.entered_ms, *_doing(roll, name, lacking)))
+            rows.append(Phase(name, last or "running", now_ms - roll.began_ms, *_doing(roll, name, lacking)))
     return tuple(rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated
 
 import typer
@@ -29,19 +30,37 @@ app = group("What holds for all commands: output, exit statuses, plans, configur
     asks=False,
 )
 def help_(
-    run: Run, topic: Annotated[str, typer.Argument(metavar="[TOPIC]", show_default=False, help="Such as output.")] = ""
+    run: Run,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC]…", show_default=False, help="Such as output.")
+    ] = None,
 ) -> Answer:
+    topic = " ".join(words or ())
     if not topic:
         listed = TopicList(items=tuple(TopicName(topic=name, about=text.about) for name, text in TOPICS.items()))
         return answer_of("TopicList", listed, run.local_meta())
     found = TOPICS.get(topic)
     if found is None:
-        noun = topic in NOUNS
+        commands = _commands(topic)
+        named = f"\ncommands of that name: {', '.join(commands)}" if commands else ""
         raise CommandFailed(
             ExitStatus.NOT_FOUND,
             "E-NOT-FOUND",
-            f"there is no topic {topic!r}; known: {', '.join(TOPICS)}.{did_you_mean(topic, TOPICS)}",
-            hint=f"promovolvectl {topic} --help" if noun else "promovolvectl help",
+            f"there is no topic {topic!r}; known: {', '.join(TOPICS)}.{did_you_mean(topic, TOPICS)}{named}",
+            hint=f"promovolvectl {commands[0]} --help" if commands else "promovolvectl help",
         )
     reply = Topic(topic=topic, about=found.about, text=found.text)
     return Answer("Topic", plain(reply), run.local_meta(), text=found.text)
+
+
+def _commands(topic: str) -> list[str]:
+    """Commands that are called so: by their whole name, or by its last words; else those with nearly such a name."""
+    if topic in NOUNS:
+        return [topic]
+    from promovolvectl.cli.walk import leaves  # every noun is loaded: only for who asks for what is no topic
+
+    names = [leaf.words for leaf in leaves()]
+    paths = dict.fromkeys(" ".join(words[:end]) for words in names for end in range(1, len(words) + 1))
+    found = [path for path in paths if path == topic or path.endswith(f" {topic}")]
+    close = difflib.get_close_matches(topic, {*paths, *(path.split()[-1] for path in paths)}, n=1, cutoff=0.75)
+    return found or [path for path in paths if path in close or path.split()[-1] in close]

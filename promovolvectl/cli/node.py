@@ -289,6 +289,8 @@ async def stop(
     timeout_ms = run.timeout_ms(60_000)
     until = time.monotonic() + timeout_ms / 1000
     ending = await Ending.of(run, name)
+    run.folded(f"stop {name}")
+    run.say(f"{name} is told to stop; this waits until it is no member and its process has ended")
     order = StopNode(node=name, drain=not no_drain, reason=given["reason"], request_id=given["request_id"])
     done, meta = await run.ask(order, Done, timeout_ms)
     await ending.wait(run, until)

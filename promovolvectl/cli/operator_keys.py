@@ -43,7 +43,12 @@ _EXITS: Final = (ExitStatus.CONFLICT, ExitStatus.REFUSED, ExitStatus.NOT_CONFIRM
 _ANSWER_MS: Final = 15_000  # every node takes the change into effect before it is answered
 Out = Annotated[
     str,
-    typer.Option("--out", metavar="FILE|-", show_default=False, help="Where the key goes: a new file, - for stdout."),
+    typer.Option(
+        "--out",
+        metavar="FILE|-",
+        show_default=False,
+        help="Where the key goes: a new file (./NAME.key without it), - for stdout.",
+    ),
 ]
 Name = Annotated[str, named("operator", "NAME", "The operator's name.")]
 
@@ -75,7 +80,8 @@ async def list_(
     app,
     "create",
     does="Make a key for a person or a script, with a role.",
-    changes="The cluster accepts it at once and learns its public half; the secret one goes to --out and nowhere else.",
+    changes="The cluster accepts it at once and learns its public half; the secret one goes to --out, or without it "
+    "to NAME.key in the current folder, and nowhere else.",
     examples=(
         "promovolvectl auth key create ann --role operator --out ann.key",
         "promovolvectl auth key create ci --role viewer --expires 90d --out - -o value --columns key > ci.key",
@@ -111,7 +117,8 @@ async def create(
     )
     if given["dry_run"]:
         return await foreseen(run, asked)
-    confirm(run, f"CREATE: a key for {name} with the role {role.value}{ends}\n", again, f"operator/{name}")
+    shown = f"CREATE: a key for {name} with the role {role.value}{ends}{_place(path)}\n"
+    confirm(run, shown, again, f"operator/{name}")
     return await _made(run, asked, pair, path)
 
 
@@ -140,7 +147,7 @@ async def rotate(
     overlap_s = 0 if overlap == "0s" else _seconds("--overlap", overlap)
     path = _free(out, name)
     again = spelled("auth", "key", "rotate", name, "--overlap", overlap, *(["--out", out] if out else []))
-    shown = f"ROTATE: {name} gets another key; the one before is accepted for {overlap} more\n"
+    shown = f"ROTATE: {name} gets another key; the one before is accepted for {overlap} more{_place(path)}\n"
     pair = _new_pair()
     asked = RotateOperatorKey(
         name=name,
@@ -216,6 +223,10 @@ def _free(out: str, name: str) -> Path | None:
         text = f"{path} exists already; a key is never written over another"
         raise CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", text, hint="--out FILE", about=str(path))
     return path
+
+
+def _place(path: Path | None) -> str:
+    return "; its secret half goes to " + (f"the new file {path}" if path is not None else "standard output")
 
 
 def _take_away(path: Path) -> None:

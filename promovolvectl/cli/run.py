@@ -164,6 +164,7 @@ class Run:
         )
 
     def close(self) -> None:
+        self.folded("")  # what failed within a group is not hidden in it
         if self._client is not None:
             self._client.close()
             self._client = None

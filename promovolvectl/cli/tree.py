@@ -87,7 +87,7 @@ def invoke(program: str, arguments: Sequence[str]) -> int:
     except Exit as ended:
         return ended.exit_code
     except TyperException as error:
-        raise _usage(error, program) from error
+        raise _usage(error, program, arguments) from error
     return found if isinstance(found, int) else 0
 
 
@@ -127,11 +127,34 @@ def orientation(env: Mapping[str, str]) -> str:
     )
 
 
-def _usage(error: TyperException, program: str) -> CommandFailed:
+def _usage(error: TyperException, program: str, arguments: Sequence[str]) -> CommandFailed:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else program
     message = error.format_message().rstrip()
+    if context is not None and not hasattr(context.command, "list_commands"):
+        return _usage_of_leaf(error, message, context, path, arguments)
     if message == "Missing command." and context is not None:
         verbs = ", ".join(context.command.list_commands(context))
         message = f"{path} needs a verb: {verbs}"
     return CommandFailed(ExitStatus.USAGE, "E-USAGE", message, hint=f"{path} --help")
+
+
+def _usage_of_leaf(
+    error: TyperException, message: str, context: Any, path: str, arguments: Sequence[str]
+) -> CommandFailed:
+    """With how the command is used, and the line that was probably meant."""
+    from promovolvectl.cli import nearest, options
+
+    known = nearest.takes(context.command, path, {name for name, *_ in options.COMMON})
+    words = arguments[len(path.split()) - 1 :]
+    unknown = getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
+    if unknown:
+        message = f"No such option: {unknown}"  # what the parser finds close counts flags that every command has
+        meant = nearest.of_flag(known, words, unknown)
+    else:
+        extra: Sequence[str] = ()
+        with contextlib.suppress(TyperException):
+            _, extra, _ = context.command.make_parser(context).parse_args(list(words))
+        meant = nearest.of_extra(known, words, extra)
+    text = f"{message}\nusage: {known.usage()}"
+    return CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint=meant or f"{path} --help")

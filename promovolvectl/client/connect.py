@@ -53,6 +53,13 @@ _TELLING: Final = (
 )
 
 
+_HEADLINES: Final = {
+    ExitStatus.NOT_ALLOWED: "this key is not accepted: it was revoked, has expired, or is of another cluster",
+    ExitStatus.MISMATCH: "no node of this profile's cluster answered",
+    ExitStatus.UNUSABLE_CONFIG: "no node could be asked",
+}
+
+
 async def connect(
     profile: Profile, open_link: Open, on_lost: Callable[[], None], skip: frozenset[str] = frozenset()
 ) -> tuple[Link, Endpoint]:
@@ -118,11 +125,13 @@ def _nobody(profile: Profile, found: list[tuple[Endpoint, NoLink]]) -> CommandFa
     ]
     match telling.status:
         case ExitStatus.NOT_ALLOWED:
-            hint = "use the key file that belongs to this cluster: export PROMOVOLVECTL_KEY_FILE=/path/to/operator.key"
+            hint = (
+                "export PROMOVOLVECTL_KEY_FILE=/path/to/operator.key, of a key of this cluster; "
+                "'promovolvectl auth key create' of an administrator makes one"
+            )
         case ExitStatus.MISMATCH | ExitStatus.UNUSABLE_CONFIG:
             hint = "use the profile of that cluster with -p NAME"
         case _:
             hint = f"promovolvectl up -p {profile.name}" if profile.name else "promovolvectl up"
-    return CommandFailed(
-        telling.status, telling.code, "\n".join(("no node could be reached", *lines)), hint=hint, about=profile.name
-    )
+    headline = _HEADLINES.get(telling.status, "no node could be reached")
+    return CommandFailed(telling.status, telling.code, "\n".join((headline, *lines)), hint=hint, about=profile.name)

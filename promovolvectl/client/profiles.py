@@ -119,6 +119,12 @@ def rename_profile(path: Path, name: str, to: str) -> None:
     _write(path, ProfileFile(current=to if file.current == name else file.current, profiles=named))
 
 
+_HANDED_OUT: Final = (
+    "name a key file that is there, or have an administrator make a key: "
+    "promovolvectl auth key create NAME --role operator --out FILE"
+)
+
+
 def secret_of(profile: Profile) -> KeyPair:
     """The operator's key pair; raises CommandFailed (16) when the file is missing, readable by others or broken."""
     if not profile.key_file:
@@ -130,11 +136,14 @@ def secret_of(profile: Profile) -> KeyPair:
         )
     from node.wire.keys import read_key_pair  # the roster's machinery is for those who ask a cluster
 
+    path = Path(profile.key_file).expanduser()
     try:
-        return read_key_pair(Path(profile.key_file).expanduser())
+        return read_key_pair(path)
     except OperatingError as error:
+        given = not path.exists() and not profile.data  # what 'up' made it makes again; others were handed their key
+        hint = _HANDED_OUT if given else error.hint
         raise CommandFailed(
-            ExitStatus.UNUSABLE_CONFIG, error.code, error.message, hint=error.hint, about=profile.key_file
+            ExitStatus.UNUSABLE_CONFIG, error.code, error.message, hint=hint, about=profile.key_file
         ) from error
 
 

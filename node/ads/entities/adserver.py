@@ -302,6 +302,7 @@ class AdServer:
             settings.bid_weight,
             gate.paced_out.__contains__,
             gate.served,
+            {slot.slot for slot in settings.slots},
         )
         return [
             decide_slot(

@@ -169,7 +169,8 @@ def _explained(
         return m.SlotExplained(spec.slot, FILLED, f"{_many(count, 'candidate')} in its pool", "", len(wanted.urls))
     reason = slot_reason(state, spec.slot, wanted, reports)
     why, fix = _words(reason, state, spec, wanted, slot_reports(spec.slot, wanted.urls, reports))
-    return m.SlotExplained(spec.slot, reason, why, fix, len(wanted.urls))
+    reach = tuple(sorted(wanted.reach)) if reason == NO_DEMAND else ()
+    return m.SlotExplained(spec.slot, reason, why, fix, len(wanted.urls), reach)
 
 
 def _words(
@@ -181,13 +182,17 @@ def _words(
         case "suspended":
             return "the site is suspended, so nothing is auctioned for it", f"promovolvectl site resume {state.site}"
         case "no_page":
-            return "no classified page shows this slot", "a page view of a page that has the slot"
+            return (
+                "no classified page shows this slot",
+                "a page that has it, classified: its tag posts text and slots to /v1/classify-page. Of a page that is "
+                "classified already, a page view is enough",
+            )
         case "classification_expired":
             at = rfc3339(wanted.stale_ms)
             window = FRESHNESS_WINDOW_MS // _HOUR_MS
             return (
                 f"the newest page with this slot was judged at {at}, more than {window} h ago",
-                "a page view: the page's tag sends its text again",
+                "the page's text again, which its tag posts to /v1/classify-page: a page view alone is not enough",
             )
         case "not_approved":
             return _not_approved(state, found)

@@ -288,13 +288,15 @@ class ExplainCoverage(msgspec.Struct, frozen=True):
 @wire_type("ads.slot_explained")
 class SlotExplained(msgspec.Struct, frozen=True):
     """`reason` as in `node.ads.entities.coverage`, or "filled"; `why` it is so and what would `fill` it, in an
-    operator's words; `pages`: how many fresh pages show the slot."""
+    operator's words; `pages`: how many fresh pages show the slot; `reach`: the categories that a campaign could bid on,
+    where nobody does."""
 
     slot: str
     reason: str
     why: str
     fill: str
     pages: int
+    reach: tuple[str, ...] = ()
 
 
 @wire_type("ads.coverage_explained")

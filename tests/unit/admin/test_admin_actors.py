@@ -337,6 +337,15 @@ def test_an_entity_is_passivated_when_its_type_may_be_and_a_stranger_is_not_foun
             with pytest.raises(p.AdminRefusal) as missing:
                 await world.ask(request)
             assert missing.value.exit_status == 3
+        for request in (
+            p.GetEntity(kind="thign", id="a"),
+            p.GetEntities(kind="thign"),
+            p.GetQuarantine(kind="thign"),
+            p.StageEntity(verb="restart", kind="thign", id="a"),
+        ):
+            with pytest.raises(p.AdminRefusal, match=r"there are: lasting, thing\. Did you mean 'thing'") as unknown:
+                await world.ask(request)
+            assert unknown.value.exit_status == 3
 
     played(scene)
 

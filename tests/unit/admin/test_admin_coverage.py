@@ -14,10 +14,13 @@ from node.admin import domain_views
 from node.admin import protocol as p
 from node.admin.business_requests import BusinessRequests
 from node.admin.coverage_requests import CoverageRequests, placement_nodes, why_there
+from node.admin.resting import resting
 from node.ads import messages as m
 from node.ads.budget import open_budget
+from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
 from node.ads.entities.site_state import SiteState
+from node.core.clock import ManualClock
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.core.limits import coverage_keys_max
@@ -44,6 +47,7 @@ class Server:
         self.reported: dict[str, Any] = {}
         self.kept: list[msgspec.Struct] = []
         self.questions: list[FindKeys] = []
+        self.world = SimpleNamespace(clock=ManualClock())
         CoverageRequests(cast("Any", self))
         BusinessRequests(cast("Any", self))
 
@@ -107,6 +111,48 @@ def test_an_explanation_names_nodes_that_lack_a_pool_of_the_owner_s(server: Serv
     found: p.CoverageExplanation = server.call(p.ExplainCoverage(site=SITE))
     assert (found.expected, found.present, found.ratio) == (2, 1, 0.5)
     assert [(slot.slot, slot.lacking) for slot in found.slots] == [("gone", ()), ("side", ()), ("top", ("n2", "n3"))]
+
+
+def campaign(name: str, cpm: int, *, spent: int = 0, **more: Any) -> CampaignState:
+    budget = msgspec.structs.replace(open_budget(1_000_000, "UTC", now_ms=0), spent_micros=spent)
+    spec = m.CreativeSpec(f"cr-{name}", "https://a.example/", "https://a.example/", 1, 1, "image/png")
+    return CampaignState(name, "adv", name, cpm, more.pop("categories", ("653",)), budget, (spec,), **more)
+
+
+RESTING: list[tuple[dict[str, Any], str, str]] = [
+    ({"status": "paused"}, "campaign c is paused", "campaign resume c"),
+    ({"advertiser_suspended": True}, "advertiser adv is suspended", "advertiser resume adv"),
+    ({"spent": 1_000_000}, "campaign c has spent its day's budget", "campaign update c --daily-budget"),
+    ({"withdrawn": {"cr-c": "paused"}}, "no creative of campaign c is active", "creative resume cr-c"),
+    ({"status": "paused", "categories": ("1",)}, "", ""),
+    ({"status": "deleted"}, "", ""),
+    ({}, "", ""),
+]
+
+
+@pytest.mark.parametrize(("rest", "why", "fill"), RESTING)
+def test_who_would_bid_but_rests_is_named_with_what_wakes_it(rest: dict[str, Any], why: str, fill: str) -> None:
+    budget = open_budget(1_000_000, "UTC", now_ms=0)
+    above = {"adv": AdvertiserState("adv", "A", budget)}
+    found = resting([campaign("c", 1_000_000, **rest)], above, frozenset({"653"}), 0)
+    assert (why in found[0], fill in found[1]) == (True, True)
+    assert bool(found[0]) == bool(why)
+
+
+def test_of_several_that_rest_the_best_bid_is_woken() -> None:
+    names = [campaign(f"c{number}", number, status="paused") for number in range(1, 6)]
+    why, fill = resting(names, {}, frozenset({"653"}), 0)
+    assert why == "campaign c5 is paused; campaign c4 is paused; campaign c3 is paused; and 2 more"
+    assert fill == "promovolvectl campaign resume c5"
+
+
+def test_an_explanation_names_a_campaign_that_rests(server: Server) -> None:
+    slots = (m.SlotExplained("side", "no_demand", "no campaign bids", "a campaign", 2, ("653",)),)
+    server.answers[EntityRef("site", SITE), m.ExplainCoverage] = m.CoverageExplained(SITE, slots)
+    server.kept = [campaign("c", 1_000_000, status="paused")]
+    found: p.CoverageExplanation = server.call(p.ExplainCoverage(site=SITE))
+    [slot] = found.slots
+    assert (slot.why, slot.fill) == ("no campaign bids; campaign c is paused", "promovolvectl campaign resume c")
 
 
 def test_a_site_is_updated_by_what_was_checked(server: Server) -> None:

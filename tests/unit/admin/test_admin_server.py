@@ -65,7 +65,7 @@ class Engine:
         region = SimpleNamespace(homes=lambda: self.rows, version=1)
         self.sharding = SimpleNamespace(region=region, coordinator_node=lambda: "n1")
         self.coordinator = Coordinating(self.rows)
-        self.system = SimpleNamespace(bus=Bus())
+        self.system = SimpleNamespace(bus=Bus(), mailbox_limits=lambda: {"site": 1})
         self.system.bus.declare(Topic(EVENTS, NodeEvent, EventLog()))
         self.asked: list[tuple[Any, Any]] = []
         self.answers: list[Any] = []
@@ -206,6 +206,15 @@ def test_a_registered_message_that_is_no_request_is_refused() -> None:
     async def scene(console: Console) -> None:
         answer = await console.ask(p.Subscribed())
         assert (answer.code, answer.exit) == ("E-PROTOCOL", 14)
+
+    played(scene)
+
+
+def test_an_entity_type_that_is_none_has_no_place() -> None:
+    async def scene(console: Console) -> None:
+        bogus = await console.ask(p.GetShardOf(kind="sites", id="news.example"))
+        assert (bogus.code, bogus.exit) == ("E-NOT-FOUND", 3)
+        assert "Did you mean 'site'?" in bogus.message
 
     played(scene)
 

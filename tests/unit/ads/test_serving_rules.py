@@ -1,6 +1,7 @@
 """Serving: the rows T18 to T41 of the vectors, by the pure rules that decide them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from node.ads import explain, freshness, pins
 from node.ads import messages as m
 from node.ads.batch import choose_again, choose_all, impressed, slot_order
 from node.ads.creative_stats import RollingStats
-from node.ads.decide import Rules, SlotDecision, decide_slot, outcomes
+from node.ads.decide import Rules, SlotDecision, decide_slot, outcomes, why_empty
 from node.ads.page_winners import WINNER_TTL_MS, PageWinners
 from node.ads.selection import COLD, CreativeStats
 from node.ads.serve_stats import Filled, ServeStats, count_batch, count_paced, count_stale
@@ -53,6 +54,14 @@ def decide(
 
 def winner(decision: SlotDecision) -> str:
     return decision.chosen.candidate.creative_id if decision.chosen is not None else ""
+
+
+def test_a_slot_that_the_site_has_not_is_no_slot_without_a_pool() -> None:
+    for slots, why in ((frozenset({"top"}), "no_pool"), (frozenset({"side"}), "unknown_slot"), (None, "no_pool")):
+        known = replace(rules(), slots=slots)
+        request, rng = m.SlotRequest("top", 1, 1), np.random.default_rng(3)
+        empty = decide_slot(request, None, {}, lambda _: COLD, lambda _: 0, known, rng)
+        assert why_empty(empty) == why
 
 
 def test_t18_minutes_are_buckets() -> None:

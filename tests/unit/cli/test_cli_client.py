@@ -19,6 +19,8 @@ from samples import SAMPLES, status
 from node.admin import protocol as p
 from node.core.errors import BadInput
 from node.wire.codec import dumps
+from node.wire.keys import write_key_pair
+from node.wire.zmq_sockets import new_key_pair
 from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.connect import CONNECT_MS
 from promovolvectl.client.errors import CommandFailed
@@ -262,6 +264,19 @@ def test_a_subscription_yields_pushes_until_the_node_is_gone(tmp_path: Path) -> 
     assert found == [push, event]
     assert failed.status is ExitStatus.UNREACHABLE
     assert failed.code == "E-LOST"
+
+
+def test_a_key_that_is_not_taken_is_denied_and_one_that_is_not_there_is_handed_out(tmp_path: Path) -> None:
+    with FakeNode({}) as node:
+        profile = node.profile(tmp_path)
+        write_key_pair(tmp_path / "other.key", new_key_pair())
+        failed = refused(msgspec.structs.replace(profile, key_file=str(tmp_path / "other.key")), p.GetNodes())
+        assert (failed.status, failed.code) == (ExitStatus.NOT_ALLOWED, "E-ADMIN-DENIED")
+        assert failed.message.startswith("this key is not accepted: it was revoked, has expired,")
+        missing = msgspec.structs.replace(profile, key_file=str(tmp_path / "none.key"))
+        for data, hint in (("", "promovolvectl auth key create NAME"), ("/srv/x", "promovolvectl up makes the keys")):
+            failed = refused(msgspec.structs.replace(missing, data=data), p.GetNodes())
+            assert (failed.status, hint in failed.hint) == (ExitStatus.UNUSABLE_CONFIG, True)
 
 
 def test_a_key_file_that_others_can_read_is_refused_before_anything_is_sent(tmp_path: Path) -> None:

@@ -549,6 +549,9 @@ def test_stop_shows_the_drain_and_refuses_what_the_drain_would(tmp_path: Path, i
         code, out, _ = invoke("node", "stop", "node-2", "--yes", "-o", "json")
         assert (code, json.loads(out)["changed"]) == (0, True)
         assert stops(node)[-1] == p.StopNode(node="node-2", drain=True)
+        told = invoke("node", "stop", "node-2", "--yes", "--ci", "github")[2]
+        assert "::group::stop node-2\nnode-2 is told to stop" in told
+        assert told.count("::group::") == told.count("::endgroup::")
         assert invoke("node", "stop", "node-2", "--no-drain", "-y")[0] == 0
         assert stops(node)[-1] == p.StopNode(node="node-2", drain=False)
         assert invoke("node", "stop", "node-2")[0] == 6

@@ -149,6 +149,39 @@ def test_usage_errors_end_with_two_and_help(words: str, part: str, invoke: Invok
     assert json.loads(err)["exit"] == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("replay start touchline.example", "replay start --site touchline.example"),
+        ("replay start --wait x -o json", "replay start --wait --site x -o json"),
+        ("page list --site X", "page list X"),
+        ("page list --site=X -q", "page list X -q"),
+        ("shard move 124 entity-1", "shard move 124 --to entity-1"),
+        ("site update x --floor 3", "site update x --floor-cpm 3"),
+        ("site update x --flor-cpm=3", "site update x --floor-cpm=3"),
+        ("shard move 124", "shard move --help"),
+        ("version extra", "version --help"),
+        ("node list --nope", "node list --help"),
+    ],
+)
+def test_a_usage_error_hints_at_the_line_that_was_meant(words: str, hint: str, invoke: Invoke) -> None:
+    code, _, err = invoke(*words.split())
+    if "json" in words:
+        err = f"{json.loads(err)['message']}\nhint: {json.loads(err)['hint']}\n"
+    assert (code, err.splitlines()[-1]) == (2, f"hint: promovolvectl {hint}")
+    assert f"usage: promovolvectl {' '.join(words.split()[: DEPTH[words.split()[0]]])} " in err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [("drill", "cluster drill"), ("node drain", "node drain"), ("node", "node"), ("rebalence", "shard rebalance")],
+)
+def test_help_of_what_is_no_topic_offers_the_command(words: str, hint: str, invoke: Invoke) -> None:
+    code, _, err = invoke("help", *words.split())
+    assert (code, err.splitlines()[-1]) == (3, f"hint: promovolvectl {hint} --help")
+    assert invoke("help", "nothing-at-all")[2].endswith("hint: promovolvectl help\n")
+
+
 def test_an_error_of_a_machine_format_is_one_document(invoke: Invoke) -> None:
     _, out, err = invoke("-o", "json", "explain", "XYZ")
     assert out == ""

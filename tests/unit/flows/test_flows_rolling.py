@@ -93,3 +93,13 @@ def test_every_node_is_a_phase_and_the_one_that_is_away_says_what_it_needs() -> 
     assert (rows[1].detail, rows[1].elapsed_ms, "n1" in rows[1].blockers[0]) == ("away", 4, True)
     ended = phases(Roll(at=2), NODES, (), 9, "done")
     assert {p.state for p in ended} == {"done"}
+
+
+def test_a_phase_lasts_from_the_turn_s_beginning_to_its_end() -> None:
+    roll = msgspec.structs.replace(stepped(Roll(entered_ms=100), WHOLE, 110), drain="op-2")
+    roll = stepped(roll, Sight((), 4, 1, gone=True, drain="done"), 150)
+    assert [p.elapsed_ms for p in phases(roll, NODES, (), 160)] == [60, 0, 0]
+    roll = stepped(roll, Sight((), 4, 1, gone=True, back=True), 170)
+    roll = msgspec.structs.replace(stepped(roll, WHOLE, 200), drain="op-1")
+    roll = stepped(stepped(roll, Sight((), 4, 1, gone=True, drain="done"), 220), Sight((), 4, 1, back=True), 250)
+    assert [p.elapsed_ms for p in phases(roll, NODES, (), 255, "done")] == [70, 80, 5]

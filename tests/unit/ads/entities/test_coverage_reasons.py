@@ -112,7 +112,7 @@ TABLE: list[tuple[Callable[[], World], str, str, str]] = [
     (winners_were_rejected, c.NOT_APPROVED, "what is offered was rejected: camp-1", "another creative"),
     (not_auctioned_yet, c.AUCTION_PENDING, "not auctioned yet: 1 of 1 page", "replay start --site news.example"),
     (bidders_are_late, c.LATE_BIDDERS, "did not answer completely", ""),
-    (judged_long_ago, c.EXPIRED, "more than 48 h ago", "a page view"),
+    (judged_long_ago, c.EXPIRED, "more than 48 h ago", "to /v1/classify-page: a page view alone is not enough"),
     (suspended, c.SUSPENDED, "the site is suspended", "site resume news.example"),
     (all_blocked, c.BLOCKED, "all that is offered is of blocked domains or products: 1 creative", "--unblock-domain"),
     (filled, c.FILLED, "1 candidate in its pool", ""),
@@ -151,6 +151,14 @@ def test_a_slot_that_no_page_shows_is_not_expected() -> None:
     assert world.ask("site", SITE, GetCoverage()).missing == ()
     explained = world.ask("site", SITE, m.ExplainCoverage())
     assert {slot.reason for slot in explained.slots} == {c.NO_PAGE}
+    assert {"/v1/classify-page" in slot.fill for slot in explained.slots} == {True}
+
+
+def test_where_nobody_bids_the_categories_are_told_that_somebody_could_bid_on() -> None:
+    world = nobody_bids()
+    explained = world.ask("site", SITE, m.ExplainCoverage())
+    assert [bool(slot.reach) for slot in explained.slots] == [True, True]
+    assert not any(slot.reach for slot in filled().ask("site", SITE, m.ExplainCoverage()).slots)
 
 
 def test_of_several_pages_the_reason_nearest_to_a_filled_slot_is_said() -> None:
