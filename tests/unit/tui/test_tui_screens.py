@@ -1,20 +1,16 @@
-"""The ten screens as a person sees them, at three sizes, in every state of the connection and of the answers."""
+"""The ten screens under a person's hands: going in and back, filters, freezing, what is asked when. How they look in
+each state is in `test_tui_snapshots.py`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
-import msgspec
-import pytest
 from rich.cells import cell_len
 from tui_answers import everything
-from tui_stage import HOSTILE, HOSTILE_SHOWN, SIZES, FakeSource, Stage, event, me, node, push, refusal, staged
+from tui_stage import HOSTILE, HOSTILE_SHOWN, FakeSource, Stage, event, me, node, push, refusal, staged
 
 from node.admin import protocol as p
 from node.admin.protocol.operators import GetIdentity
-from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.tui import keys
 from promovolvectl.tui.app import Options
 from promovolvectl.tui.screens.help import Help
@@ -28,21 +24,6 @@ NODES = (
     node("entity-2", ready=False, why_not_ready=("replica",)),
 )
 NAMES = [name for _, name, _ in keys.SCREENS]
-at_every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-at_one_size = pytest.mark.parametrize("size", [(80, 24)], ids=["80x24"])
-# What stands on each screen when everything that it asks for was told.
-TITLES = {
-    "overview": "members",
-    "nodes": "nodes 3",
-    "shards": "shards 256",
-    "serveindex": "maps 32",
-    "replays": "replays 1",
-    "serving": "slots 1",
-    "operations": "operations 1",
-    "events": "events ",
-    "entities": "entities 1",
-    "doctor": "checks 2",
-}
 
 
 def fits(screen: str, size: tuple[int, int]) -> None:
@@ -55,128 +36,38 @@ async def live(stage: Stage, *nodes: p.NodeRow) -> None:
     await stage.until("● live", "HEALTHY")
 
 
-@at_every_size
-def test_every_screen_live(size: tuple[int, int]) -> None:
-    async def look() -> None:
-        async with staged(size, FakeSource(otherwise=everything())) as stage:
-            await live(stage)
-            for name in NAMES:
-                screen = await stage.go(name)
-                fits(screen, size)
-                assert TITLES[name] in screen, screen
-                assert "ana:operator" in screen
-
-    asyncio.run(look())
-
-
-@at_one_size
-def test_every_screen_empty_says_why(size: tuple[int, int]) -> None:
-    async def look() -> None:
-        async with staged(size, FakeSource(otherwise=everything(empty=True))) as stage:
-            stage.source.play(push())
-            await stage.until("● live")
-            for name in NAMES:
-                screen = await stage.go(name)
-                fits(screen, size)
-                assert ("shards 0" if name == "shards" else "empty: ") in screen, screen
-
-    asyncio.run(look())
-
-
-@at_one_size
-def test_every_screen_stale_then_offline_keeps_its_data_with_their_age_and_comes_back(size: tuple[int, int]) -> None:
-    async def look() -> None:
-        async with staged(size, FakeSource(otherwise=everything())) as stage:
-            await live(stage)
-            for name in NAMES:
-                await stage.go(name)
-            stage.later(31)
-            for name in NAMES:
-                screen = await stage.go(name)
-                assert "STALE" in screen
-                assert TITLES[name] in screen
-            stage.source.away = refusal("no node could be reached\n  127.0.0.1:1 (api-1): connection refused")
-            stage.source.play(refusal("the connection was lost"))
-            await stage.pilot.pause(0.3)
-            await stage.until("OFFLINE", "r now", "no node could be")
-            for name in NAMES:
-                stage.app.go(name)
-                await stage.pilot.pause()
-                screen = await stage.text()
-                fits(screen, size)
-                assert "OFFLINE" in screen
-                assert TITLES[name] in screen, screen
-                assert "● live" not in screen
-            stage.source.away = None
-            stage.source.play(push(*NODES))
-            await stage.pilot.press("r")
-            await stage.until("● live · api-1 · 0.0s")
-
-    asyncio.run(look())
-
-
-@at_one_size
-def test_never_reached_says_so_on_every_screen_and_waits(size: tuple[int, int]) -> None:
+def test_never_reached_says_so_on_every_screen_and_waits() -> None:
     async def look() -> None:
         source = FakeSource()
         source.away = refusal()
-        async with staged(size, source) as stage:
+        async with staged((80, 24), source) as stage:
             await stage.until("OFFLINE")
             for name in NAMES:
                 stage.app.go(name)
                 screen = await stage.until("OFFLINE", "no data: no node has answered yet")
-                fits(screen, size)
+                fits(screen, (80, 24))
             assert not source.asked
             assert stage.app.is_running
 
     asyncio.run(look())
 
 
-@at_one_size
-def test_denied_and_failing_answers_are_told_where_they_are_missed(size: tuple[int, int]) -> None:
-    """Denied by the cluster, denied this one question, or failed: each its own words, and the screen goes on."""
-
-    def refuse(status: ExitStatus) -> Callable[[Any], msgspec.Struct]:
-        def answer(_: Any) -> msgspec.Struct:
-            raise refusal("this was said no to", status)
-
-        return answer
-
-    async def look() -> None:
-        for status, words in ((ExitStatus.NOT_ALLOWED, "DENIED"), (ExitStatus.TIMED_OUT, "ERROR")):
-            async with staged(size, FakeSource(otherwise=refuse(status))) as stage:
-                await live(stage)
-                for name in NAMES:
-                    screen = await stage.go(name)
-                    fits(screen, size)
-                    if name not in ("overview", "nodes", "events"):  # pushed: nothing is missed
-                        assert words in screen, screen
-                        assert "this was said no to" in screen
-        source = FakeSource()
-        source.away = refusal("this key is not known", ExitStatus.NOT_ALLOWED)
-        async with staged(size, source) as stage:
-            await stage.until("DENIED", "this key is not known", "not permitted")
-
-    asyncio.run(look())
-
-
-@at_one_size
-def test_hostile_names_are_shown_and_do_nothing_on_every_screen(size: tuple[int, int]) -> None:
+def test_hostile_names_are_shown_and_do_nothing_on_every_screen() -> None:
     async def look() -> None:
         rows = tuple(node(name, roles=(name,), why_not_ready=(name,), ready=False, address=name) for name in HOSTILE)
         bad = tuple(p.FaultRow(code=name, object=name, message=name, since=name) for name in HOSTILE)
         reasons = tuple(p.HealthReason(code=name, object=name, text=name) for name in HOSTILE)
-        async with staged(size, FakeSource(otherwise=everything(HOSTILE))) as stage:
+        async with staged((80, 24), FakeSource(otherwise=everything(HOSTILE))) as stage:
             hostile = push(*rows, faults=bad, reasons=reasons, state="[bold]odd", coordinator=HOSTILE[2])
             stage.source.play(hostile, *(event(name, name, name) for name in HOSTILE))
             await stage.until("● live", "[BOLD]ODD")
             for name in NAMES:
                 screen = await stage.go(name)
-                fits(screen, size)
+                fits(screen, (80, 24))
                 assert any(shown in screen for shown in HOSTILE_SHOWN[:3]), screen
                 assert "\x1b" not in screen
                 assert "\u202e" not in screen
-            for y in range(0, size[1] - 1, 3):
+            for y in range(0, 23, 3):
                 await stage.pilot.click(offset=(6, y))
             assert stage.app.is_running
             assert stage.app.return_code is None

@@ -155,7 +155,7 @@ class Stage:
     async def text(self) -> str:
         """What stands on the screen now."""
         self.app.paint()
-        for _ in range(3):
+        for _ in range(2):
             await self.pilot.pause(0)
         return screen_text(self.app)
 
@@ -170,17 +170,24 @@ class Stage:
         raise AssertionError(f"{wanted} never appeared on\n{found}")
 
     async def quiet(self) -> str:
-        """The screen once everything that it asks for was answered or refused."""
-        for _ in range(100):
+        """The screen once everything that it asks for was answered or refused, and what that made it ask, too."""
+        rounds = 0
+        for _ in range(200):
             self.app.paint()
             self.app.look()
             await self.pilot.pause(0)
             reports = self.app.state.reports
             board = self.app.board
-            if board is not None and all(
-                reports.get(query.params) is not None and not reports[query.params].asking
-                for query in board.queries(self.app.state)
-            ):
+            settled = (
+                board is not None
+                and board.is_mounted
+                and all(
+                    reports.get(query.params) is not None and not reports[query.params].asking
+                    for query in board.queries(self.app.state)
+                )
+            )
+            rounds = rounds + 1 if settled else 0
+            if rounds == 3:
                 return await self.text()
         raise AssertionError(f"it goes on asking\n{await self.text()}")
 
