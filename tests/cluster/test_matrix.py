@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,6 +154,57 @@ def test_real_processes_do_the_same(line: str, form: str, own: tuple[Cluster, Na
     assert found.answered
     assert found.err == ""
     assert ESCAPE not in found.out
+
+
+# Examples of help that unit tests only parse, since they are about processes, stores and moments: how each ends here.
+# What names a place that nobody has, names one of this cluster's; that it is in use is what some of them meet.
+EXAMPLES = {
+    "up --demo": 0,
+    "down": 0,
+    "cluster watch --for converged --for healthy -t 10m": 0,
+    "cluster watch -o jsonl --limit 1": 0,
+    "node start entity-2": 0,
+    "node start entity-2 --data /srv/promovolve": 0,
+    "shard wait 17 --timeout 30s": 0,
+    "store status": 0,
+    "store status --node-file node-1.toml -o json": 0,
+    "store leases": 0,
+    "store leases -o json --query 'items[?held]'": 0,
+    "store verify": 0,
+    "store verify /var/backups/local-20260203T040506007Z.pbk": 0,
+    "store verify --path /var/lib/promovolve/store -o json": 0,
+    "store backup --to /var/backups": 0,
+    "store backup --to nightly.pbk --node-file /etc/promovolve/node-1.toml -o json": 0,
+    "store restore nightly.pbk --node-file node-1.toml --force existing-store --confirm shop": 5,
+    "store compact --yes": 5,
+    "store compact --path /srv/store --dry-run": 0,
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_of_help_runs_on_a_cluster(
+    example: str, own: tuple[Cluster, Names], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, names = own
+    leaf = next(leaf for leaf in LEAVES if f"promovolvectl {example}" in leaf.about.examples)
+    settings = str(cluster.data / "nodes" / "entity-2" / "node.toml")
+    stands_for = {
+        "/srv/promovolve": str(cluster.data),
+        "/var/lib/promovolve/store": str(cluster.data / "store"),
+        "/srv/store": str(cluster.data / "store"),
+        "/etc/promovolve/node-1.toml": settings,
+        "node-1.toml": settings,
+        "/var/backups": str(tmp_path),
+        "/var/backups/local-20260203T040506007Z.pbk": names.of["ARCHIVE"],
+    }
+    if leaf.name == "store restore":
+        stands_for["nightly.pbk"] = names.of["ARCHIVE"]
+    # A cluster of files only is what there is to stop.
+    data = cluster.data.parent / "stopped" if leaf.name == "down" else cluster.data
+    monkeypatch.chdir(tmp_path)
+    words = tuple(stands_for.get(word, word) for word in shlex.split(example))
+    found = in_pipe(words, {**surrounding(cluster), "PROMOVOLVECTL_DATA": str(data)})
+    assert found.status == EXAMPLES[example], found
 
 
 def test_the_words_of_leaves_name_leaves_that_exist(own: tuple[Cluster, Names]) -> None:
