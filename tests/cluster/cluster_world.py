@@ -82,12 +82,13 @@ class Cluster:
         )
 
     def ended(self, command: subprocess.Popen[str], status: int | None = 0) -> Any:
-        """The document of a command that was begun; `status` None: however it ended."""
+        """The document of a command that was begun; `status` None: however it ended, with its error's document if it
+        printed no other."""
         out, error = command.communicate(timeout=COMMAND_S)
         self._overheard.heard([str(word) for word in command.args], out, error)  # type: ignore[union-attr]
         if status is not None and command.returncode != status:
             raise CommandError(f"{command.args}: status {command.returncode} instead of {status}\n{out}\n{error}")
-        return json.loads(out)
+        return json.loads(out or error.strip().splitlines()[-1])
 
     def refused(self, *words: str, status: int) -> Any:
         """The error document of a command that must fail so."""
