@@ -258,7 +258,7 @@ class Listing(Board):
         if self._settling is not None:
             self._settling.stop()
         self._settling = self.set_timer(SETTLE_S, lambda: self.post_message(self.Seeks()))
-        self.call_after_refresh(self.show_again)
+        self.query_one("#detail", Panel).show_again()  # the table has painted its own cursor
 
     # ---- within
 

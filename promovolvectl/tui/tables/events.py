@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
+from node.admin.protocol import AdminEvent
 from node.admin.protocol.diagnosis import EventList, GetEventList, GetLogs, LogList
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.draw import moment
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import ROWS_MAX, Cell, Column, Row
-from promovolvectl.tui.state import State
+from promovolvectl.tui.state import EVENTS_MAX, State
 from promovolvectl.tui.tables.nodes import level_style
 from promovolvectl.tui.text import Line, count, wrapped
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
@@ -31,19 +33,24 @@ def topic_style(topic: str, gap: int) -> str:
 def _live(state: State, _where: Where) -> list[Row]:
     """Oldest first; an event's number among all that came is what tells it apart."""
     first = state.events_seen - len(state.events)
-    return [
-        Row(
-            str(first + place),
-            (
-                Cell(moment(event.at, state.told_at, ages=state.ages), theme.FAINT),
-                Cell(event.node or "-"),
-                Cell(event.topic, topic_style(event.topic, event.gap)),
-                Cell(event.object, theme.STRONG),
-                Cell(event.text),
-            ),
-        )
-        for place, event in enumerate(state.events)
-    ]
+    # A time of day is the same all day long; only an age goes on with every push.
+    now = state.told_at if state.ages or not state.told_at else f"{state.told_at[:10]}T00:00:00Z"
+    return [_event(first + place, event, now, state.ages) for place, event in enumerate(state.events)]
+
+
+@lru_cache(maxsize=2 * EVENTS_MAX)
+def _event(number: int, event: AdminEvent, now: str, ages: bool) -> Row:
+    """Kept, since thousands of them come in the time in which a screen is painted a few times."""
+    return Row(
+        str(number),
+        (
+            Cell(moment(event.at, now, ages=ages), theme.FAINT),
+            Cell(event.node or "-"),
+            Cell(event.topic, topic_style(event.topic, event.gap)),
+            Cell(event.object, theme.STRONG),
+            Cell(event.text),
+        ),
+    )
 
 
 def _live_more(state: State, _where: Where) -> str:
