@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from node.actors.actor import Failed
@@ -27,6 +28,7 @@ from node.ads.hosts import same_host
 from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id
 from node.core.clock import MS
 from node.core.ids import EntityRef
+from node.core.limits import admin_page_items_max
 from node.crawler.html_text import extract, looks_like_html
 
 if TYPE_CHECKING:
@@ -135,6 +137,10 @@ class DomainRequests:
         now_ms = self._engine.world.clock.wall_ms()
         found = self._server.states.page("advertiser", AdvertiserState, request.after, wanted(request.limit))
         states, more = await found
+        # Their campaigns are read for this: no more than one page of those, either.
+        ends = accumulate(len(state.campaigns) for state in states)
+        kept = max(1, sum(end <= admin_page_items_max for end in ends))
+        states, more = states[:kept], more or kept < len(states)
         creatives = await self._creative_counts(states)
         items = ((s.advertiser, views.advertiser_of_state(s, creatives[s.advertiser], now_ms)) for s in states)
         listed, following = page(items, request.limit, more=more)

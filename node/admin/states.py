@@ -17,7 +17,7 @@ from node.wire.codec import CODEC
 
 S = TypeVar("S", bound=msgspec.Struct)
 PAGE = 500
-ONE_BY_ONE_MAX = 200  # reads of one state each; more take longer than a few pages of all
+ONE_BY_ONE_MAX = 500  # reads of one state each; more take longer than a few pages of all
 
 
 class States:

@@ -19,11 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from node.admin import protocol as p
+from node.ads.entities.advertiser import AdvertiserState
+from node.ads.entities.campaign import CampaignState
 from node.ads.view import ServeView
 from node.core.clock import SystemClock, rfc3339
-from node.core.hashing import map_of
+from node.core.hashing import map_of, shard_of
+from node.store.lmdb import LmdbStore
+from node.store.port import ListStates, Placement, ReadPlacement, StatePage, WriteState, Written
 from node.wire.codec import CODEC
 from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.link import open_link
@@ -33,10 +38,9 @@ RUNS_MIN: Final = 5
 SCALE: Final = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 ENTITIES, KEYS = 1_000 * SCALE, 10_000 * SCALE
 ADVERTISERS: Final = 50
-AT_ONCE: Final = 64
+AT_ONCE: Final = 250
 PAGE: Final = 100
 LIMIT_MS: Final = 300
-LOAD_MS: Final = 600_000
 DAY_MS: Final = 86_400_000
 SITE: Final = "long.example"
 _COMMAND: Final = str(Path(sys.executable).with_name("promovolvectl"))
@@ -63,7 +67,11 @@ def measure(runs: int) -> dict[str, object]:
         try:
             _run(("cluster", "wait", "--for", "converged", "--for", "shards=allocated", "-t", "60s"), env)
             began = time.perf_counter()
-            asyncio.run(_fill(Path(folder, "config.toml")))
+            asyncio.run(_begin(Path(folder, "config.toml")))
+            _run(("down", *data), env)
+            _multiply(Path(folder, "data", "store"))
+            _run(("up", *data), env)
+            _run(("cluster", "wait", "--for", "converged", "--for", "shards=allocated", "-t", "60s"), env)
             dump = Path(folder, "keys.jsonl")
             _write_keys(dump)
             _run(("serveindex", "load", str(dump), "--yes", "-t", "10m"), env)
@@ -83,44 +91,55 @@ def measure(runs: int) -> dict[str, object]:
     }
 
 
-async def _fill(config: Path) -> None:
-    """A site, advertisers, and campaigns with a creative each, through the cluster's front door."""
+async def _begin(config: Path) -> None:
+    """One of each, through the cluster's front door: what the others are copied from."""
     client = AdminClient(find(load_file(config), config, ""), open_link)
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def ask(*requests: Any) -> None:
-        async with gate:
-            for request in requests:
-                await client.call(request, LOAD_MS)
-
-    def orders(number: int) -> tuple[Any, ...]:
-        name = f"c{number:06d}"
-        campaign = p.CreateCampaign(
-            campaign=name,
-            advertiser=f"a{number % ADVERTISERS:03d}",
-            name=name,
-            max_cpm="1.00",
-            daily_budget="5.00",
-            categories=("653",),
-        )
-        creative = p.CreateCreative(
-            creative=f"{name}-1",
-            campaign=name,
-            asset_url="https://c.example/a.png",
-            landing_url="https://r.example/",
-            width=728,
-            height=90,
-        )
-        return campaign, creative
-
+    slot = p.Slot(slot="top", width=728, height=90)
+    campaign = p.CreateCampaign(
+        campaign="c", advertiser="a", name="c", max_cpm="1.00", daily_budget="5.00", categories=("653",)
+    )
+    picture = {"asset_url": "https://c.example/a.png", "landing_url": "https://r.example/"}
+    creative = p.CreateCreative(creative="c-1", campaign="c", width=728, height=90, **picture)
     try:
-        slot = p.Slot(slot="top", width=728, height=90)
-        await ask(p.CreateSite(site=SITE, host=SITE, publisher="ann", slots=(slot,)))
-        names = [f"a{number:03d}" for number in range(ADVERTISERS)]
-        await asyncio.gather(*(ask(p.CreateAdvertiser(advertiser=n, name=n, daily_budget="500")) for n in names))
-        await asyncio.gather(*(ask(*orders(number)) for number in range(ENTITIES)))
+        await client.call(p.CreateSite(site=SITE, host=SITE, publisher="ann", slots=(slot,)))
+        await client.call(p.CreateAdvertiser(advertiser="a", name="a", daily_budget="500"))
+        await client.call(campaign)
+        await client.call(creative)
     finally:
         client.close()
+
+
+def _multiply(folder: Path) -> None:
+    """Writes the copies into the store of a cluster that is down, under the epochs of its placement table: through
+    the front door each would be audited and paced."""
+    store = LmdbStore(folder, SystemClock())
+    try:
+        [placement] = store.apply([ReadPlacement()])
+        assert isinstance(placement, Placement)
+        [page] = store.apply([ListStates(("advertiser", "campaign"))])
+        assert isinstance(page, StatePage)
+        advertiser, campaign = (CODEC.decode_record(record.body) for record in page.records)
+        assert isinstance(advertiser, AdvertiserState)
+        assert isinstance(campaign, CampaignState)
+        [spec] = campaign.creatives
+        owned: dict[str, list[str]] = {f"a{number:03d}": [] for number in range(ADVERTISERS)}
+        states: list[tuple[str, str, msgspec.Struct]] = []
+        for number in range(ENTITIES):
+            name, owner = f"c{number:06d}", f"a{number % ADVERTISERS:03d}"
+            owned[owner].append(name)
+            creatives = (replace(spec, creative=f"{name}-1"),)
+            states.append(("campaign", name, replace(campaign, campaign=name, advertiser=owner, creatives=creatives)))
+        for name, campaigns in owned.items():
+            states.append(("advertiser", name, replace(advertiser, advertiser=name, campaigns=tuple(campaigns))))
+        writes = [
+            WriteState(kind, name, shard_of(name), placement.rows[shard_of(name)].epoch, 0, CODEC.encode_record(state))
+            for kind, name, state in states
+        ]
+        for begin in range(0, len(writes), AT_ONCE):
+            refused = [one for one in store.apply(writes[begin : begin + AT_ONCE]) if not isinstance(one, Written)]
+            assert not refused, refused[0]
+    finally:
+        store.close()
 
 
 def _write_keys(file: Path) -> None:
