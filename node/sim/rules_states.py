@@ -35,13 +35,15 @@ def nothing_lost(ops: Iterable[h.Op], final: Mapping[str, frozenset[tuple[str, .
 
 
 def removed_stays_removed(settled: Mapping[str, h.KeyVersion], replicas: Sequence[Replica], now_ns: int) -> Verdict:
-    """I3: of a removal that every replica once held, no replica ever holds an older version again, those that were
-    away included. A later put, or nothing at all, is right."""
+    """I3: of a removal that every replica once held, no replica ever holds an older value again, those that were away
+    included. A later put, or nothing at all, is right, and so is an older removal, which reads as absent: a replica
+    that was away brings it where what was put later has expired."""
     found = [
         f"{replica.node} holds {key} under {version_of(entry)}; {removal} had removed it everywhere"
         for replica in replicas
         for key, removal in sorted(settled.items())
-        if (entry := replica.entries.get(key)) is not None and tuple(version_of(entry)) < removal
+        if (entry := replica.entries.get(key)) is not None and not entry.tombstone
+        if tuple(version_of(entry)) < removal
     ]
     return verdict.of("I3", now_ns, found, unknown="" if settled else "no removal reached every replica")
 

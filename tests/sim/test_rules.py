@@ -89,6 +89,8 @@ def test_what_every_replica_had_removed_never_returns() -> None:
     gone, again = replica("a"), replica("b", entry("p|s", 51))
     tombstone = replica("c", entry("p|s", 50, b"", tombstone=True))
     assert removed_stays_removed(settled, [gone, again, tombstone], 9).valid
+    older = replica("e", entry("p|s", 49, b"", tombstone=True))
+    assert removed_stays_removed(settled, [older], 9).valid, "what was put later may have expired"
     returned = replica("d", entry("p|s", 49))
     refused(removed_stays_removed(settled, [gone, returned], 9), "I3", "d holds p|s under 2:49:a")
     assert removed_stays_removed({}, [returned], 9).unknown
