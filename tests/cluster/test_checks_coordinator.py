@@ -49,7 +49,7 @@ def armed(cluster: Cluster, fault: str) -> int:
         eventually(lambda: runs(pids[VICTIM]), lambda alive: not alive, 10, "its end")
     cluster.run("cluster", "wait", "-t", "60s", "--for", "nodes=3", "--for", "shards=allocated")
     pid = cluster.start(VICTIM, fault)
-    cluster.ask("node", "stop", FRONT, "--yes")  # the older of the two coordinates
+    cluster.ask("node", "stop", FRONT, "--yes", "--force", "last-of-role")  # the older of the two coordinates
     cluster.start(FRONT)
     conditions = ("converged", f"nodes={len(ROLES)}", "shards=allocated")
     cluster.run("cluster", "wait", "-t", "60s", *(word for c in conditions for word in ("--for", c)))
