@@ -204,7 +204,7 @@ def test_pings_name_the_node_that_does_not_answer(invoke: Invoke, tmp_path: Path
 
         both = msgspec.structs.replace(profile, endpoints=(*profile.endpoints, silent))
         write_profile(tmp_path / "config.toml", both, make_current=True)
-        code, out, _ = invoke("debug", "ping", "--count", "3", "--node-timeout", "500ms", "-o", "json")
+        code, out, _ = invoke("debug", "ping", "--count", "3", "--node-timeout", "3s", "-o", "json")
     document = json.loads(out)
     rows = {row["node"]: row for row in document["items"]}
     assert code == 12
