@@ -76,12 +76,14 @@ class LmdbStore:
         try:
             self._env = open_file(path, map_bytes)
             if lasting:
-                self._settle()
+                self._check_place()
         except BaseException:
             self._occupancy.close()
             raise
         self._lasting = lasting
         self._noted_ns = clock.mono_ns()
+        self._settled = False
+        self._opened_at = self._env.info()["last_txnid"]
 
     def apply(self, batch: Sequence[port.Request]) -> list[port.Answer]:
         """See `StateStore.apply`. Whatever the disk does is answered as `StoreFailed`; raises only when used in a
@@ -97,7 +99,7 @@ class LmdbStore:
             answers = self._attempt(prepared, write=write)
             self._note_identity(batch, answers)
             if self._lasting and write:
-                self._remember_now_and_then()
+                self._keep_place()
         except _CommitFailedError as failure:
             return self._failed(batch, "E-STORE-DISK", str(failure), definite=failure.definite)
         except STRUCTURE_ERRORS as error:
@@ -115,18 +117,17 @@ class LmdbStore:
     def close(self) -> None:
         """Lets the file go. In a forked child nothing is touched: the handles are the parent's."""
         if os.getpid() == self._pid:
-            if self._lasting and not (self._closed or self._poisoned):
+            if self._settled and not (self._closed or self._poisoned):
                 whereabouts.remember(self._env, self._path)
             self._env.close()
             if not self._closed:
                 self._occupancy.close()
             self._closed = True
 
-    def _settle(self) -> None:
-        """Refuses a file that is not the one of before; has one that has no name yet name itself."""
+    def _check_place(self) -> None:
+        """Refuses a file that is not the one of before."""
         try:
             whereabouts.check(self._env, self._path)
-            whereabouts.settle(self._env, self._path)
         except OperatingError:
             self._env.close()
             raise
@@ -134,8 +135,16 @@ class LmdbStore:
             self._env.close()
             raise OperatingError("E-STORE-DISK", f"{self._path}: {error}", hint="check the disk's room") from error
 
-    def _remember_now_and_then(self) -> None:
+    def _keep_place(self) -> None:
+        """After a batch. Only a file in which something was written is made to name itself: one that was refused for
+        what it holds stays as it is. That it could not be is no failure of the batch; the next one tries again."""
         now_ns = self._clock.mono_ns()
+        if not self._settled:
+            if self._env.info()["last_txnid"] > self._opened_at:
+                with contextlib.suppress(lmdb.Error, OSError):
+                    whereabouts.settle(self._env, self._path)
+                    self._settled = True
+            return
         if now_ns - self._noted_ns >= limits.store_noted_ms * MS:
             self._noted_ns = now_ns
             whereabouts.remember(self._env, self._path)

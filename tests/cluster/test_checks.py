@@ -65,7 +65,7 @@ def test_check_e10_a_move_ends_and_says_how_when_its_source_or_target_dies(four:
     assert out or err, "silence"
     if move.returncode == 0:
         assert json.loads(out)["state"] == "done"
-    four.run("cluster", "wait", "--for", "nodes=3", "--for", "shards=allocated", "-t", "60s")
+    four.run("cluster", "wait", "--for", "nodes=3", "--for", "converged", "--for", "shards=allocated", "-t", "60s")
     row = four.shards()[shard]
     assert row["node"] != victim
     assert row["epoch"] >= epoch
