@@ -84,7 +84,7 @@ async def list_(
     "to NAME.key in the current folder, and nowhere else.",
     examples=(
         "promovolvectl auth key create ann --role operator --out ann.key",
-        "promovolvectl auth key create ci --role viewer --expires 90d --out - -o value --columns key > ci.key",
+        "promovolvectl auth key create ci --role viewer --expires 90d --out ci.key --yes --reason 'nightly checks'",
     ),
     exits=(*_EXITS, ExitStatus.LOCAL_FILE),
     flags=CHANGE,
@@ -104,7 +104,9 @@ async def create(
 ) -> Answer:
     expires_s = _seconds("--expires", expires)
     path = _free(out, name)
-    again = spelled("auth", "key", "create", name, "--role", role.value, *(["--out", out] if out else []))
+    kept = {"--out": out, "--expires": expires, "--reason": given["reason"]}
+    said = [word for flag, value in kept.items() if value for word in (flag, value)]
+    again = spelled("auth", "key", "create", name, "--role", role.value, *said)
     ends = f", for {expires}" if expires else ", which does not expire"
     pair = _new_pair()
     asked = CreateOperatorKey(

@@ -143,3 +143,11 @@ def test_an_update_says_what_is_to_change(answering: FakeNode, invoke: Invoke) -
     for noun in ("site", "campaign", "advertiser"):
         assert invoke(noun, "update", "x", "--reason", "why")[0] == 2
     assert answering.seen == []
+
+
+def test_the_line_to_repeat_makes_the_key_that_was_asked_for(answering: FakeNode, invoke: Invoke) -> None:
+    """Without its end or its reason it would be another key."""
+    words = ("auth", "key", "create", "ann", "--role", "viewer", "--expires", "7d", "--reason", "a colleague")
+    code, _, err = invoke(*words)
+    again = "promovolvectl auth key create ann --role viewer --expires 7d --reason 'a colleague' --yes"
+    assert (code, again in err) == (6, True), err
