@@ -61,7 +61,7 @@ def other(node: str) -> str:
     return next(name for name in OWNERS if name != node)
 
 
-def test_check_v9_a_plan_whose_coordinator_is_killed_goes_on_and_says_so(led: Cluster) -> None:
+def test_check_v9_a_plan_whose_coordinator_is_killed_goes_on_under_the_next(led: Cluster) -> None:
     pid = armed(led, "handoff.acknowledged:kill:3")
     shards = [number for number, row in led.shards().items() if row["node"] == OWNERS[0]][:8]
     plan = led.ask("shard", "pin", *map(str, shards), "--to", OWNERS[1], "--dry-run")
@@ -72,7 +72,6 @@ def test_check_v9_a_plan_whose_coordinator_is_killed_goes_on_and_says_so(led: Cl
     found: Any = json.loads(out)
     assert (found["state"], found["result"]["shards_moved"]) == ("done", len(shards))
     assert [phase["detail"] for phase in found["phases"]] == [f"{len(shards)}/{len(shards)} moved"]
-    assert f"node/{VICTIM}: coordinates shards and can't be reached" in said or "no node coordinates" in said, said
     after = led.shards()
     assert {after[number]["node"] for number in shards} == {OWNERS[1]}
     assert led.status()["coordinator"] == FRONT

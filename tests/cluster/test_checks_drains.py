@@ -50,7 +50,8 @@ def slow(cluster: Cluster, seconds: int) -> Iterator[Slow]:
     command = [sys.executable, "-P", SCRIPT, f"campaign/{campaign}", str(seconds), "--config", str(config)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True) as child:
         try:
-            eventually(lambda: cluster.pids(), lambda pids: pids.get(NODE) == child.pid, 30, "the slow node")
+            cluster.run("node", "wait", NODE, "--for", "ready", "-t", "60s")
+            assert cluster.pids()[NODE] == child.pid
             cluster.whole()
             shard = cluster.ask("shard", "where", "campaign", campaign)["shard"]
             cluster.ask("shard", "move", str(shard), "--to", NODE, "--yes", "-t", "60s")
@@ -103,6 +104,7 @@ def test_a_drain_names_the_entity_that_it_waits_for_and_is_over_when_that_is(
         assert cluster.ask("shard", "check")["ok"]
 
 
+@pytest.mark.skipif(SCALE < 2, reason="a silent node is a member for a few seconds only: busy cores miss them")
 def test_a_drain_whose_node_was_killed_is_told_by_the_placement_table(
     cluster: Cluster, tmp_path: Path
 ) -> None:
