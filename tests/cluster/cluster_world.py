@@ -118,6 +118,11 @@ class Cluster:
         conditions = ("converged", f"nodes={nodes}", "shards=allocated", "replicas=agree", "coverage=1.0")
         self.run("cluster", "wait", "-t", within, *(word for c in conditions for word in ("--for", c)))
 
+    def even(self) -> None:
+        """Evens the shards out now, for who compares where they are: after a node's return the coordinator does it by
+        itself some seconds later, which may be in the midst of a test."""
+        self.ask("shard", "rebalance", "--yes", "-t", "60s")
+
     def replicas_agree(self) -> None:
         """Waits until all four replicas are found equal: what is written meanwhile reaches each at its own moment."""
 

@@ -56,7 +56,7 @@ def slow(cluster: Cluster, seconds: int) -> Iterator[Slow]:
             cluster.whole()
             shard = cluster.ask("shard", "where", "campaign", campaign)["shard"]
             cluster.ask("shard", "move", str(shard), "--to", NODE, "--yes", "-t", "60s")
-            cluster.ask("shard", "rebalance", "--yes", "-t", "60s")
+            cluster.even()
             began = time.monotonic()
             taken = cluster.refused("campaign", "pause", campaign, "-t", "1s", status=9)
             assert "may have been done" in taken["message"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from typing import Any
 
 from cluster_load import RATE, Load
 from cluster_world import Cluster, eventually
@@ -16,19 +15,8 @@ def impressions(cluster: Cluster) -> int:
     return sum(row["impressions_count"] for row in cluster.ask("campaign", "list")["items"])
 
 
-def resting_shards(cluster: Cluster) -> dict[int, Any]:
-    """The shards once nothing moves: a node that came back is given its share in rounds."""
-    looks = [cluster.shards()]
-
-    def look() -> list[int]:
-        looks.append(cluster.shards())
-        return [n for n, row in looks[-1].items() if any(look[n]["epoch"] != row["epoch"] for look in looks[-4:])]
-
-    eventually(look, lambda moved: len(looks) > 4 and not moved, 30, "shards at rest")
-    return looks[-1]
-
-
 def test_killing_an_entity_node_under_load(cluster: Cluster) -> None:
+    cluster.even()
     victim = cluster.owner_of(cluster.sites()[0]["site"])
     shards = cluster.shards()
     incarnation = cluster.ask("node", "show", victim)["node"]["incarnation"]
@@ -104,7 +92,8 @@ def test_a_replica_that_was_deleted_is_filled_again(cluster: Cluster) -> None:
 
 def test_p1_an_idle_node_that_is_killed_is_replaced_and_comes_back(cluster: Cluster) -> None:
     """P1: its shards run elsewhere under higher epochs; it returns as a new incarnation and opens its replica again."""
-    kept, shards = cluster.settled_state(), resting_shards(cluster)
+    cluster.even()
+    kept, shards = cluster.settled_state(), cluster.shards()
     log = cluster.data / "logs" / "entity-3.log"
     incarnation = cluster.ask("node", "show", "entity-3")["node"]["incarnation"]
     cluster.kill("entity-3")

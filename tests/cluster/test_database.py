@@ -41,6 +41,7 @@ def world(_world: World) -> World:
     relay.heal()
     cluster.up("--demo")
     cluster.whole()
+    cluster.even()
     return _world
 
 

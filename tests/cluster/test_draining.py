@@ -19,6 +19,7 @@ from relayed import prepare
 
 
 def test_draining_under_load_loses_nothing(cluster: Cluster) -> None:
+    cluster.even()
     leaver = cluster.owner_of(cluster.sites()[0]["site"])
     others = {f"entity-{n}" for n in (1, 2, 3)} - {leaver}
     pid = cluster.pids()[leaver]
@@ -104,6 +105,7 @@ def five(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_p66_a_rolling_restart_under_page_views_shows_clients_nothing_but_ask_another(five: Cluster) -> None:
+    five.even()
     kept, before, shards = five.settled_state(), five.pids(), five.shards()
     apis = [urlsplit(row["http"]).netloc for row in five.up()["nodes"] if row["http"]]
     with Load(five, apis) as load, Probes(apis) as probes:

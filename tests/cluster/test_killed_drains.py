@@ -22,11 +22,12 @@ THREE_ARE_WHOLE = ("--for", "nodes=3", "--for", "converged", "--for", "shards=al
 @contextlib.contextmanager
 def keeping_everything(cluster: Cluster) -> Iterator[None]:
     """Durable state is behind it as it was before; each shard has one owner, under no lower epoch."""
+    cluster.even()
     kept, shards = cluster.settled_state(), cluster.shards()
     yield
     cluster.up()
     cluster.whole()
-    cluster.ask("shard", "rebalance", "--yes", "-t", "60s")
+    cluster.even()
     after = cluster.shards()
     assert all(after[n]["epoch"] + (after[n]["node"] == row["node"]) > row["epoch"] for n, row in shards.items())
     assert cluster.ask("shard", "check")["ok"]
@@ -39,7 +40,7 @@ def test_p3_a_node_killed_at_a_phase_of_its_drain(cluster: Cluster, point: str) 
     with keeping_everything(cluster):
         cluster.ask("node", "stop", "entity-3", "--yes")
         pid = cluster.start("entity-3", f"{point}:kill")
-        cluster.ask("shard", "rebalance", "--yes", "-t", "60s")
+        cluster.even()
         operation = cluster.ask("node", "drain", "entity-3", "--yes", status=15)
         ended(pid)
         assert operation["state"] == "failed"

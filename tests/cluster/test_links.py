@@ -41,7 +41,7 @@ def five(_five: tuple[Cluster, Relay]) -> Iterator[tuple[Cluster, Relay]]:
 def together(cluster: Cluster) -> None:
     conditions = ("converged", f"nodes={len(NODES)}", "shards=allocated", "replicas=agree")
     cluster.run("cluster", "wait", "-t", "60s", *(word for c in conditions for word in ("--for", c)))
-    cluster.run("shard", "rebalance", "--yes")  # at once: it would otherwise begin in the midst of a test
+    cluster.even()
 
 
 def members(cluster: Cluster) -> set[str]:

@@ -51,7 +51,7 @@ class World:
                 self.start(name)
         conditions = ("converged", f"nodes={len(NAMES)}", "shards=allocated", "replicas=agree")
         self.cluster.run("cluster", "wait", "-t", "60s", *(word for c in conditions for word in ("--for", c)))
-        self.cluster.run("shard", "rebalance", "--yes")
+        self.cluster.even()
 
     def members(self) -> set[str]:
         status = self.cluster.status()

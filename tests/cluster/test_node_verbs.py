@@ -9,6 +9,7 @@ from cluster_world import Cluster, eventually
 
 def test_one_node_is_restarted_under_its_plan_and_watched_meanwhile(cluster: Cluster) -> None:
     """It is drained, started again and whole; nobody else is restarted, and who watched saw it go and come back."""
+    cluster.even()
     name = cluster.owner_of(cluster.sites()[0]["site"])
     before = {row["name"]: (row["incarnation"], row["pid"]) for row in cluster.ask("node", "list")["items"]}
     shards = cluster.shards()

@@ -56,6 +56,7 @@ def paused_between_writes(cluster: Cluster, pid: int) -> float:
 def test_p8_a_paused_owner_writes_nothing_when_it_goes_on(cluster: Cluster) -> None:
     """P8: stopped beyond leases and detection while pages are viewed, then continued. PROMOVOLVE_TEST_SCALE=4 makes it
     the row's 30 s."""
+    cluster.even()
     site = cluster.sites()[0]["site"]
     victim = cluster.owner_of(site)
     owned = {shard for shard, row in cluster.shards().items() if row["node"] == victim}

@@ -61,7 +61,7 @@ class World:
     def at_rest(self) -> None:
         """Whole, and no shard moves any more: who writes a key is not to change in the midst of a test."""
         self.whole()
-        self.cluster.run("shard", "rebalance", "--yes")
+        self.cluster.even()
         self.whole()
 
     def metric(self, node: str, name: str) -> dict[str, float]:
