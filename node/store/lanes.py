@@ -11,6 +11,7 @@ import enum
 from typing import Final
 
 from node.store import port
+from node.store.projection import ProjectionRow
 
 READS: Final = (
     port.ReadState,
@@ -31,11 +32,12 @@ class Lane(enum.Enum):
     WRITES = "writes"
 
 
-# Requests that change nothing, to find out whether a lane is served again. Writes have none: one that changes nothing
-# would pass where a store takes no writes, and whose writes failed write again.
+# Requests that mean nothing, to find out whether a lane is served again: what failed may never be tried again, an audit
+# entry for one. That of the writes does write, since one that changes nothing would pass where a disk is full.
 PROBES: Final[dict[Lane, port.Request]] = {
     Lane.READS: port.ReadConsumer("probe"),
     Lane.LEASES: port.ReleaseLease("probe", "probe", 0),
+    Lane.WRITES: port.AdvanceConsumer("probe", 0, 0, (ProjectionRow("written", b"1"),)),
 }
 
 

@@ -12,6 +12,7 @@ from node.core import limits
 from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
 from node.store import port
+from node.store.lanes import PROBES
 from node.store.lmdb import LmdbStore
 from node.store.memory import MemoryStore
 from node.store.projection import ProjectionRow
@@ -429,6 +430,15 @@ def test_g10_a_consumer_moves_with_its_rows_or_not_at_all(store: port.StateStore
         port.Conflict(4),
         port.Consumer(4, rows_of(a=b"1", c=b"3")),
     ]
+
+
+def test_the_probe_of_a_lane_is_answered_each_time_and_that_of_the_writes_is_written(ask: Ask) -> None:
+    for _ in range(2):
+        answers = [ask(probe) for probe in PROBES.values()]
+        assert not any(isinstance(answer, port.StoreFailed) for answer in answers), answers
+    written = ask(port.ListProjection("probe"))
+    assert isinstance(written, port.ProjectionPage)
+    assert [row.key for row in written.rows] == ["written"]
 
 
 def test_a_consumer_is_never_ahead_of_the_log_nor_goes_back(ask: Ask) -> None:

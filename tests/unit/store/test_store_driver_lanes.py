@@ -9,7 +9,7 @@ from node.actors.store_driver import StoreDriver
 from node.core.clock import SystemClock
 from node.store.lanes import lane_of
 from node.store.memory import MemoryStore
-from node.store.port import AcquireLease, Answer, ReadState, Request, StoreFailed
+from node.store.port import AcquireLease, Answer, NextIncarnation, ReadState, Request, StoreFailed
 
 AWAY = StoreFailed("E-STORE-UNREACHABLE", "away", definite=True)
 
@@ -37,7 +37,7 @@ def test_lanes_that_were_not_served_and_that_nobody_uses_are_asked_again() -> No
     async def test() -> None:
         store = Flaky()
         driver = StoreDriver(store, SystemClock(), lane_of)
-        for request in (ReadState("thing", "a"), AcquireLease("c", "t", 60_000)):
+        for request in (ReadState("thing", "a"), AcquireLease("c", "t", 60_000), NextIncarnation("n")):
             assert await answer(driver, request) == AWAY
         driver.look_again()
         await asyncio.to_thread(lambda: None)
