@@ -75,7 +75,7 @@ def init(
     folder = Path(out).absolute()
     file = load_file(run.config)
     before = file.profiles.get(name)
-    if before is not None and before.key_file != str(founding.key_file(folder, founding.OPERATOR)):
+    if before is not None and before.key_file != str(founding.key_file(folder, layout.OPERATOR)):
         text = f"the profile {name!r} stands for another cluster"
         hint = "promovolvectl cluster init -p ANOTHER_NAME"
         raise CommandFailed(ExitStatus.CONFLICT, "E-CONFLICT", text, hint=hint, about=f"profile/{name}")

@@ -18,21 +18,19 @@ import msgspec
 import tomli_w
 
 from node.core.errors import OperatingError
-from node.core.ids import ROLES, node_name
 from node.wire.keys import read_key_pair, write_key_pair
 from node.wire.roster import KeyPair, NodeEntry, OperatorEntry, OperatorRole, Roster, render_roster
 from node.wire.zmq_sockets import new_key_pair
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile
-from promovolvectl.local.layout import NodePlace, local_trouble, unusable, write_text
+from promovolvectl.local.layout import OPERATOR, NodePlace, local_trouble, unusable, write_text
+from promovolvectl.local.roles import fit, roles_of
 
 SEEDS_MAX: Final = 3
 PORT: Final = 7_400  # control; data, admin and http follow
 _PORTS: Final = 4
 _FILE: Final = "cluster.json"
-OPERATOR: Final = "operator"
-NEEDED: Final = ("api", "entity", "singleton")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,30 +49,36 @@ def placed(assignments: Sequence[str]) -> tuple[NodePlace, ...]:
     (2) naming what is wrong with which."""
     nodes: list[NodePlace] = []
     following: dict[str, int] = {}
-    for text in assignments:
-        name, equals, rest = text.partition("=")
-        carried, at, address = rest.rpartition("@")
-        host, colon, port_text = address.rpartition(":") if not address.endswith("]") else ("", "", "")
-        host, port_text = (host, port_text) if colon else (address, "")
-        if not (equals and at and host) or (port_text and not port_text.isdecimal()):
-            raise _usage(f"{text!r} is not NAME=ROLE,ROLE@HOST[:PORT]")
-        roles = tuple(dict.fromkeys(role for role in carried.split(",") if role))
-        unknown = [role for role in roles if role not in ROLES]
-        if unknown or not roles:
-            raise _usage(f"{text!r}: {unknown[0] if unknown else 'nothing'!r} is not a role: {', '.join(ROLES)}")
-        try:
-            node_name(name)
-        except (OperatingError, ValueError) as error:
-            raise _usage(f"{text!r}: {error}") from error
-        port = int(port_text) if port_text else following.get(host, PORT)
-        if not 0 < port <= 65_536 - _PORTS:
-            raise _usage(f"{text!r}: {port} to {port + _PORTS - 1} are no ports")
-        following[host] = port + _PORTS
-        control, data, admin, http = (f"{host}:{port + number}" for number in range(_PORTS))
-        api = http if "api" in roles else ""
-        nodes.append(NodePlace(name=name, roles=roles, control=control, data=data, admin=admin, http=api))
-    _refuse_unfit(nodes)
+    try:
+        for text in assignments:
+            nodes.append(_place(text, following))
+        fit(tuple((node.name, node.roles) for node in nodes))
+        _refuse_shared_ports(nodes)
+    except ValueError as error:
+        hint = "promovolvectl cluster init --node n1=api,entity,singleton@10.0.0.1 --out DIR"
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"--node: {error}", hint=hint) from error
     return tuple(nodes)
+
+
+def _place(text: str, following: dict[str, int]) -> NodePlace:
+    """One node; `following` has the next free port of each host."""
+    name, equals, rest = text.partition("=")
+    words, at, address = rest.rpartition("@")
+    host, colon, port_text = address.rpartition(":") if not address.endswith("]") else ("", "", "")
+    host, port_text = (host, port_text) if colon else (address, "")
+    if not (equals and at and host) or (port_text and not port_text.isdecimal()):
+        raise ValueError(f"{text!r} is not NAME=ROLE,ROLE@HOST[:PORT]")
+    try:
+        roles = roles_of(words)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from error
+    port = int(port_text) if port_text else following.get(host, PORT)
+    if not 0 < port <= 65_536 - _PORTS:
+        raise ValueError(f"{text!r}: {port} to {port + _PORTS - 1} are no ports")
+    following[host] = port + _PORTS
+    control, data, admin, http = (f"{host}:{port + number}" for number in range(_PORTS))
+    api = http if "api" in roles else ""
+    return NodePlace(name=name, roles=roles, control=control, data=data, admin=admin, http=api)
 
 
 def hosts_of(nodes: Sequence[NodePlace]) -> set[str]:
@@ -157,17 +161,10 @@ def profile_of(folder: Path, wanted: Wanted) -> Profile:
     )
 
 
-def _refuse_unfit(nodes: Sequence[NodePlace]) -> None:
-    names = [node.name for node in nodes]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise _usage(f"{twice[0]!r} is named twice")
-    if OPERATOR in names:
-        raise _usage(f"{OPERATOR!r} is the operator's name, not a node's")
+def _refuse_shared_ports(nodes: Sequence[NodePlace]) -> None:
     ports = [address for node in nodes for address in (node.control, node.data, node.admin, node.http) if address]
     if twice := sorted({port for port in ports if ports.count(port) > 1}):
-        raise _usage(f"{twice[0]} would be used twice")
-    if missing := [role for role in NEEDED if not any(role in node.roles for node in nodes)]:
-        raise _usage(f"no node has the role {missing[0]}: a cluster needs {', '.join(NEEDED)}")
+        raise ValueError(f"{twice[0]} would be used twice")
 
 
 def _known(folder: Path) -> Wanted | None:
@@ -196,8 +193,3 @@ def _key(path: Path) -> KeyPair:
 def _roster(wanted: Wanted, keys: dict[str, KeyPair]) -> str:
     nodes = [NodeEntry(node.name, keys[node.name].public, node.roles) for node in wanted.nodes]
     return render_roster(Roster(nodes, [OperatorEntry(OPERATOR, keys[OPERATOR].public, OperatorRole.ADMIN)]))
-
-
-def _usage(text: str) -> CommandFailed:
-    hint = "promovolvectl cluster init --node n1=api,entity,singleton@10.0.0.1 --out DIR"
-    return CommandFailed(ExitStatus.USAGE, "E-USAGE", f"--node: {text}", hint=hint)

@@ -29,13 +29,38 @@ def spread(count: int) -> Carried:
 
 def assigned(texts: Sequence[str]) -> Carried:
     """Nodes out of `NAME=ROLE,ROLE`; raises CommandFailed (2) that names what is wrong with which."""
-    found = tuple(_assignment(text) for text in texts)
-    names = [name for name, _ in found]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise _usage(f"{twice[0]!r} is named twice")
-    if missing := [role for role in NEEDED if not any(role in roles for _, roles in found)]:
-        raise _usage(f"no node has the role {missing[0]}: a cluster needs {', '.join(NEEDED)}")
+    try:
+        found = tuple(_assignment(text) for text in texts)
+        fit(found)
+    except ValueError as error:
+        hint = "promovolvectl up --node front=api,singleton --node back-1=entity --node back-2=entity"
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"--node: {error}", hint=hint) from error
     return found
+
+
+def roles_of(words: str) -> tuple[str, ...]:
+    """Roles out of `ROLE,ROLE`, each once, in order; raises ValueError."""
+    roles = tuple(sorted({role for role in words.split(",") if role}))
+    unknown = [role for role in roles if role not in ROLES]
+    if unknown or not roles:
+        raise ValueError(f"{unknown[0] if unknown else 'nothing'!r} is not a role: {', '.join(ROLES)}")
+    return roles
+
+
+def fit(carried: Carried) -> None:
+    """Raises ValueError where names are no nodes' names or are given twice, or a role is lacking that all need."""
+    names = [name for name, _ in carried]
+    for name in names:
+        try:
+            node_name(name)
+        except OperatingError as error:
+            raise ValueError(f"{name!r}: {error}") from error
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{twice[0]!r} is named twice")
+    if OPERATOR in names:
+        raise ValueError(f"{OPERATOR!r} is the operator's name, not a node's")
+    if missing := [role for role in NEEDED if not any(role in roles for _, roles in carried)]:
+        raise ValueError(f"no node has the role {missing[0]}: a cluster needs {', '.join(NEEDED)}")
 
 
 def words_of(carried: Carried) -> str:
@@ -44,26 +69,10 @@ def words_of(carried: Carried) -> str:
 
 
 def _assignment(text: str) -> tuple[str, tuple[str, ...]]:
-    name, equals, carried = text.partition("=")
+    name, equals, words = text.partition("=")
     if not equals:
-        raise _usage(f"{text!r} is not NAME=ROLE,ROLE")
-    roles = tuple(sorted({role for role in carried.split(",") if role}))
-    unknown = [role for role in roles if role not in ROLES]
-    if unknown or not roles:
-        raise _usage(f"{text!r}: {unknown[0] if unknown else 'nothing'!r} is not a role: {', '.join(ROLES)}")
+        raise ValueError(f"{text!r} is not NAME=ROLE,ROLE")
     try:
-        node_name(name)
-    except (OperatingError, ValueError) as error:
-        raise _usage(f"{text!r}: {error}") from error
-    if name == OPERATOR:
-        raise _usage(f"{OPERATOR!r} is the operator's name, not a node's")
-    return name, roles
-
-
-def _usage(message: str) -> CommandFailed:
-    return CommandFailed(
-        ExitStatus.USAGE,
-        "E-USAGE",
-        f"--node: {message}",
-        hint="promovolvectl up --node front=api,singleton --node back-1=entity --node back-2=entity",
-    )
+        return name, roles_of(words)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from error
