@@ -87,6 +87,7 @@ def test_p8_a_paused_owner_writes_nothing_when_it_goes_on(cluster: Cluster) -> N
 
 def test_p47_lists_without_one_node_show_the_rest_and_name_it(cluster: Cluster) -> None:
     """P47: the node stands still and is a member still; each list waits for it no longer than 3 s."""
+    cluster.even()
     victim = cluster.owner_of(cluster.sites()[0]["site"])
     whole = cluster.ask("entity", "list", "--limit", "0")["items"]
     others = {(row["type"], row["id"]) for row in whole if row["node"] != victim}

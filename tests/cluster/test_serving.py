@@ -68,7 +68,7 @@ def test_a_new_site_serves_what_its_publisher_approved(cluster: Cluster) -> None
         assert cluster.serve(SITE, URL, [SLOT])["top"] is None
     cluster.ask("creative", "approve", "berth", "--site", SITE)
     winner = eventually(
-        lambda: cluster.serve(SITE, URL, [SLOT])["top"], lambda won: won is not None, 5, "the approved creative"
+        lambda: cluster.serve(SITE, URL, [SLOT])["top"], lambda won: won is not None, 20, "the approved creative"
     )
     assert winner["creativeId"] == "berth"
     why = cluster.ask("serve", "explain", winner["requestId"])

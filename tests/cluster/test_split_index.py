@@ -28,6 +28,7 @@ def split(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) ->
     with relayed(cluster, len(NODES), postgres, membership={"stable_after_ms": SPLIT_MS}) as relay:
         conditions = ("converged", f"nodes={len(NODES)}", "shards=allocated", "replicas=agree")
         cluster.run("cluster", "wait", "-t", "60s", *(word for c in conditions for word in ("--for", c)))
+        cluster.even()
         yield cluster, relay
 
 
