@@ -31,6 +31,7 @@ from promovolvectl.local.ports import HOST
 CHUNK_BYTES = 65_536
 LANES = ("control", "data")
 DATABASE = "database"
+LOOKS, LOOK_EACH_S = 20, 0.05
 Link = tuple[str, str, str]  # from, to, lane
 
 
@@ -144,7 +145,7 @@ class Relay:
     async def _connected(
         self, name: str, lane: str, target: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        source = self._dialler(writer.get_extra_info("peername")[1])
+        source = await self._dialler(writer.get_extra_info("peername")[1])
         link = (source, name, lane)
         condition = self._condition(*link)
         task = asyncio.current_task()
@@ -166,11 +167,16 @@ class Relay:
             writer.close()
             self._pipes[link].discard(task)
 
-    def _dialler(self, port: int) -> str:
-        inode = _inode_of(port)
-        for name, pid in self._pids().items():
-            if inode and inode in _sockets_of(pid):
-                return name
+    async def _dialler(self, port: int) -> str:
+        """The node whose connection comes from this port; "?" for what is no node. The kernel's table is read in pieces
+        and may lack a row while others come and go, and a node's pid may be written down a moment later: a connection
+        taken for a stranger's would pass whatever is cut."""
+        for _ in range(LOOKS):
+            inode = _inode_of(port)
+            for name, pid in self._pids().items():
+                if inode and inode in _sockets_of(pid):
+                    return name
+            await asyncio.sleep(LOOK_EACH_S)
         return "?"
 
     def _condition(self, source: str, target: str, lane: str) -> Condition:
