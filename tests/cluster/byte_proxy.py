@@ -59,6 +59,7 @@ class Relay:
         self._pids = pids
         self._conditions: dict[Link, Condition] = {}
         self._pipes: dict[Link, set[asyncio.Task[None]]] = {}
+        self._accepted: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._servers: list[asyncio.Server] = []
@@ -145,11 +146,13 @@ class Relay:
     async def _connected(
         self, name: str, lane: str, target: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._accepted.add(task)
+        task.add_done_callback(self._accepted.discard)
         source = await self._dialler(writer.get_extra_info("peername")[1])
         link = (source, name, lane)
         condition = self._condition(*link)
-        task = asyncio.current_task()
-        assert task is not None
         self._pipes.setdefault(link, set()).add(task)
         host, _, port = target.partition(":")
         try:
@@ -189,10 +192,10 @@ class Relay:
     async def _close(self) -> None:
         for server in self._servers:
             server.close()
-        tasks = [task for tasks in self._pipes.values() for task in tasks]
-        for task in tasks:
+        accepted = list(self._accepted)
+        for task in accepted:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*accepted, return_exceptions=True)
 
     def _call(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
