@@ -21,6 +21,7 @@ from node.admin.protocol import Done, GetOperation, Operation, Plan, Replay
 from node.admin.protocol.operators import GetIdentity, Identity
 from node.core.clock import SECOND, Clock
 from promovolvectl.client.changes import Change, Question
+from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
@@ -53,7 +54,7 @@ TICK_S: Final = 1.0  # ages are written with seconds
 CHANGE_MS: Final = 10_000
 FOLLOWED_MAX: Final = 20
 _SIGNALS: Final = ((signal.SIGTERM, ExitStatus.TERMINATED), (signal.SIGHUP, ExitStatus.HANGUP))
-_BOARDS: Final = (Overview, Nodes, Shards, ServeIndex, Replays, Serving, Operations, Events, Entities, Doctor)
+BOARDS: Final = (Overview, Nodes, Shards, ServeIndex, Replays, Serving, Operations, Events, Entities, Doctor)
 IDENTITY: Final = Query(GetIdentity(), every_s=300)
 
 
@@ -106,7 +107,7 @@ class Dashboard(App[int]):
         self._painting = False
         self._painted_ns = 0
         self._followed: dict[str, str] = {}
-        self.boards: dict[str, Board] = {board.NAME: board() for board in _BOARDS}
+        self.boards: dict[str, Board] = {board.NAME: board() for board in BOARDS}
         self._use(source)
 
     def _use(self, source: Source) -> None:
@@ -277,7 +278,12 @@ class Dashboard(App[int]):
         if self._clusters is None:
             self.say("there are no other profiles here")
             return
-        self.push_screen(Profiles(tuple(self._clusters.known()), self.state.profile), self._switch)
+        try:
+            known = tuple(self._clusters.known())
+        except CommandFailed as failed:
+            self.say(failed.message, alarming=True)
+            return
+        self.push_screen(Profiles(known, self.state.profile), self._switch)
 
     async def action_quit(self) -> None:
         self._end(ExitStatus.OK)
@@ -365,7 +371,11 @@ class Dashboard(App[int]):
         """Another cluster; the one before is not waited for."""
         if name is None or self._clusters is None or name == self.state.profile:
             return
-        source = self._clusters.open(name)
+        try:
+            source = self._clusters.open(name)
+        except CommandFailed as failed:
+            self.say(failed.message, alarming=True)
+            return
         self.workers.cancel_group(self, "feed")
         self._asker.close()
         self._source.close()
