@@ -321,3 +321,4 @@ operators_look_ms = 5_000  # how often a node reads the operators' keys again: w
 operators_expire_ms = 250  # how often keys that have expired are looked for; their sessions end within a second
 operator_use_ms = 60_000  # how exactly the last use of a key is kept
 operators_write_attempts = 8  # others' changes of operators' keys that one waits behind
+dashboard_windows_max = 4  # of a browser at once: each is a process of its own, 60 MB

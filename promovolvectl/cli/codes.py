@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from promovolvectl.cli.dashboard_codes import DASHBOARD_CODES
 from promovolvectl.cli.node_codes import NODE_CODES
 from promovolvectl.cli.store_codes import STORE_CODES
 from promovolvectl.client.exit_codes import ExitStatus
@@ -32,12 +33,6 @@ _ALL: Final = (
         ExitStatus.USAGE,
         "What was given to be classified holds no text.",
         "A page that a script fills has no text of its own: save what the browser shows, or name a text file.",
-    ),
-    _code(
-        "E-NO-TERMINAL",
-        ExitStatus.USAGE,
-        "The dashboard draws on a terminal, and input or output is not one.",
-        "Scripts use 'promovolvectl cluster watch -o jsonl' or 'cluster status -o json'.",
     ),
     _code(
         "E-NOT-FOUND",
@@ -496,4 +491,4 @@ _ALL: Final = (
         "Send us the report that the message names.",
     ),
 )
-CODES: Final = {code.code: code for code in (*_ALL, *NODE_CODES, *STORE_CODES)}
+CODES: Final = {code.code: code for code in (*_ALL, *NODE_CODES, *STORE_CODES, *DASHBOARD_CODES)}

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import ipaddress
+import sys
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -21,6 +25,9 @@ SCREENS: Final = (
 )
 THEMES: Final = ("promo-dark", "promo-light", "high-contrast", "mono")
 _ONCE_MS: Final = 8_000
+_LOOPBACK: Final = "127.0.0.1"
+_OURSELVES: Final = (sys.executable, "-P", "-c", "from promovolvectl.cli.main import run; run()", "dashboard")
+_DRIVER: Final = "TEXTUAL_DRIVER"  # set for the processes that draw for a browser: their streams are no terminal
 
 
 @leaf(
@@ -28,11 +35,13 @@ _ONCE_MS: Final = 8_000
     "dashboard",
     does="The live screen of the cluster.",
     changes="Looking changes nothing. A change asks first, with its plan and the command that does the same. It needs "
-    "a terminal unless --once; scripts use 'cluster watch -o jsonl'.",
+    "a terminal unless --once or --web; scripts use 'cluster watch -o jsonl'. --web serves it to one browser of this "
+    "machine until Ctrl-C; the link that it prints opens it once.",
     examples=(
         "promovolvectl dashboard",
         "promovolvectl dashboard --screen nodes --read-only -p production",
         "promovolvectl dashboard --screen operations --once",
+        "promovolvectl dashboard --web --read-only",
     ),
     exits=(ExitStatus.LOCAL_FILE,),
 )
@@ -55,12 +64,31 @@ def dashboard(
         float, typer.Option("--speed", metavar="N", min=0.1, max=1000.0, help="So many times as fast as it happened.")
     ] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Write one picture as text, and end.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Show it in a browser of this machine; prints the link.")] = False,
+    bind: Annotated[
+        str, typer.Option("--bind", metavar="ADDRESS", show_default=False, help=f"With --web: else {_LOOPBACK}.")
+    ] = "",
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, show_default=False, help="With --web: else any.")
+    ] = 0,
+    insecure_bind: Annotated[
+        bool, typer.Option("--insecure-bind", help="With --bind: other machines may reach it, without encryption.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", show_default=False, help="Why --insecure-bind is needed.")
+    ] = "",
 ) -> ExitStatus:
     _known(screen, SCREENS, "--screen")
     _known(theme, THEMES, "--theme")
     if record and replay:
         raise usage("--record", "a recording is not recorded again", "promovolvectl dashboard --record FILE")
-    if not once and not (run.stdin.isatty() and run.err.isatty()):
+    if not web and (bind or port or insecure_bind or reason):
+        raise usage("--bind, --port, --insecure-bind, --reason", "they say how --web listens", "--web")
+    if web:
+        _refuse_unfit(record, bind, once=once, insecure=insecure_bind, reason=reason)
+        shown = _again(run, screen, theme, replay, speed, read_only=read_only)
+        return _serve(run, shown, bind or _LOOPBACK, port, replay, reason)
+    if not (once or run.env.get(_DRIVER)) and not (run.stdin.isatty() and run.err.isatty()):
         raise CommandFailed(
             ExitStatus.USAGE,
             "E-NO-TERMINAL",
@@ -78,6 +106,53 @@ def dashboard(
     wanted = start.Wanted(options, record, replay, speed, run.timeout_ms(_ONCE_MS) if once else 0)
     profile = Profile() if replay else run.profile
     return ExitStatus(start.run(profile, run.config, wanted, run.out.write))
+
+
+def _refuse_unfit(record: str, bind: str, *, once: bool, insecure: bool, reason: str) -> None:
+    """Flags that can't go with --web, and addresses that it must not listen on."""
+    if record:
+        raise usage("--record", "each window of a browser has a dashboard of its own", "dashboard --record FILE")
+    if once:
+        raise usage("--once", "one picture is text", "dashboard --once")
+    try:
+        address = ipaddress.ip_address(bind or _LOOPBACK)
+    except ValueError as error:
+        raise usage("--bind", f"{bind!r} is not an address of this machine", "--bind 127.0.0.1") from error
+    if address.is_loopback:
+        return
+    if address.is_unspecified or address.is_multicast:
+        raise usage("--bind", f"{bind} is no address that a browser could name", "--bind and one of this machine's")
+    if not (insecure and reason.strip()):
+        text = f"whoever can watch the way to {bind} can read what is shown and act as you: it is not encrypted"
+        raise usage("--bind", text, f"--bind {bind} --insecure-bind --reason TEXT, or an ssh tunnel to 127.0.0.1")
+
+
+def _again(run: Run, screen: str, theme: str, replay: str, speed: float, *, read_only: bool) -> tuple[str, ...]:
+    """The command of one browser window: this one, of the same cluster, without --web. Its environment is ours."""
+    given = (
+        ("--profile", run.flags.profile),
+        *(("--endpoint", each) for each in run.flags.endpoint),
+        ("--screen", screen),
+        ("--theme", theme),
+        ("--replay", replay),
+        ("--speed", str(speed) if replay else ""),
+    )
+    words = [f"{flag}={value}" for flag, value in given if value]
+    return (*_OURSELVES, *words, *(("--read-only",) if read_only else ()))
+
+
+def _serve(run: Run, shown: tuple[str, ...], bind: str, port: int, replay: str, reason: str) -> ExitStatus:
+    if importlib.util.find_spec("textual_serve") is None:
+        text = "what serves the dashboard to a browser is not installed"
+        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-NOT-INSTALLED", text, hint="pip install 'promovolvectl[web]'")
+    if replay:
+        importlib.import_module("promovolvectl.tui.recording").read(Path(replay))  # refused here, not in the browser
+    else:
+        run.profile  # noqa: B018 — one that is not there is refused here, not in the browser
+    if reason:
+        run.say(f"not encrypted, and reachable from other machines: {reason}", always=True)
+    web = importlib.import_module("promovolvectl.tui.web.server")
+    return ExitStatus(web.run(shown, bind, port, run.out, run.say))
 
 
 def _default_theme(run: Run) -> str:

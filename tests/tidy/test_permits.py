@@ -15,7 +15,7 @@ from promovolvectl.cli.walk import Leaf, leaves
 
 REQUESTS = (*p.REPLIES, p.Subscribe)
 # Commands with flags of a change that need no role of the cluster: they write files of this machine.
-LOCAL = {"node start", "node restart", "sim run"}
+LOCAL = {"node start", "node restart", "sim run", "dashboard"}
 LEAVES = tuple(leaves())
 
 

@@ -30,7 +30,10 @@ from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Profile, load_file, remove_profile, write_profile
 
 PROGRAM = [sys.executable, "-c", "from promovolvectl.cli.main import run; run()"]
-HEAVY = ("textual", "pydantic_settings", "numpy", "lmdb", "asyncpg", "playwright", "rich")
+HEAVY = (
+    *("textual", "textual_serve", "aiohttp", "jinja2", "rich"),
+    *("pydantic_settings", "numpy", "lmdb", "asyncpg", "playwright"),
+)
 
 
 def program(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
