@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from virtual_time import come_to_rest, let_pass
 
 from node.actors.actor import Context, EntityType
 from node.actors.ports import Ports
@@ -157,25 +158,17 @@ class Node:
 
     def run(self, turns_max: int = 10_000) -> None:
         """Turn until nothing more happens at this instant."""
-        for _ in range(turns_max):
-            more = self.system.turn(self.clock.mono_ns())
-            if not self.hold_store and self.requests:
-                self.answer_store()
-                more = True
-            wake_ns = self.system.next_wake_ns()
-            if not more and not (wake_ns is not None and wake_ns <= self.clock.mono_ns()):
-                return
-        raise AssertionError("the system does not come to rest")
+        come_to_rest(self.system, self.clock, self._answer_unless_held, turns_max)
+
+    def _answer_unless_held(self) -> bool:
+        if self.hold_store or not self.requests:
+            return False
+        self.answer_store()
+        return True
 
     def advance(self, delta_ms: int) -> None:
         """Let time pass, stopping at each timer."""
-        end_ns = self.clock.mono_ns() + delta_ms * MS
-        self.run()
-        while (wake_ns := self.system.next_wake_ns()) is not None and wake_ns <= end_ns:
-            self.clock.advance_ns(max(0, wake_ns - self.clock.mono_ns()))
-            self.run()
-        self.clock.advance_ns(end_ns - self.clock.mono_ns())
-        self.run()
+        let_pass(self.system, self.clock, delta_ms, self.run)
 
     def place(self, shards: Sequence[int], epoch: int = 1, node: str = "n1") -> None:
         """Write the placement as a coordinator would."""

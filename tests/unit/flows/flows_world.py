@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from virtual_time import come_to_rest, let_pass
 
 from node.actors.actor import Context, EntityType
 from node.actors.ports import Ports
@@ -141,26 +142,19 @@ class World:
         self.advance(200)
 
     def run(self) -> None:
-        for _ in range(10_000):
-            more = self.system.turn(self.clock.mono_ns())
-            while self.requests:
-                request, done = self.requests.popleft()
-                self.writes += isinstance(request, StateChange)
-                done(self.store.apply([request])[0])
-                more = True
-            wake_ns = self.system.next_wake_ns()
-            if not more and not (wake_ns is not None and wake_ns <= self.clock.mono_ns()):
-                return
-        raise AssertionError("the system does not come to rest")
+        come_to_rest(self.system, self.clock, self._answer_store)
+
+    def _answer_store(self) -> bool:
+        answers = False
+        while self.requests:
+            request, done = self.requests.popleft()
+            self.writes += isinstance(request, StateChange)
+            done(self.store.apply([request])[0])
+            answers = True
+        return answers
 
     def advance(self, delta_ms: int) -> None:
-        end_ns = self.clock.mono_ns() + delta_ms * MS
-        self.run()
-        while (wake_ns := self.system.next_wake_ns()) is not None and wake_ns <= end_ns:
-            self.clock.advance_ns(max(0, wake_ns - self.clock.mono_ns()))
-            self.run()
-        self.clock.advance_ns(end_ns - self.clock.mono_ns())
-        self.run()
+        let_pass(self.system, self.clock, delta_ms, self.run)
 
     def ask(self, kind: str, name: str, message: msgspec.Struct) -> Any:
         outcomes: list[Any] = []

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
+from virtual_time import come_to_rest, let_pass
 
 from node.actors.actor import Failed, Failure
 from node.actors.ports import Ports
@@ -224,26 +225,19 @@ class World:
 
     def run(self) -> None:
         """Turn until nothing more happens at this instant."""
-        for _ in range(20_000):
-            more = self.system.turn(self.clock.mono_ns())
-            while self.requests and not self.hold_store:
-                request, done = self.requests.popleft()
-                done(self.store.apply([request])[0])
-                more = True
-            wake_ns = self.system.next_wake_ns()
-            if not more and not (wake_ns is not None and wake_ns <= self.clock.mono_ns()):
-                return
-        raise AssertionError("the system does not come to rest")
+        come_to_rest(self.system, self.clock, self._answer_store)
+
+    def _answer_store(self) -> bool:
+        answers = False
+        while self.requests and not self.hold_store:
+            request, done = self.requests.popleft()
+            done(self.store.apply([request])[0])
+            answers = True
+        return answers
 
     def advance(self, delta_ms: int) -> None:
         """Let time pass, stopping at each timer."""
-        end_ns = self.clock.mono_ns() + delta_ms * MS
-        self.run()
-        while (wake_ns := self.system.next_wake_ns()) is not None and wake_ns <= end_ns:
-            self.clock.advance_ns(max(0, wake_ns - self.clock.mono_ns()))
-            self.run()
-        self.clock.advance_ns(end_ns - self.clock.mono_ns())
-        self.run()
+        let_pass(self.system, self.clock, delta_ms, self.run)
 
     # ---- asking
 
