@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from overheard import EVERYBODY
+from warm_command import Took, warm
 
 CTL = str(Path(sys.executable).with_name("promovolvectl"))
 COMMAND_S = 150
@@ -43,7 +44,7 @@ class Cluster:
 
     def __init__(self, folder: Path, within: tuple[str, ...] = ()) -> None:
         self.data = folder / "data"
-        self._command = (*within, CTL)
+        self._within = within
         self.env = {
             **{key: value for key, value in os.environ.items() if not key.startswith("PROMOVOLVE")},
             "PROMOVOLVECTL_CONFIG": str(folder / "config.toml"),
@@ -55,26 +56,35 @@ class Cluster:
 
     # ---- commands
 
-    def run(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, status: int = 0) -> Took:
         """One command; raises CommandError when it ends with another status."""
-        done = subprocess.run(
-            [*self._command, *words], env=self.env, text=True, capture_output=True, timeout=COMMAND_S, check=False
-        )
-        self._overheard.heard(words, done.stdout, done.stderr)
-        if done.returncode != status:
+        done = self._ended(words)
+        if done.status != status:
             raise CommandError(
-                f"{' '.join(words)}: status {done.returncode} instead of {status}\n{done.stdout[-2000:]}\n{done.stderr}"
+                f"{' '.join(words)}: status {done.status} instead of {status}\n{done.out[-2000:]}\n{done.err}"
             )
         return done
 
     def ask(self, *words: str, status: int = 0) -> Any:
         """The document that a command answers with."""
-        return json.loads(self.run(*words, "-o", "json", status=status).stdout)
+        return json.loads(self.run(*words, "-o", "json", status=status).out)
+
+    def _ended(self, words: tuple[str, ...]) -> Took:
+        if self._within:
+            command = [*self._within, CTL, *words]
+            done = subprocess.run(
+                command, env=self.env, text=True, capture_output=True, timeout=COMMAND_S, check=False
+            )
+            found = Took(words, done.returncode, done.stdout, done.stderr)
+        else:
+            found = warm().run(words, self.env, COMMAND_S)
+        self._overheard.heard(words, found.out, found.err)
+        return found
 
     def begun(self, *words: str) -> subprocess.Popen[str]:
         """A command that runs beside others; `ended` has its document."""
         return subprocess.Popen(
-            [*self._command, *words, "-o", "json"],
+            [*self._within, CTL, *words, "-o", "json"],
             env=self.env,
             text=True,
             stdout=subprocess.PIPE,
@@ -92,7 +102,7 @@ class Cluster:
 
     def refused(self, *words: str, status: int) -> Any:
         """The error document of a command that must fail so."""
-        return json.loads(self.run(*words, "-o", "json", status=status).stderr.strip().splitlines()[-1])
+        return json.loads(self.run(*words, "-o", "json", status=status).err.strip().splitlines()[-1])
 
     def up(self, *words: str) -> Any:
         found = self.ask("up", "--data", str(self.data), *words)
@@ -104,14 +114,8 @@ class Cluster:
 
     def status(self) -> Any:
         """The status, also while some nodes do not answer."""
-        done = subprocess.run(
-            [*self._command, "cluster", "status", "-o", "json"],
-            env=self.env,
-            text=True,
-            capture_output=True,
-            timeout=COMMAND_S,
-        )
-        return json.loads(done.stdout) if done.stdout else None
+        done = self._ended(("cluster", "status", "-o", "json"))
+        return json.loads(done.out) if done.out else None
 
     def whole(self, within: str = "60s", nodes: int = 4) -> None:
         """Waits until all nodes are there and agree, and every page's slots are filled."""

@@ -191,7 +191,7 @@ def test_a_file_truncated_under_its_node_is_condemned_by_repair_or_kills_it(own:
     if checked["kind"] != "Error" and not checked["missing"]:  # the node that was asked may have been this one
         assert "structure" in {one["kind"] for one in checked["items"][0]["problems"]}
         repaired = own.run("serveindex", "repair", "--node", NODE, "--yes")
-        assert f"hint: promovolvectl node stop {NODE} --yes" in repaired.stderr
+        assert f"hint: promovolvectl node stop {NODE} --yes" in repaired.err
         own.kill(NODE)
     own.start(NODE)
     agreed(own)

@@ -71,7 +71,7 @@ class Pages:
 
 def live(cluster: Cluster, node: str) -> set[str]:
     """The keys that carry a value on this node."""
-    rows = map(json.loads, cluster.run("serveindex", "dump", "--node", node, "-o", "jsonl").stdout.splitlines())
+    rows = map(json.loads, cluster.run("serveindex", "dump", "--node", node, "-o", "jsonl").out.splitlines())
     return {row["key"] for row in rows if not row["removed"]}
 
 

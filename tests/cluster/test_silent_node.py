@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from at_once import Took, nursery
-from cluster_world import Cluster, eventually
+from cluster_world import COMMAND_S, Cluster, eventually
 from matrix_seat import in_pipe
 from matrix_words import Names
 from relayed import edit, prepare
+from warm_command import Took, warm
 
 from node.admin.permits import READ_VERBS
 from promovolvectl.cli.walk import Leaf, leaves
@@ -100,12 +100,12 @@ def answers(five: Five) -> dict[str, Took]:
     decided that it is gone."""
     found: dict[str, Took] = {}
     every = list((GATHERING | OTHERS).values())
-    with nursery({**five.cluster.env, "XDG_CACHE_HOME": str(five.cluster.data / "cache")}) as young:
-        for begin in range(0, len(every), AT_ONCE):
-            lines = [five.line(leaf) for leaf in every[begin : begin + AT_ONCE]]
-            with silent(five):
-                ended = young.run(lines)
-            found |= {leaf.name: took for leaf, took in zip(every[begin:], ended, strict=False)}
+    env = {**five.cluster.env, "XDG_CACHE_HOME": str(five.cluster.data / "cache")}
+    for begin in range(0, len(every), AT_ONCE):
+        lines = [five.line(leaf) for leaf in every[begin : begin + AT_ONCE]]
+        with silent(five):
+            ended = warm().run_all(lines, env, COMMAND_S)
+        found |= {leaf.name: took for leaf, took in zip(every[begin:], ended, strict=False)}
     return found
 
 
