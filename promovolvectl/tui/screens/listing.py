@@ -31,11 +31,14 @@ SETTLE_S = 0.25  # a cursor that has rested so long is worth a question
 
 def bindings_of(views: tuple[View, ...], actions: tuple[Action, ...] = ()) -> list[BindingType]:
     """The keys of a screen, from what it is made of."""
-    panes = {tab.key: tab.name for view in views for level in view.levels for tab in level.tabs}
+    panes: dict[str, list[str]] = {}  # a key may choose one pane in a table and another in the next
+    for tab in (tab for view in views for level in view.levels for tab in level.tabs):
+        names = panes.setdefault(tab.key, [])
+        names += [tab.name] if tab.name not in names else []
     found: list[BindingType] = [*keys.LISTING]
     if len(views) > 1:
         found += keys.views(view.name for view in views)
-    found += keys.tabs(panes.items())
+    found += keys.tabs((key, ", ".join(names)) for key, names in panes.items())
     found += [keys.change(action.key, action.name, action.title, action.about) for action in actions]
     return found
 

@@ -25,7 +25,7 @@ def shard_map(state: State, _now_ns: int, width: int, height: int) -> list[Line]
     shards = told.items if told else ()
     letters = letters_of(shards)
     by_number = {item.shard: item for item in shards}
-    grid: list[Line] = [[("    " + " ".join(f"{column:X}" for column in range(SIDE)), theme.FAINT)]]
+    grid: list[Line] = [[("    " + "".join(f"{column:X} " for column in range(SIDE)), theme.FAINT)]]
     for row in range(SIDE):
         line: Line = [(f" {row:X}x ", theme.FAINT)]
         for column in range(SIDE):

@@ -6,14 +6,16 @@ from __future__ import annotations
 import asyncio
 
 from rich.cells import cell_len
+from textual.binding import Binding
 from tui_answers import everything
 from tui_stage import HOSTILE, HOSTILE_SHOWN, FakeSource, Stage, event, me, node, push, refusal, staged
 
 from node.admin import protocol as p
 from node.admin.protocol.operators import GetIdentity
 from promovolvectl.tui import keys
-from promovolvectl.tui.app import Options
+from promovolvectl.tui.app import BOARDS, Options
 from promovolvectl.tui.screens.help import Help
+from promovolvectl.tui.screens.listing import Listing
 from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.table import Table
 from promovolvectl.tui.widgets.topbar import Bar
@@ -340,3 +342,12 @@ def test_every_bar_and_panel_draws_text_only() -> None:
                         assert widget._render_markup is False, widget
 
     asyncio.run(look())
+
+
+def test_a_key_that_chooses_another_pane_in_another_table_names_them_all() -> None:
+    """On Nodes, `c` shows a node's settings and a shard's check."""
+    for board in (each for each in BOARDS if issubclass(each, Listing)):
+        told = {each.key: each.tooltip for each in board.BINDINGS if isinstance(each, Binding)}
+        tabs = [tab for view in board.VIEWS for level in view.levels for tab in level.tabs]
+        assert tabs
+        assert not [tab.name for tab in tabs if tab.name not in told[tab.key]], board.NAME
