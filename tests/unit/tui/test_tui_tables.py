@@ -10,7 +10,7 @@ import pytest
 from tui_answers import everything
 from tui_stage import HOSTILE, META, event, node, push
 
-from promovolvectl.tui.app import _BOARDS
+from promovolvectl.tui.app import BOARDS
 from promovolvectl.tui.incoming import Happened, Opened, Pushed, Told
 from promovolvectl.tui.rows import Cell, Column, Order, Row, matching, ordered
 from promovolvectl.tui.screens.listing import Listing
@@ -35,7 +35,7 @@ def answered(state: State, answer: Answer, queries: tuple[Any, ...]) -> State:
 
 
 def levels() -> Iterator[tuple[str, View, int, Level]]:
-    for board in _BOARDS:
+    for board in BOARDS:
         if issubclass(board, Listing):
             for view in board.VIEWS:
                 for depth, level in enumerate(view.levels):
