@@ -5,20 +5,25 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from drain_orders import (
+    cancelled,
+    coordinators,
+    edge,
+    name_of_drain,
+    one_coordinates,
+    over,
+    shown,
+    told_to_drain,
+    two_coordinate,
+)
 from seeds import seeds
 
 from node.core.clock import MS
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef
-from node.core.limits import freeze_ms_max, roll_return_ms_max
 from node.engine.drain import ALL
-from node.engine.messages import Freeze
 from node.flows.messages import (
     BeginDrain,
-    CancelOperation,
-    DrainName,
-    GetDrainName,
-    GetOperation,
     OperationStatus,
     StartOperation,
 )
@@ -26,64 +31,12 @@ from node.flows.state import OperationState
 from node.gossip.member import Status
 from node.sim.conditions import answered, converged, empty_of_shards, exited, removed, unreachable, up
 from node.sim.history import Outcome
-from node.sim.load import Pending
 from node.sim.story import Condition, Story, story
-from node.store.port import ListStates, Placement, ReadPlacement, StatePage
+from node.store.port import ListStates, StatePage
 from node.wire.codec import CODEC
 
 MOVES_LIMIT_S = 20
 SLOW_STORE_US = 30_000  # moves take seconds, so that something can happen meanwhile
-
-
-# ---- what an operator does
-
-
-def name_of_drain(s: Story, node: str) -> str:
-    pending = s.call(node, GetDrainName(), at=edge(s))
-    s.until(answered(pending))
-    assert isinstance(pending.outcome, DrainName)
-    return pending.outcome.operation
-
-
-def told_to_drain(s: Story, node: str, *, at: str = "", name: str = "") -> str:
-    """`node drain --yes --detach`, with what the admin server does for it; the operation's id."""
-    name = name or name_of_drain(s, node)
-    incarnation = s.engine(node).me.incarnation
-    begun = s.ask(EntityRef("operation", name), StartOperation("drain", node, incarnation), at=at or edge(s))
-    s.until(answered(begun))
-    assert isinstance(begun.outcome, OperationStatus), begun.outcome
-    return name
-
-
-def edge(s: Story) -> str:
-    """A node that takes requests."""
-    return next(e.me.name for e in s.running() if e.view.joined and e.drain.accepts_work)
-
-
-def shown(s: Story, operation: str, *, at: str = "") -> OperationStatus:
-    """`op show`: asked again while its entity is on its way to another node, as the edge does."""
-    for _ in range(20):
-        pending = s.ask(EntityRef("operation", operation), GetOperation(), at=at or edge(s))
-        s.until(answered(pending))
-        if isinstance(pending.outcome, OperationStatus):
-            return pending.outcome
-        s.run(0.2)
-    raise AssertionError(f"{operation} is not shown: {pending.outcome}")
-
-
-def over(s: Story, operation: str, *, within_s: float = 30) -> OperationStatus:
-    """`op wait`."""
-    until_s = s.now_s + within_s
-    while (found := shown(s, operation)).state == "running":
-        assert s.now_s < until_s, f"not over: {found}"
-        s.run(0.2)
-    return found
-
-
-def cancelled(s: Story, operation: str) -> Pending:
-    pending = s.ask(EntityRef("operation", operation), CancelOperation(), at=edge(s))
-    s.until(answered(pending))
-    return pending
 
 
 # ---- P59 to P65
@@ -144,18 +97,6 @@ def test_p61_an_entity_that_can_not_be_flushed_is_named_and_left_behind(seed: in
         s.until(exited("n2"), removed("n2"))
         s.until(answered(slow), converged("n1", "n3"), within_s=60)
         assert s.read(mine).applied.keys() >= {"k1"}
-
-
-def coordinators(s: Story) -> list[str]:
-    return [e.me.name for e in s.running() if e.sharding.coordinator.status().active]
-
-
-def two_coordinate(s: Story) -> str:
-    return "" if len(coordinators(s)) > 1 else f"active: {coordinators(s)}"
-
-
-def one_coordinates(s: Story) -> str:
-    return "" if len(coordinators(s)) == 1 else f"active: {coordinators(s)}"
 
 
 def stepped_down(name: str, s: Story) -> str:
@@ -341,159 +282,6 @@ def test_a_node_told_to_stop_while_it_joins_is_gone_and_forgotten(after_s: float
         s.until(exited("n4"), within_s=MOVES_LIMIT_S)
         s.until(removed("n4"), converged("n1", "n2", "n3"), within_s=10)
         assert "E-NODE-UNREACHABLE" not in {f.code for e in s.running() for f in e.faults.all()}
-
-
-# ---- P64, P66, P68: everybody stops, everybody restarts
-
-
-def owners(s: Story) -> dict[int, tuple[str, int]]:
-    """Of each shard, as the store has it: the node's name and the epoch."""
-    placement = s.world.store.now(ReadPlacement())
-    assert isinstance(placement, Placement)
-    return {row.shard: (row.node, row.epoch) for row in placement.rows}
-
-
-def stopped_as_by_down(s: Story) -> None:
-    """`down`: first nothing may be moved, then everybody gets a signal."""
-    frozen = [s.call(engine.me.name, Freeze("down")) for engine in s.running()]
-    s.until(answered(*frozen))
-    s.drain(*s.world.hosts)
-
-
-@seeds(3)
-def test_p64_when_all_stop_no_shard_moves_and_a_restart_finds_everything(seed: int) -> None:
-    with story(nodes=5, seed=seed) as s:
-        s.until(converged())
-        load = s.load(asks_per_s=100, entities=60)
-        s.run(3)
-        before = owners(s)
-        began_s = s.now_s
-        stopped_as_by_down(s)
-        s.until(*(exited(name, "stopped") for name in s.world.hosts), within_s=15)
-        assert s.now_s - began_s <= 15
-        assert owners(s) == before
-        s.end(load)
-        assert not load.outcomes(Outcome.UNKNOWN), "refused cleanly, or answered"
-        acknowledged = {op.key for op in load.outcomes(Outcome.OK)}
-        s.start(*s.world.hosts)
-        s.until(converged())
-        assert {shard: name for shard, (name, _) in owners(s).items()} == {shard: n for shard, (n, _) in before.items()}
-        for entity in {of for of, _ in acknowledged}:
-            assert {key for of, key in acknowledged if of == entity} <= s.read(entity).applied.keys()
-
-
-@seeds(2)
-def test_p64_a_drain_under_way_ends_without_further_moves_when_all_stop(seed: int) -> None:
-    with story(nodes=3, seed=seed, store_us=SLOW_STORE_US) as s:
-        s.until(converged())
-        operation = told_to_drain(s, "n2", at="n1")
-        s.run(0.3)
-        stopped_as_by_down(s)
-        s.until(*(exited(name) for name in s.world.hosts), within_s=15)
-        s.start(*s.world.hosts)
-        s.until(converged())
-        assert over(s, operation).state in ("done", "failed"), "P63: it has an end"
-
-
-def test_a_freeze_that_nobody_follows_up_ends_by_itself() -> None:
-    with story(nodes=3, seed=1) as s:
-        s.until(converged())
-        s.until(answered(*(s.call(engine.me.name, Freeze("down")) for engine in s.running())))
-        s.run(2)
-        assert not coordinators(s)
-        s.run(freeze_ms_max / 1_000)
-        s.until(one_coordinates, within_s=10)
-        assert over(s, told_to_drain(s, "n2")).state == "done"
-
-
-def told_to_restart(s: Story) -> str:
-    """`cluster restart --rolling --yes --detach`: the youngest first, whoever coordinates last."""
-    members = sorted(s.running()[0].view.members.values(), key=lambda m: -m.up_number)
-    nodes = tuple((m.node, m.incarnation) for m in members)
-    order = StartOperation("restart", nodes=nodes, target="cluster")
-    begun = s.ask(EntityRef("operation", "op-roll"), order, at=edge(s))
-    s.until(answered(begun))
-    assert isinstance(begun.outcome, OperationStatus), begun.outcome
-    return "op-roll"
-
-
-def moves_made(s: Story, before: dict[int, tuple[str, int]]) -> int:
-    """Every move raises the epoch of its shard by one."""
-    return sum(epoch - before[shard][1] for shard, (_, epoch) in owners(s).items())
-
-
-@seeds(2)
-def test_p66_p68_a_rolling_restart_moves_little_and_waits_for_a_whole_cluster_between_nodes(seed: int) -> None:
-    with story(nodes=5, seed=seed, supervised=True) as s:
-        s.until(converged())
-        load = s.load(asks_per_s=50, entities=40)
-        before = owners(s)
-
-        def two_away(s: Story) -> str:
-            missing = [name for name, host in s.world.hosts.items() if host.process is None]
-            return "" if len(missing) > 1 else f"away: {missing}"
-
-        with s.never(two_away, two_coordinate):
-            found = over(s, told_to_restart(s), within_s=300)
-        assert (found.state, found.result["nodes_restarted"]) == ("done", 5), found
-        assert found.result["messages_lost"] == 0
-        assert {p.state for p in found.phases} == {"done"}
-        assert moves_made(s, before) <= 360
-        assert found.result["shards_moved"] == moves_made(s, before), "no move but by drains: nothing was rebalanced"
-        assert {host.starts for host in s.world.hosts.values()} == {2}
-        s.end(load)
-        assert not load.outcomes(Outcome.UNKNOWN)
-
-
-def test_p66_a_node_that_does_not_come_back_stops_a_rolling_restart() -> None:
-    with story(nodes=3, seed=2) as s:
-        s.until(converged())
-        operation = told_to_restart(s)
-        s.until(lambda s: "" if len(s.running()) == 2 else "all run")
-        s.run(5)
-        waiting = shown(s, operation)
-        away = next(p for p in waiting.phases if p.state == "running")
-        assert (away.detail, waiting.state) == ("away", "running")
-        assert away.name in away.blockers[0]
-        s.run(roll_return_ms_max / 1_000)
-        found = over(s, operation)
-        assert (found.state, found.result["nodes_restarted"]) == ("failed", 0)
-        assert away.name in str(found.result["reason"])
-        assert len(s.running()) == 2, "nobody else was touched"
-
-
-def test_p68_the_next_node_is_not_drained_while_something_is_missing() -> None:
-    with story(nodes=3, seed=3, supervised=True) as s:
-        s.until(converged())
-        operation = told_to_restart(s)
-        s.until(lambda s: "" if len(s.running()) == 2 else "nobody is away")
-        silent = next(e.me.name for e in s.running() if e.me.name not in (s.coordinator(), s.owner(operation)))
-        s.until(lambda s: "" if len(s.running()) == 3 and s.running()[0].view.joined else "not back")
-        s.stop(silent)
-        s.run(1)  # shorter than it takes to be put out
-        held = shown(s, operation)
-        running = next(p for p in held.phases if p.state == "running")
-        assert running.name != silent or running.detail != "begins to drain"
-        assert held.result["nodes_restarted"] <= 1
-        assert not any(e.drain.active for e in s.running())
-        s.thaw(silent)
-        assert over(s, operation, within_s=200).state == "done"
-
-
-@seeds(2)
-def test_p68_whoever_owns_a_restart_next_goes_on_with_it(seed: int) -> None:
-    with story(nodes=5, seed=seed, supervised=True) as s:
-        s.until(converged())
-        operation = told_to_restart(s)
-        s.until(lambda s: "" if shown(s, operation).result.get("nodes_restarted", 0) >= 1 else "the first is not back")
-        owner = s.owner(operation)
-        s.kill(owner)
-        s.until(removed(owner))
-        s.start(owner)
-        found = over(s, operation, within_s=300)
-        assert found.state in ("done", "failed")
-        assert found.state == "done" or "drain of" in str(found.result["reason"]), "killed while it drained, it says so"
-        assert found.result["nodes_restarted"] >= 1
 
 
 # ---- cancelling

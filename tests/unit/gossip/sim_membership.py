@@ -277,3 +277,17 @@ class World:
     def _at(self, when: int, action: Callable[[], None]) -> None:
         self._order += 1
         heapq.heappush(self._heap, (when, self._order, action))
+
+
+FIVE = ("n1", "n2", "n3", "n4", "n5")
+
+
+def five(seed: int = 0, **options: object) -> World:
+    world = World(seed, **options)  # type: ignore[arg-type]
+    world.start_all(5)
+    assert world.run(20, lambda: world.one_cluster(*FIVE)), world.trace[-20:]
+    return world
+
+
+def view(world: World, name: str):  # type: ignore[no-untyped-def]
+    return world.processes[name].machine.view
