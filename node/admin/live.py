@@ -18,13 +18,15 @@ from node.admin import views
 from node.core.clock import MS, rfc3339
 from node.core.errors import OperatingError
 from node.engine.events import EVENTS, NodeEvent
+from node.wire.port import SendOutcome
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer, Reply
 
 _log = logging.getLogger(__name__)
 IDLE_REFRESH_MS = 5_000
-# A subscriber says so again within this time, or it is gone: a client that died can't unsubscribe.
+# A subscriber says so again within this time, or it is gone: whose connection has ended is found out by the next push,
+# one that stands still by its silence.
 SUBSCRIBER_MS_MAX = 30_000
 
 
@@ -74,8 +76,8 @@ class Live:
             if event is None:
                 break
             message = _as_event(event)
-            for watcher in self._watchers.values():
-                self._server.push(watcher.number, self._server.meta(), message, watcher.reply)
+            for client in list(self._watchers):
+                self._push(client, self._server.meta(), message)
 
     async def _run(self) -> None:
         clock = self._server.engine.world.clock
@@ -94,16 +96,22 @@ class Live:
                 await asyncio.sleep(interval_ms / 1_000)
                 continue
             now_ns = clock.mono_ns()
-            for watcher in list(self._watchers.values()):
+            for client, watcher in list(self._watchers.items()):
                 stale = now_ns - watcher.pushed_ns > IDLE_REFRESH_MS * MS
                 if status != last or stale:
                     watcher.pushed_ns = now_ns
                     push = p.StatusPush(status=status, meta=meta, health=views.health(status, self._server.roster))
-                    self._server.push(watcher.number, meta, push, watcher.reply)
+                    self._push(client, meta, push)
             last = status
             await asyncio.sleep(interval_ms / 1_000)
         self._task = None
         self.close()
+
+    def _push(self, client: Any, meta: p.Meta, message: msgspec.Struct) -> None:
+        """To one subscriber, who is forgotten when nobody is there any more."""
+        watcher = self._watchers[client]
+        if self._server.push(watcher.number, meta, message, watcher.reply) is SendOutcome.NO_ROUTE:
+            del self._watchers[client]
 
     def _forget_silent(self, now_ns: int) -> None:
         for client in [c for c, w in self._watchers.items() if now_ns - w.heard_ns > SUBSCRIBER_MS_MAX * MS]:

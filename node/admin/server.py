@@ -54,6 +54,7 @@ from node.core.limits import admin_request_bytes_max
 from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
 from node.wire.codec import CODEC, dumps, loads
+from node.wire.port import SendOutcome
 
 _log = logging.getLogger(__name__)
 SECOND_LOOK_S = 0.15
@@ -61,7 +62,8 @@ STORE_LOOK_S = 1.0
 
 # (request, meta) -> (reply, meta): the meta that a handler gives back may name who did not answer.
 Handler = Callable[[Any, p.Meta], Awaitable[tuple[msgspec.Struct, p.Meta]]]
-Reply = Callable[[bytes], None]
+# Sends an answer; what became of it.
+Reply = Callable[[bytes], SendOutcome]
 
 # No answer takes longer: what does is an operation, which is asked for again and again.
 TIMEOUT_MS_MAX = 120_000
@@ -218,9 +220,9 @@ class AdminServer:
         except (p.AdminRefusal, TimeoutError):
             return None
 
-    def push(self, number: int, meta: p.Meta, message: msgspec.Struct, reply: Reply) -> None:
+    def push(self, number: int, meta: p.Meta, message: msgspec.Struct, reply: Reply) -> SendOutcome:
         """A document under a subscription's id."""
-        reply(self._document(number, meta, message))
+        return reply(self._document(number, meta, message))
 
     async def close(self) -> None:
         """Stop pushing; let running answers end."""

@@ -42,6 +42,7 @@ from node.wire.codec import CODEC
 from node.wire.envelope import Envelope
 from node.wire.greeting import Unwelcome
 from node.wire.keys import read_key_pair
+from node.wire.port import SendOutcome
 from node.wire.roster import KeyPair, Roster
 from node.wire.transport_zmq import ZmqTransport
 from node.wiring import description, keys, signals, stores
@@ -241,7 +242,7 @@ def _begin(replica: LmdbReplica, me: NodeId) -> None:
 
 
 def _on_admin(server: AdminServer, listener: AdminListener, client: AdminClient, data: bytes) -> None:
-    def reply(message: bytes) -> None:
-        listener.send(client, message)
+    def reply(message: bytes) -> SendOutcome:
+        return listener.send(client, message)
 
     server.on_request(client.operator, client, data, reply)

@@ -42,6 +42,7 @@ from node.store.port import (
     WritePlacement,
 )
 from node.wire.codec import CODEC, dumps, loads
+from node.wire.port import SendOutcome
 
 ME = NodeId("n1", 1)
 DONE = f.OperationStatus("op-1", "move", "1", "running", (), 0, 0, {})
@@ -130,16 +131,20 @@ class Console:
         self.server = AdminServer(cast(Any, self.engine), cast(Any, service), cast(Any, None))
         self.server.guard.roster = lambda: OPERATORS
         self.who = "admin"
+        self.gone = False
         self.replies: list[tuple[int, Any, Any]] = []
 
     def send(self, data: bytes) -> None:
         self.server.on_request(self.who, "client", data, self._reply)
 
-    def _reply(self, data: bytes) -> None:
+    def _reply(self, data: bytes) -> SendOutcome:
+        if self.gone:
+            return SendOutcome.NO_ROUTE
         document = loads(data)
         assert isinstance(document, list)
         number, meta, *body = document
         self.replies.append((number, msgspec.convert(meta, p.Meta), CODEC.message_of(*body)))
+        return SendOutcome.SENT
 
     def request(self, message: msgspec.Struct, number: int = 7, timeout_ms: int = 5_000) -> None:
         self.send(dumps([number, timeout_ms, *CODEC.body_of(message)]))
@@ -405,6 +410,21 @@ def test_a_subscriber_that_is_not_heard_any_more_is_forgotten() -> None:
         await console.until(lambda: not live._watchers and live._task is None)
         console.request(p.Subscribe(min_interval_ms=100), number=4)
         await console.until(lambda: any(n == 4 and isinstance(a, p.StatusPush) for n, _, a in console.replies))
+
+    played(scene)
+
+
+def test_check_v16_a_subscriber_whose_connection_has_ended_is_forgotten_by_the_next_push() -> None:
+    """Whoever reads the first line of a stream and leaves costs a node nothing more, and is not waited for."""
+
+    async def scene(console: Console) -> None:
+        console.request(p.Subscribe(min_interval_ms=100), number=3)
+        await console.until(lambda: len(console.replies) > 1)
+        live = console.server.live
+        console.gone = True
+        told = NodeEvent(at_ms=0, topic="node.up", object="node/n2", text="is up", node="n1")
+        console.engine.system.bus.publish(EVENTS, told)
+        await console.until(lambda: not live._watchers and live._task is None)
 
     played(scene)
 
