@@ -101,11 +101,11 @@ def _shard(row: ShardRow, views: Views) -> Iterator[ShardFault]:
 def _owner(row: ShardRow, views: Views) -> Iterator[ShardFault]:
     holder = owner(row)
     if row.state is ShardState.UNALLOCATED or not row.node:
-        yield ShardFault(FaultKind.UNALLOCATED, row.shard, "no node owns it")
+        yield ShardFault(FaultKind.UNALLOCATED, row.shard, f"no node owns it, epoch {row.epoch}")
     elif holder not in views.members:
         yield ShardFault(FaultKind.ORPHAN, row.shard, f"its owner {holder}, epoch {row.epoch}, is gone")
     elif "entity" not in views.members[holder]:
-        yield ShardFault(FaultKind.WRONG_ROLE, row.shard, f"its owner {holder} has no role entity")
+        yield ShardFault(FaultKind.WRONG_ROLE, row.shard, f"its owner {holder}, epoch {row.epoch}, has no role entity")
 
 
 def _runs(row: ShardRow, views: Views) -> Iterator[ShardFault]:
@@ -138,7 +138,7 @@ def _move(row: ShardRow, views: Views) -> Iterator[ShardFault]:
         return
     move = next((m for m in views.placing.moves if m.shard == row.shard), None)
     if move is None:
-        words = f"it is marked moving on {owner(row)}, and nobody moves it"
+        words = f"it is marked moving on {owner(row)}, epoch {row.epoch}, and nobody moves it"
         yield ShardFault(FaultKind.STUCK_HANDOFF, row.shard, words)
     elif move.limit_ms and move.age_ms > move.limit_ms:
         since = f"{move.age_ms / 1_000:.1f} s, limit {move.limit_ms / 1_000:g} s"
