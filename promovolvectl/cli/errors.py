@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import platform
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from promovolvectl.cli.render import MACHINE
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.visible import visible
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Stopped(SystemExit):
@@ -50,6 +53,15 @@ def report(failed: CommandFailed, output: str, err: TextIO) -> None:
     if failed.hint:
         lines.append(f"hint: {visible(failed.hint)}")
     err.write("".join(f"{line}\n" for line in lines))
+
+
+def no_room(error: BaseException) -> CommandFailed | None:
+    """The failure when a disk, as under standard output, takes nothing more; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+        return None
+    where = str(error.filename or "standard output")
+    message = f"{where} can't be written: {error.strerror}"
+    return CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", message, hint="df -h", about=where)
 
 
 def save_report(error: BaseException, arguments: list[str], folder: Path) -> CommandFailed:

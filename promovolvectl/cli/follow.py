@@ -7,6 +7,7 @@ The state is asked, never remembered: whoever asks later sees the same.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -24,6 +25,7 @@ SILENT_S: Final = 30.0  # a node may start again meanwhile; longer, and it is th
 HELD_S: Final = 5.0  # a phase that has lasted so long is said to be held up, with what holds it
 HELD_SHOWN: Final = 3
 _RUNNING: Final = "running"
+_COUNT: Final = re.compile(r"\d+")
 Tend = Callable[[Operation], None]
 State = TypeVar("State", Operation, Replay)
 
@@ -136,7 +138,7 @@ class Words:
     def fresh(self, state: Operation | Replay, lines: list[str], now_s: float, *, over: bool) -> list[str]:
         """The lines to say now."""
         # What was over when we came needs no story; the answer tells it.
-        new = [line for line in lines if line not in self._said] if self._said or not over else []
+        new = [line for line in lines if _gist(line) not in self._said] if self._said or not over else []
         if new:
             self._quiet_s = HELD_S
         elif not over:
@@ -146,11 +148,17 @@ class Words:
                 return []
             self._quiet_s = HEARTBEAT_S
             what = f"{state.verb} {state.target} " if isinstance(state, Operation) else ""
-            new = [f"{self._command}: {what}{state.state}, {state.elapsed_s:.0f} s{held}"]
+            new = [f"{self._command}: {what}{state.state}, {state.elapsed_s:.0f} s{_done(state)}{held}"]
         if new:
-            self._said.update(lines)
+            self._said.update(map(_gist, lines))
             self._last_s = now_s
         return new
+
+
+def _gist(line: str) -> str:
+    """What is new about a line of a phase that runs is not its counts, which change with every shard."""
+    head, running, detail = line.partition(f": {_RUNNING}, ")
+    return head + running + _COUNT.sub("#", detail)
 
 
 def _title(state: Operation | Replay) -> str:
@@ -159,6 +167,13 @@ def _title(state: Operation | Replay) -> str:
         return f"replay {state.id}"
     begun = [phase.name for phase in state.phases if phase.state != "waiting"]
     return f"{state.verb} {state.target}" + (f": {begun[-1]}" if begun else "")
+
+
+def _done(state: Operation | Replay) -> str:
+    """How far the phases that run are, where they say; empty where they don't."""
+    if isinstance(state, Replay):
+        return ""
+    return "".join(f"; {phase.detail}" for phase in state.phases if phase.state == _RUNNING and phase.detail)
 
 
 def _held(state: Operation | Replay) -> str:

@@ -31,7 +31,7 @@ def run() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit status; never raises."""
     from promovolvectl.cli import ci, options
-    from promovolvectl.cli.errors import Stopped, save_report
+    from promovolvectl.cli.errors import Stopped, no_room, save_report
     from promovolvectl.client import paths
     from promovolvectl.client.errors import CommandFailed
     from promovolvectl.client.exit_codes import ExitStatus
@@ -53,10 +53,13 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _silence()
         return int(ExitStatus.BROKEN_PIPE)
-    except Exception as error:  # whatever is left is a mistake of ours
+    except Exception as error:  # whatever is left is the disk's trouble, or a mistake of ours
         if debug:
             traceback.print_exc(file=sys.stderr)
-        return _failed(save_report(error, list(arguments), paths.report_dir()), output, debug=False)
+        failed = no_room(error)
+        if failed is not None:
+            _silence()
+        return _failed(failed or save_report(error, list(arguments), paths.report_dir()), output, debug=False)
     return status
 
 
@@ -101,6 +104,6 @@ def _handle_signals() -> None:
 
 
 def _silence() -> None:
-    """Nobody reads stdout any more: what is still buffered goes nowhere, and the interpreter stays quiet about it."""
+    """Nothing takes stdout any more: what is still buffered goes nowhere, and the interpreter stays quiet about it."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
