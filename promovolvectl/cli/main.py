@@ -56,10 +56,10 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:  # whatever is left is the disk's trouble, or a mistake of ours
         if debug:
             traceback.print_exc(file=sys.stderr)
-        failed = no_room(error)
-        if failed is not None:
+        full = no_room(error)
+        if full is not None:
             _silence()
-        return _failed(failed or save_report(error, list(arguments), paths.report_dir()), output, debug=False)
+        return _failed(full or save_report(error, list(arguments), paths.report_dir()), output, debug=False)
     return status
 
 
