@@ -72,9 +72,18 @@ class ClusterRequests:
     # ---- processes
 
     async def stop_node(self, request: p.StopNode, call: p.Meta) -> tuple[p.Done, p.Meta]:
-        if self._engine.view.member(request.node) is None:
-            raise not_found("node", request.node, sorted(self._engine.view.members))
-        done = await ask(self._engine, ServiceRef(request.node, "/node"), StopNode(request.drain))
+        """One that has gone since, as by a drain that was under way, has stopped: it has no answer to give."""
+        view = self._engine.view
+        member = view.member(request.node)
+        if member is None:
+            raise not_found("node", request.node, sorted(view.members))
+        try:
+            done = await ask(self._engine, ServiceRef(request.node, "/node"), StopNode(request.drain))
+        except p.AdminRefusal:
+            left = self._engine.view.member(request.node)
+            if left is not None and left.id == member.id:
+                raise
+            return p.Done(changed=False, message=f"{request.node} has stopped already"), call
         return p.Done(changed=done.changed), call
 
     async def freeze(self, request: p.FreezePlacement, call: p.Meta) -> tuple[p.Done, p.Meta]:

@@ -429,6 +429,28 @@ def test_check_v16_a_subscriber_whose_connection_has_ended_is_forgotten_by_the_n
     played(scene)
 
 
+@pytest.mark.parametrize("gone", [True, False])
+def test_check_e9_a_node_that_has_gone_when_it_is_told_to_stop_has_stopped(gone: bool) -> None:
+    """Its drain was under way, and ended before it could answer; one that is a member still may have heard it."""
+
+    async def scene(console: Console) -> None:
+        engine = console.engine
+
+        def asked(to: Any, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
+            if gone:
+                engine.view = ClusterView(ME, members={"n1": engine.view.members["n1"]})
+            done(Failed(Failure.TIMEOUT, ""))
+
+        engine.ask = asked  # type: ignore[method-assign]
+        found = await console.ask(p.StopNode(node="n2", drain=True))
+        if gone:
+            assert found == p.Done(changed=False, message="n2 has stopped already")
+        else:
+            assert (found.code, found.exit) == ("E-NO-ANSWER", 9)
+
+    played(scene)
+
+
 def test_uneven_load_is_no_second_owner() -> None:
     uneven = p.ShardFault(kind="imbalance", shard=-1, detail="n1 2, n2 0: 1 moves would even it out", repair="")
     orphan = p.ShardFault(kind="orphan", shard=3, detail="its owner n3@1 is gone", repair="")
