@@ -18,13 +18,10 @@ from tui_stage import FakeSource, Stage, node, push, refusal, staged
 from node.admin.permits import Use, asked_of
 from node.admin.protocol import CancelOperation, StageDeadLetters, StageDrain, StageMove
 from promovolvectl.client.changes import Change, Question
-from promovolvectl.client.errors import CommandFailed
-from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.tui import keys
 from promovolvectl.tui.screens.board import Board
 from promovolvectl.tui.screens.dialog import Dialog
 from promovolvectl.tui.screens.listing import Listing
-from promovolvectl.tui.screens.profiles import Known
 from promovolvectl.tui.widgets.panel import Panel
 
 PRINTABLE = [chr(number) for number in range(33, 127) if chr(number) != "q"]  # q quits, and has a test of its own
@@ -163,57 +160,6 @@ def test_check_v19_it_starts_with_no_node_in_reach() -> None:
             await stage.until("OFFLINE")
             assert stage.app.is_running
             assert stage.app.return_code is None
-
-    asyncio.run(look())
-
-
-class Two:
-    """A person with two profiles, of which the second leads to `other`, or nowhere."""
-
-    def __init__(self, other: FakeSource | CommandFailed) -> None:
-        self._other = other
-
-    def known(self) -> list[Known]:
-        return [Known("local", "demo", 4), Known("other", "shop", 3)]
-
-    def open(self, name: str) -> FakeSource:
-        assert name == "other"
-        if isinstance(self._other, CommandFailed):
-            raise self._other
-        return self._other
-
-
-def test_check_v19_a_dead_cluster_is_left_for_another_profile_and_nobody_is_asked_for_it() -> None:
-    async def look() -> None:
-        dead, other = FakeSource(otherwise=everything()), FakeSource(otherwise=everything())
-        other.play(push(node("elsewhere")))
-        async with staged((120, 40), dead, clusters=Two(other)) as stage:
-            await live(stage)
-            dead.away = refusal()
-            dead.play(refusal("the connection was lost"))
-            await stage.until("OFFLINE")
-            asked = len(dead.asked)
-            await stage.pilot.press("P")
-            await stage.until("Profiles", "other", "shop, 3 nodes")
-            assert len(dead.asked) == asked, "the dead cluster was asked for what stands in a file"
-            await stage.pilot.press("down", "enter")
-            await stage.until("● live", "1/1 up", "elsewhere")
-            assert (stage.app.state.profile, dead.closed) == ("other", True)
-
-    asyncio.run(look())
-
-
-def test_check_v19_a_profile_that_leads_nowhere_leaves_everything_as_it_is() -> None:
-    async def look() -> None:
-        broken = refusal("the key file is missing", ExitStatus.UNUSABLE_CONFIG)
-        async with staged((120, 40), FakeSource(otherwise=everything()), clusters=Two(broken)) as stage:
-            await live(stage)
-            await stage.pilot.press("P")
-            await stage.until("Profiles")
-            await stage.pilot.press("down", "enter")
-            await stage.until("● live", "2/2 up")
-            assert stage.app.state.profile == "local"
-            assert "the key file is missing" in "".join(each.message for each in stage.app._notifications)
 
     asyncio.run(look())
 
