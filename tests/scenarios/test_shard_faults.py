@@ -106,7 +106,7 @@ def _looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @seeds(1)
-def test_check_v8_every_kind_of_disagreement_is_named_by_whichever_node_is_asked(seed: int) -> None:
+def test_every_kind_of_disagreement_is_named_by_whichever_node_is_asked(seed: int) -> None:
     with story(nodes=4, seed=seed, start=False, min_entity_nodes=3) as s:
         s.setup(API, roles=("api",))
         s.start(*s.world.hosts)
@@ -134,7 +134,7 @@ def test_check_v8_every_kind_of_disagreement_is_named_by_whichever_node_is_asked
 
 
 @seeds(1)
-def test_check_v8_load_that_nobody_evens_out_is_named_by_whichever_node_is_asked(seed: int) -> None:
+def test_load_that_nobody_evens_out_is_named_by_whichever_node_is_asked(seed: int) -> None:
     with story(nodes=3, seed=seed, start=False, min_entity_nodes=3) as s:
         for name, host in s.world.hosts.items():
             s.setup(name, sharding=replace(host.setup.sharding, moves_at_once=0))
@@ -152,7 +152,7 @@ def test_check_v8_load_that_nobody_evens_out_is_named_by_whichever_node_is_asked
 
 
 @seeds(2)
-def test_check_v2_a_drain_lists_exactly_what_cannot_move_and_fails_at_its_deadline(seed: int) -> None:
+def test_a_drain_lists_exactly_what_cannot_move_and_fails_at_its_deadline(seed: int) -> None:
     """Three entities whose writes do not end; what a pin means for the drain stands in its plan, before it begins."""
     with story(nodes=3, seed=seed) as s:
         s.setup("n2", drain_deadline_ms=20_000)
