@@ -63,7 +63,8 @@ MALFORMED: dict[str, tuple[str, ...]] = {
 # (`cluster/test_operator_keys.py`), and what is not there is not found.
 FREE = frozenset(
     (
-        *("ADDRESS", "ADVERTISER", "ARCHIVE", "CAMPAIGN", "CODE", "CREATIVE", "CURSOR", "DIR", "DIR|FILE", "DOMAIN", "DRILL"),
+        *("ADDRESS", "ADVERTISER", "ARCHIVE", "CAMPAIGN", "CODE", "CREATIVE", "CURSOR", "DIR", "DOMAIN"),
+        *("DIR|FILE", "DRILL"),
         *("FILE", "FILE|-", "FILE|URL|-", "HOST", "ID", "KEY", "LOGGER", "MAP", "NAME", "NEW", "NODE", "NODE_FILE"),
         *("NOUN", "NOUN/NAME", "PROFILE", "REPLICA", "REQUEST_ID|SITE|'SITE|SLOT'", "SEED|TOKEN", "SETTING"),
         *("SETTING=VALUE", "TYPE/ID", "SITE", "SLOT", "TEXT", "TOPIC", "TYPE", "VALUE", "VERB", "WHY", "WORD", "ZONE"),
