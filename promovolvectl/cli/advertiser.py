@@ -55,7 +55,7 @@ def create(
         timezone=timezone,
         **on_record(given),
     )
-    return Change(order, ("advertiser", "create", advertiser))
+    return Change(order)
 
 
 @leaf(
@@ -100,12 +100,12 @@ def update(
         raise usage("--daily-budget, --name", "say what to change", hint)
     budget = money(daily_budget, "--daily-budget") if daily_budget else None
     order = UpdateAdvertiser(advertiser=advertiser, name=name, daily_budget=budget, **on_record(given))
-    return Change(order, ("advertiser", "update", advertiser))
+    return Change(order)
 
 
-def _standing(verb: str, advertiser: str, status: str, given: dict[str, Any]) -> Change:
+def _standing(advertiser: str, status: str, given: dict[str, Any]) -> Change:
     order = SetAdvertiserStatus(advertiser=advertiser, status=status, **on_record(given))
-    return Change(order, ("advertiser", verb, advertiser))
+    return Change(order)
 
 
 @ordered(
@@ -121,7 +121,7 @@ def _standing(verb: str, advertiser: str, status: str, given: dict[str, Any]) ->
     harm=Harm.ASKS,
 )
 def suspend(run: Run, advertiser: AdvertiserId, **given: Any) -> Change:
-    return _standing("suspend", advertiser, "suspended", given)
+    return _standing(advertiser, "suspended", given)
 
 
 @ordered(
@@ -133,4 +133,4 @@ def suspend(run: Run, advertiser: AdvertiserId, **given: Any) -> Change:
     shows="AdvertiserShow",
 )
 def resume(run: Run, advertiser: AdvertiserId, **given: Any) -> Change:
-    return _standing("resume", advertiser, "active", given)
+    return _standing(advertiser, "active", given)

@@ -11,7 +11,7 @@ from node.admin.protocol import KeyRotation, Plan, RotateKey
 from node.admin.protocol.operators import GetIdentity, GetPermission, Identity, Permission
 from promovolvectl.cli import operator_keys
 from promovolvectl.cli.changing import staged
-from promovolvectl.cli.confirm import confirm, spelled
+from promovolvectl.cli.confirm import confirm
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.nouns import NOUNS
@@ -99,12 +99,11 @@ async def rotate(
     force: Annotated[bool, typer.Option("--force", help="Retire although a node has not confirmed.")] = False,
     **given: Any,
 ) -> Answer:
-    again = spelled("auth", "rotate", name, "--step", step.value, *(["--force"] if force else []))
     request = RotateKey(
         node=name, step=step.value, force=force, reason=given["reason"], request_id=given["request_id"]
     )
     plan, meta = await run.ask(staged(request), Plan)
     if given["dry_run"]:
         return answer_of("Plan", plan, meta)
-    confirm(run, plan_text(plain(plan), run.err_terminal), again, f"node/{name}")
+    confirm(run, plan_text(plain(plan), run.err_terminal), f"node/{name}")
     return answer_of("KeyRotation", *await run.ask(request, KeyRotation, run.timeout_ms(15_000)))

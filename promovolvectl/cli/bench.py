@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from node.admin.protocol import GetNodes, GetPages, GetSites, Meta, NodeList, PageList, SiteList
-from promovolvectl.cli.confirm import confirm, spelled
+from promovolvectl.cli.confirm import confirm
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import naming
@@ -54,8 +54,7 @@ async def serve(
     nodes, views, meta = await _asked(run, site)
     where = ", ".join(sorted(nodes))
     shown = f"LOAD: {connections} page views at a time for {for_} at {where}; what wins has its price promised\n"
-    again = spelled("bench", "serve", *(["--site", site] if site else []), "--for", for_)
-    confirm(run, shown, again, "cluster")
+    confirm(run, shown, "cluster")
     stop = threading.Event()
     began = time.monotonic()
     try:

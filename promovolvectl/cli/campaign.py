@@ -64,7 +64,7 @@ def create(
         categories=tuple(dict.fromkeys(category)),
         **on_record(given),
     )
-    return Change(order, ("campaign", "create", campaign))
+    return Change(order)
 
 
 @leaf(
@@ -128,12 +128,12 @@ def update(
         daily_budget=money(daily_budget, "--daily-budget") if daily_budget else None,
         **on_record(given),
     )
-    return Change(order, ("campaign", "update", campaign))
+    return Change(order)
 
 
-def _standing(verb: str, campaign: str, status: str, given: dict[str, Any], loses: str = "") -> Change:
+def _standing(campaign: str, status: str, given: dict[str, Any], loses: str = "") -> Change:
     order = SetCampaignStatus(campaign=campaign, status=status, **on_record(given))
-    return Change(order, ("campaign", verb, campaign), loses=loses)
+    return Change(order, loses=loses)
 
 
 @ordered(
@@ -145,7 +145,7 @@ def _standing(verb: str, campaign: str, status: str, given: dict[str, Any], lose
     shows="CampaignShow",
 )
 def pause(run: Run, campaign: CampaignId, **given: Any) -> Change:
-    return _standing("pause", campaign, "paused", given)
+    return _standing(campaign, "paused", given)
 
 
 @ordered(
@@ -157,7 +157,7 @@ def pause(run: Run, campaign: CampaignId, **given: Any) -> Change:
     shows="CampaignShow",
 )
 def resume(run: Run, campaign: CampaignId, **given: Any) -> Change:
-    return _standing("resume", campaign, "active", given)
+    return _standing(campaign, "active", given)
 
 
 @ordered(
@@ -173,4 +173,4 @@ def resume(run: Run, campaign: CampaignId, **given: Any) -> Change:
     harm=Harm.LOSES,
 )
 def delete(run: Run, campaign: CampaignId, **given: Any) -> Change:
-    return _standing("delete", campaign, "deleted", given, loses=campaign)
+    return _standing(campaign, "deleted", given, loses=campaign)

@@ -18,7 +18,7 @@ import msgspec
 import typer
 
 from node.admin.protocol import REPLIES, Plan, StageOrder
-from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.confirm import plan_then_commit
 from promovolvectl.cli.follow import Tend
 from promovolvectl.cli.leaf import Function, leaf
 from promovolvectl.cli.options import CHANGE, LONG, LOSES
@@ -48,11 +48,10 @@ class Harm(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a verb would do. `again`: the words that repeat the command. `loses`: what is lost for good, by its name.
-    `answer_ms`: how long one answer may take where that is longer than usual. `tend`: what is done here meanwhile."""
+    """What a verb would do. `loses`: what is lost for good, by its name. `answer_ms`: how long one answer may take
+    where that is longer than usual. `tend`: what is done here meanwhile."""
 
     request: msgspec.Struct
-    again: tuple[str, ...]
     loses: str = ""
     answer_ms: int = 0
     tend: Tend | None = None
@@ -165,7 +164,6 @@ async def _committed(
     done = await plan_then_commit(
         run,
         stage,
-        again=spelled(*change.again),
         given=given,
         wait=given.get("wait", True),
         loses=change.loses,

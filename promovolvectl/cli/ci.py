@@ -60,9 +60,11 @@ class Groups:
         self._err.flush()
 
 
-def table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown for the job's summary."""
+def table(title: str, heads: Sequence[str], heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Markdown for the job's summary; `heads` stand above the table, or alone where there are no rows."""
     lines = [f"### {_cell(title)}", ""]
+    if heads:
+        lines += [*(f"- {_cell(line.strip())}" for line in heads), ""]
     if rows:
         lines += [_row(heading), _row(["---"] * len(heading)), *(_row(row) for row in rows), ""]
     return "\n".join((*lines, ""))

@@ -26,7 +26,7 @@ from node.admin.protocol import (
 )
 from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.conditions import judge, parse
-from promovolvectl.cli.confirm import confirm, spelled
+from promovolvectl.cli.confirm import confirm
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
@@ -216,7 +216,7 @@ async def restart(
     if not rolling:
         text = "say it: all nodes at once is 'down' and 'up'"
         raise usage("--rolling", text, "promovolvectl cluster restart --rolling")
-    return await restart_of(run, "", force, ("cluster", "restart", "--rolling"), given)
+    return await restart_of(run, "", force, given)
 
 
 @leaf(
@@ -235,11 +235,12 @@ async def restart(
 async def shutdown(run: Run, **given: Any) -> Answer:
     found, meta = await run.ask(GetNodes(), NodeList)
     names = tuple(row.name for row in found.items)
-    again = spelled("cluster", "shutdown")
     plan = Plan(id="", verb="shutdown", target="cluster", base_version=0, moves=())
     if given["dry_run"]:
         return answer_of("Plan", plan, meta)
-    confirm(run, f"STOP all {len(names)} nodes: {', '.join(names)}; no shard moves\n", again, "cluster")
+    confirm(run, f"STOP all {len(names)} nodes: {', '.join(names)}; no shard moves\n", "cluster")
+    run.folded(f"stop all {len(names)} nodes")
+    run.say(f"told to stop: {', '.join(names)}; this waits until none answers")
     left = await stop_all(run, names, given["reason"], run.timeout_ms(SHUTDOWN_MS))
     if left:
         raise CommandFailed(

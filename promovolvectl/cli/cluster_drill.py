@@ -62,5 +62,4 @@ async def show(run: Run, name: Name) -> Answer:
 )
 def run_(run: Run, name: Name, site: Site, **given: Any) -> Change:
     stage = StageDrill(drill=name, site=site, reason=given["reason"])
-    again = ("cluster", "drill", "run", name, "--site", site)
-    return Change(stage, again, answer_ms=run.timeout_ms(RUN_MS))
+    return Change(stage, answer_ms=run.timeout_ms(RUN_MS))

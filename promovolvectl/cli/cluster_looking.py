@@ -77,4 +77,4 @@ async def top(run: Run, interval: Interval = "500ms") -> Answer:
 )
 def repair(run: Run, **given: Any) -> Change:
     stage = StageClusterRepair(reason=given["reason"])
-    return Change(stage, ("cluster", "repair"), answer_ms=run.timeout_ms(REPAIR_MS))
+    return Change(stage, answer_ms=run.timeout_ms(REPAIR_MS))

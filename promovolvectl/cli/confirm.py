@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import enum
 import re
-import shlex
 import signal
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +20,7 @@ from promovolvectl.cli.follow import Tend, follow_operation
 from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
-from promovolvectl.client.changes import broken_rules, commit_of, spelled
+from promovolvectl.client.changes import broken_rules, commit_of
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -37,7 +36,6 @@ __all__ = [
     "ended",
     "plan_then_commit",
     "refuse_violations",
-    "spelled",
     "way_out",
 ]
 
@@ -57,8 +55,8 @@ def consent(*, yes: bool, person: bool) -> Consent:
     return Consent.ASK if person else Consent.IMPOSSIBLE
 
 
-def confirm(run: Run, shown: str, again: str, about: str) -> None:
-    """Shows the plan on stderr and obtains consent; raises CommandFailed (6). `again` is the command to repeat."""
+def confirm(run: Run, shown: str, about: str) -> None:
+    """Shows the plan on stderr and obtains consent; raises CommandFailed (6)."""
     decided = consent(yes=run.flags.yes, person=run.may_prompt())
     if decided is Consent.ASK or not (run.machine or run.flags.quiet):
         run.err.write(shown)
@@ -73,12 +71,12 @@ def confirm(run: Run, shown: str, again: str, about: str) -> None:
             ExitStatus.NOT_CONFIRMED,
             "E-NOT-CONFIRMED",
             "this changes the cluster and nobody is here to be asked; nothing changed",
-            hint=f"{again} --yes",
+            hint=run.again("--yes"),
             about=about,
         )
 
 
-def confirm_loss(run: Run, shown: str, again: str, about: str, name: str, given: str) -> None:
+def confirm_loss(run: Run, shown: str, about: str, name: str, given: str) -> None:
     """Before something is lost for good `--yes` is not enough: its name is typed, or given by `--confirm`. Raises
     CommandFailed (6)."""
     person = run.may_prompt()
@@ -89,7 +87,7 @@ def confirm_loss(run: Run, shown: str, again: str, about: str, name: str, given:
             ExitStatus.NOT_CONFIRMED,
             "E-NOT-CONFIRMED",
             f"this loses {name} and nobody is here to type its name; nothing changed",
-            hint=f"{again} --confirm {shlex.quote(name)}",
+            hint=run.again("--confirm", name),
             about=about,
         )
     if not given:
@@ -120,7 +118,6 @@ async def plan_then_commit(
     run: Run,
     stage: msgspec.Struct,
     *,
-    again: str,
     given: dict[str, Any],
     wait: bool = True,
     tend: Tend | None = None,
@@ -145,12 +142,12 @@ async def plan_then_commit(
             if not wait:
                 return answer_of("Operation", found, meta)
             return ended(*await follow_operation(run, found, meta, tend))
-        refuse_violations(plan, again)
+        refuse_violations(plan, way_out(plan.violations, run.again))
         shown = plan_text(plain(plan), run.err_terminal)
         if loses:
-            confirm_loss(run, shown, again, f"plan/{plan.id}", loses, given["confirmed"])
+            confirm_loss(run, shown, f"plan/{plan.id}", loses, given["confirmed"])
         else:
-            confirm(run, shown, again, f"plan/{plan.id}")
+            confirm(run, shown, f"plan/{plan.id}")
         try:
             return await commit(
                 run,
@@ -191,26 +188,27 @@ def ended(operation: Operation, meta: Meta) -> Answer:
     return answer_of("Operation", operation, meta, status)
 
 
-def refuse_violations(plan: Plan, again: str) -> None:
-    """Raises CommandFailed (5) for a plan that breaks a safety rule: it is never committed, with `--yes` either."""
+def refuse_violations(plan: Plan, hint: str) -> None:
+    """Raises CommandFailed (5) for a plan that breaks a safety rule: it is never committed, with `--yes` either. `hint`
+    says what helps."""
     broken = broken_rules(plan)
     if broken:
         raise CommandFailed(
             ExitStatus.REFUSED,
             "E-REFUSED",
             f"{plan.verb} {plan.target} is refused\n{textwrap.indent(broken, '  ')}",
-            hint=way_out(plan.violations, again),
+            hint=hint,
             about=plan.target,
         )
 
 
-def way_out(violations: Sequence[str], again: str) -> str:
+def way_out(violations: Sequence[str], again: Callable[..., str]) -> str:
     """What helps where a plan is refused: the command that a violation quotes, else the override that each of them
-    names, else a look at the plan."""
+    names, else a look at the plan. `again` repeats the line with more words."""
     quoted = [found[1] for text in violations if (found := _QUOTED.search(text))]
     if quoted:
         return f"{PROGRAM} {quoted[0]}"
     rules = [found[1] for text in violations if (found := _OVERRIDE.search(text))]
     if len(rules) == len(violations):
-        return " ".join((again, *(f"--force {rule}" for rule in rules)))
-    return f"{again} --dry-run"
+        return again(*(word for rule in rules for word in ("--force", rule)))
+    return again("--dry-run")

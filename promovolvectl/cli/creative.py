@@ -69,7 +69,7 @@ def create(
         product=product,
         **on_record(given),
     )
-    return Change(order, ("creative", "create", creative))
+    return Change(order)
 
 
 @leaf(
@@ -98,9 +98,9 @@ async def show(run: Run, creative: CreativeId) -> Answer:
     return read_of("CreativeShow", *await run.ask(GetCreative(creative=creative), CreativeShow))
 
 
-def _standing(verb: str, creative: str, status: str, given: dict[str, Any], loses: str = "") -> Change:
+def _standing(creative: str, status: str, given: dict[str, Any], loses: str = "") -> Change:
     order = SetCreativeStatus(creative=creative, status=status, **on_record(given))
-    return Change(order, ("creative", verb, creative), loses=loses)
+    return Change(order, loses=loses)
 
 
 @ordered(
@@ -112,7 +112,7 @@ def _standing(verb: str, creative: str, status: str, given: dict[str, Any], lose
     shows="CreativeShow",
 )
 def pause(run: Run, creative: CreativeId, **given: Any) -> Change:
-    return _standing("pause", creative, "paused", given)
+    return _standing(creative, "paused", given)
 
 
 @ordered(
@@ -124,7 +124,7 @@ def pause(run: Run, creative: CreativeId, **given: Any) -> Change:
     shows="CreativeShow",
 )
 def resume(run: Run, creative: CreativeId, **given: Any) -> Change:
-    return _standing("resume", creative, "active", given)
+    return _standing(creative, "active", given)
 
 
 @ordered(
@@ -141,7 +141,7 @@ def resume(run: Run, creative: CreativeId, **given: Any) -> Change:
     harm=Harm.LOSES,
 )
 def delete(run: Run, creative: CreativeId, **given: Any) -> Change:
-    return _standing("delete", creative, "deleted", given, loses=creative)
+    return _standing(creative, "deleted", given, loses=creative)
 
 
 @ordered(
@@ -154,7 +154,7 @@ def delete(run: Run, creative: CreativeId, **given: Any) -> Change:
 )
 def approve(run: Run, creative: CreativeId, site: OnlySite = "", **given: Any) -> Change:
     order = ApproveCreative(creative=creative, site=site, **on_record(given))
-    return Change(order, ("creative", "approve", creative))
+    return Change(order)
 
 
 @ordered(
@@ -170,7 +170,7 @@ def approve(run: Run, creative: CreativeId, site: OnlySite = "", **given: Any) -
     harm=Harm.ASKS,
 )
 def revoke(run: Run, creative: CreativeId, site: OnlySite = "", **given: Any) -> Change:
-    return _revoked("revoke", RevokeCreative(creative=creative, site=site, **on_record(given)))
+    return Change(RevokeCreative(creative=creative, site=site, **on_record(given)))
 
 
 @ordered(
@@ -186,9 +186,4 @@ def revoke(run: Run, creative: CreativeId, site: OnlySite = "", **given: Any) ->
     harm=Harm.ASKS,
 )
 def reject(run: Run, creative: CreativeId, site: OnlySite = "", **given: Any) -> Change:
-    return _revoked("reject", RevokeCreative(creative=creative, site=site, reject=True, **on_record(given)))
-
-
-def _revoked(verb: str, order: RevokeCreative) -> Change:
-    words = ("--site", order.site) if order.site else ()
-    return Change(order, ("creative", verb, order.creative, *words))
+    return Change(RevokeCreative(creative=creative, site=site, reject=True, **on_record(given)))

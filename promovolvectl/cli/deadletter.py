@@ -78,7 +78,7 @@ async def show(
     ),
 )
 def replay(run: Run, ids: Ids, **given: Any) -> Change:
-    return Change(StageDeadLetters(verb="replay", ids=tuple(ids)), ("deadletter", "replay", *ids))
+    return Change(StageDeadLetters(verb="replay", ids=tuple(ids)))
 
 
 @planned(
@@ -94,4 +94,4 @@ def replay(run: Run, ids: Ids, **given: Any) -> Change:
 )
 def discard(run: Run, ids: Ids, **given: Any) -> Change:
     stage = StageDeadLetters(verb="discard", ids=tuple(ids))
-    return Change(stage, ("deadletter", "discard", *ids), loses=ids[0])
+    return Change(stage, loses=ids[0])

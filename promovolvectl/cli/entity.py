@@ -130,7 +130,7 @@ async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer
     ),
 )
 def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change(("entity", "restart"), "restart", kind, identity)
+    return _change("restart", kind, identity)
 
 
 @planned(
@@ -144,7 +144,7 @@ def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -
     ),
 )
 def passivate(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change(("entity", "passivate"), "passivate", kind, identity)
+    return _change("passivate", kind, identity)
 
 
 @leaf(
@@ -190,9 +190,9 @@ async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -
     ),
 )
 def release(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change(("entity", "quarantine", "release"), "release", kind, identity)
+    return _change("release", kind, identity)
 
 
-def _change(command: tuple[str, ...], verb: str, kind: str, identity: str) -> Change:
+def _change(verb: str, kind: str, identity: str) -> Change:
     kind, identity = entity_of(kind, identity)
-    return Change(StageEntity(verb=verb, kind=kind, id=identity), (*command, kind, identity))
+    return Change(StageEntity(verb=verb, kind=kind, id=identity))

@@ -129,14 +129,15 @@ def _wrapped(function: Function, flags: tuple[Flag, ...], about: About) -> Calla
             _offer_names(parameter.annotation)
     names = {field.name for field in fields(Flags)}
 
-    def command(**given: Any) -> int:
+    def command(context: typer.Context, **given: Any) -> int:
         chosen = {key: given.pop(key) for key in names}
         chosen["endpoint"] = tuple(chosen["endpoint"] or ())
-        return _execute(function, of_process(Flags(**chosen), os.environ), given, about.shows)
+        return _execute(function, of_process(Flags(**chosen), os.environ, context.obj), given, about.shows)
 
-    command.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]
+    parsed = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    command.__signature__ = inspect.Signature([parsed, *own, *common])  # type: ignore[attr-defined]
     command.about = about  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *common]}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [parsed, *own, *common]}
     return command
 
 

@@ -88,7 +88,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if not arguments:
         sys.stdout.write(orientation(os.environ))
         return 0
-    return invoke(PROGRAM, hoisted(arguments, DEPTH))
+    return invoke(PROGRAM, hoisted(arguments, DEPTH), arguments)
 
 
 def _handle_signals() -> None:

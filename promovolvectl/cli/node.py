@@ -29,7 +29,7 @@ from node.admin.protocol import (
 )
 from promovolvectl.cli.changing import Change, foreseen, planned
 from promovolvectl.cli.conditions import NODE_STATES, judge_node, node_state
-from promovolvectl.cli.confirm import confirm, refuse_violations, spelled
+from promovolvectl.cli.confirm import confirm, refuse_violations, way_out
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE
@@ -126,9 +126,9 @@ def cordon(
     ] = None,
     **given: Any,
 ) -> Change:
-    words = overridden(force, "minimum-owners")
-    stage = StageCordon(node=name, force=bool(words), reason=given["reason"])
-    return Change(stage, ("node", "cordon", name, *words))
+    forced = overridden(force, "minimum-owners")
+    stage = StageCordon(node=name, force=bool(forced), reason=given["reason"])
+    return Change(stage)
 
 
 @planned(
@@ -140,7 +140,7 @@ def cordon(
     long=True,
 )
 def uncordon(run: Run, name: Name, **given: Any) -> Change:
-    return Change(StageCordon(node=name, on=False, reason=given["reason"]), ("node", "uncordon", name))
+    return Change(StageCordon(node=name, on=False, reason=given["reason"]))
 
 
 @planned(
@@ -161,12 +161,11 @@ def drain(
     force: DrainForce = None,
     **given: Any,
 ) -> Change:
-    words = overridden(force, *DRAIN_RULES)
-    return Change(_drain_of(name, force), ("node", "drain", name, *words))
+    return Change(_drain_of(name, overridden(force, *DRAIN_RULES)))
 
 
-def _drain_of(name: str, force: list[str] | None) -> StageDrain:
-    return StageDrain(node=name, force=LAST_ENTITY_NODE in (force or ()), overrides=of_stopping(force))
+def _drain_of(name: str, forced: Sequence[str]) -> StageDrain:
+    return StageDrain(node=name, force=LAST_ENTITY_NODE in forced, overrides=of_stopping(forced))
 
 
 @leaf(
@@ -211,9 +210,8 @@ def remove(
     ] = None,
     **given: Any,
 ) -> Change:
-    words = overridden(force, *REMOVAL_RULES)
-    stage = StageRemove(node=name, force=tuple(force or ()), reason=given["reason"])
-    return Change(stage, ("node", "remove", name, *words))
+    stage = StageRemove(node=name, force=overridden(force, *REMOVAL_RULES), reason=given["reason"])
+    return Change(stage)
 
 
 @leaf(
@@ -273,19 +271,19 @@ async def stop(
     force: DrainForce = None,
     **given: Any,
 ) -> Answer:
-    again = spelled("node", "stop", name, *(["--no-drain"] if no_drain else []), *overridden(force, *DRAIN_RULES))
+    forced = overridden(force, *DRAIN_RULES)
     if no_drain:
         found, meta = await run.ask(GetCanStop(node=name), CanStop)
-        plan = _without_drain(found, force or ())
+        plan = _without_drain(found, forced)
         shown = f"STOP {name} without a drain: {found.shards} shards wait until others take them over\n"
         shown += "".join(f"  note: {text}\n" for text in plan.notes)
     else:
-        plan, meta = await run.ask(_drain_of(name, force), Plan)
+        plan, meta = await run.ask(_drain_of(name, forced), Plan)
         shown = f"STOP {name} after its drain\n{plan_text(answer_of('Plan', plan, meta).payload, run.err_terminal)}"
     if given["dry_run"]:
         return answer_of("Plan", plan, meta)
-    refuse_violations(plan, again)
-    confirm(run, shown, again, f"node/{name}")
+    refuse_violations(plan, way_out(plan.violations, run.again))
+    confirm(run, shown, f"node/{name}")
     timeout_ms = run.timeout_ms(60_000)
     until = time.monotonic() + timeout_ms / 1000
     ending = await Ending.of(run, name)

@@ -23,7 +23,7 @@ from node.admin.protocol.diagnosis import (
     StuckList,
 )
 from promovolvectl.cli.changing import Change, planned
-from promovolvectl.cli.confirm import plan_then_commit, spelled
+from promovolvectl.cli.confirm import plan_then_commit
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.events import newest, since_of
 from promovolvectl.cli.leaf import leaf
@@ -195,8 +195,7 @@ async def log_level(
         level="" if wanted == "reset" else wanted,
         for_s=for_s,
     )
-    again = spelled("node", "log-level", name, logger, wanted, *([] if wanted == "reset" else ["--for", for_]))
-    return await plan_then_commit(run, stage, again=again, given=given)
+    return await plan_then_commit(run, stage, given=given)
 
 
 @planned(
@@ -221,5 +220,5 @@ async def restart(
     ] = None,
     **given: Any,
 ) -> Change:
-    return await restart_of(run, name, force, ("node", "restart", name), given)
+    return await restart_of(run, name, force, given)
 

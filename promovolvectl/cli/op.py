@@ -86,4 +86,4 @@ async def wait(run: Run, identity: Id) -> Answer:
 )
 def cancel(run: Run, identity: Id, **given: Any) -> Change:
     order = CancelOperation(id=identity, reason=given["reason"], request_id=given["request_id"])
-    return Change(order, ("op", "cancel", identity))
+    return Change(order)

@@ -21,7 +21,7 @@ from node.admin.protocol.operators import (
     RotateOperatorKey,
 )
 from promovolvectl.cli.changing import foreseen
-from promovolvectl.cli.confirm import confirm, spelled
+from promovolvectl.cli.confirm import confirm
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
@@ -104,9 +104,6 @@ async def create(
 ) -> Answer:
     expires_s = _seconds("--expires", expires)
     path = _free(out, name)
-    kept = {"--out": out, "--expires": expires, "--reason": given["reason"]}
-    said = [word for flag, value in kept.items() if value for word in (flag, value)]
-    again = spelled("auth", "key", "create", name, "--role", role.value, *said)
     ends = f", for {expires}" if expires else ", which does not expire"
     pair = _new_pair()
     asked = CreateOperatorKey(
@@ -120,7 +117,7 @@ async def create(
     if given["dry_run"]:
         return await foreseen(run, asked)
     shown = f"CREATE: a key for {name} with the role {role.value}{ends}{_place(path)}\n"
-    confirm(run, shown, again, f"operator/{name}")
+    confirm(run, shown, f"operator/{name}")
     return await _made(run, asked, pair, path)
 
 
@@ -148,7 +145,6 @@ async def rotate(
 ) -> Answer:
     overlap_s = 0 if overlap == "0s" else _seconds("--overlap", overlap)
     path = _free(out, name)
-    again = spelled("auth", "key", "rotate", name, "--overlap", overlap, *(["--out", out] if out else []))
     shown = f"ROTATE: {name} gets another key; the one before is accepted for {overlap} more{_place(path)}\n"
     pair = _new_pair()
     asked = RotateOperatorKey(
@@ -160,7 +156,7 @@ async def rotate(
     )
     if given["dry_run"]:
         return await foreseen(run, asked)
-    confirm(run, shown, again, f"operator/{name}")
+    confirm(run, shown, f"operator/{name}")
     return await _made(run, asked, pair, path)
 
 
@@ -178,12 +174,11 @@ async def rotate(
     shows="OperatorKeyChanged",
 )
 async def revoke(run: Run, name: Name, **given: Any) -> Answer:
-    again = spelled("auth", "key", "revoke", name)
     shown = f"REVOKE: {name} can't use this cluster any more, and its sessions end\n"
     asked = RevokeOperatorKey(name=name, reason=given["reason"], request_id=given["request_id"])
     if given["dry_run"]:
         return await foreseen(run, asked)
-    confirm(run, shown, again, f"operator/{name}")
+    confirm(run, shown, f"operator/{name}")
     return answer_of("OperatorKeyChanged", *await run.ask(asked, OperatorKeyChanged, run.timeout_ms(_ANSWER_MS)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from promovolvectl.cli.duration import milliseconds
+from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.render import FORMATS, View
 from promovolvectl.cli.select import Selection
 from promovolvectl.client.errors import CommandFailed
@@ -166,6 +168,13 @@ def _depth(words: Sequence[str], depth_of: Mapping[str, int]) -> int:
     if not words:
         return 1
     return depth_of.get(" ".join(words[:2]), depth_of.get(words[0], 2))
+
+
+def repeated(typed: Sequence[str], more: Sequence[str]) -> str:
+    """The line as it was typed with more words, quoted for a shell. They stand before a bare `--`: behind it they would
+    be arguments."""
+    end = typed.index("--") if "--" in typed else len(typed)
+    return shlex.join((PROGRAM, *typed[:end], *more, *typed[end:]))
 
 
 def format_asked(argv: Sequence[str], env: Mapping[str, str]) -> str:

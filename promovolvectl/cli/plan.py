@@ -9,12 +9,13 @@ import typer
 from node.admin.protocol import CancelPlan, DiscardPlan, GetPlan, GetPlans, Plan, PlanList
 from promovolvectl.cli.changing import Change, ordered
 from promovolvectl.cli.confirm import commit as commit_plan
-from promovolvectl.cli.confirm import confirm, refuse_violations, spelled
+from promovolvectl.cli.confirm import confirm, refuse_violations
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
+from promovolvectl.client.changes import spelled
 from promovolvectl.client.exit_codes import ExitStatus
 
 app = group("Plans: changes that were staged, and how far they are.")
@@ -65,9 +66,8 @@ async def commit(run: Run, identity: Id, **given: Any) -> Answer:
     plan, meta = await run.ask(GetPlan(id=identity), Plan)
     if given["dry_run"]:
         return answer_of("Plan", plan, meta)
-    again = spelled("plan", "commit", identity)
     refuse_violations(plan, spelled("plan", "show", identity))
-    confirm(run, plan_text(plain(plan), run.err_terminal), again, f"plan/{identity}")
+    confirm(run, plan_text(plain(plan), run.err_terminal), f"plan/{identity}")
     return await commit_plan(run, plan, wait=given["wait"], reason=given["reason"], request_id=given["request_id"])
 
 
@@ -81,7 +81,7 @@ async def commit(run: Run, identity: Id, **given: Any) -> Answer:
 )
 def cancel(run: Run, identity: Id, **given: Any) -> Change:
     order = CancelPlan(id=identity, reason=given["reason"], request_id=given["request_id"])
-    return Change(order, ("plan", "cancel", identity))
+    return Change(order)
 
 
 @ordered(
@@ -94,4 +94,4 @@ def cancel(run: Run, identity: Id, **given: Any) -> Change:
 )
 def discard(run: Run, identity: Id, **given: Any) -> Change:
     order = DiscardPlan(id=identity, reason=given["reason"], request_id=given["request_id"])
-    return Change(order, ("plan", "discard", identity))
+    return Change(order)

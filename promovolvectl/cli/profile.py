@@ -11,7 +11,7 @@ import typer
 from node.core.errors import BadInput
 from node.wire.roster import curve_key
 from promovolvectl.cli.config import store
-from promovolvectl.cli.confirm import confirm, spelled
+from promovolvectl.cli.confirm import confirm
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
@@ -34,6 +34,8 @@ from promovolvectl.client.profiles import (
 )
 
 _NODE: Final = "--node 'entity-1,10.0.0.11:7401,rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7'"
+_FOUND: Final = "where the cluster can be reached already, this prints its nodes with their keys"
+_KEYS: Final = "promovolvectl node list -o value --columns name,admin,public_key"
 app = group("Profiles: which cluster, through which nodes, with which key.")
 _READS: Final = (ExitStatus.NOT_FOUND, ExitStatus.UNUSABLE_CONFIG)
 _WRITES: Final = (*_READS, ExitStatus.LOCAL_FILE)
@@ -108,7 +110,8 @@ def use(run: Run, name: Name) -> Answer:
     app,
     "create",
     does="Make a profile for a cluster that runs elsewhere.",
-    changes=f"{_LOCAL} The key file stays where it is.",
+    changes=f"{_LOCAL} The key file stays where it is. Whoever reaches the cluster already prints its nodes with "
+    f"'{_KEYS}'.",
     examples=(
         f"promovolvectl profile create prod --key-file ~/prod.key {_NODE}",
         "promovolvectl profile create empty",
@@ -126,7 +129,7 @@ def create(
             "--node",
             metavar="NAME,HOST:PORT,KEY",
             show_default=False,
-            help="A node's name, admin address and public key; repeatable.",
+            help="A node's name, admin address and public key, as 'node list -o wide' shows them; repeatable.",
         ),
     ] = None,
     key_file: Annotated[
@@ -211,7 +214,7 @@ def delete(run: Run, name: Name) -> Answer:
     file = load_file(run.config)
     found = find(file, run.config, name)
     shown = f"DELETE the profile {name} of cluster {found.cluster or 'unknown'}; its nodes' keys are forgotten here\n"
-    confirm(run, shown, spelled("profile", "delete", name), f"profile/{name}")
+    confirm(run, shown, f"profile/{name}")
     remove_profile(run.config, name)
     return answer_of("ProfileShow", _profile(_row(file, name, found), changed=True), run.local_meta())
 
@@ -249,9 +252,9 @@ def _endpoint(text: str) -> Endpoint:
     try:
         curve_key(key, "KEY")
     except BadInput as wrong:
-        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY: {wrong.message}", _NODE) from wrong
+        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY: {wrong.message}; {_FOUND}", _KEYS) from wrong
     if not name:
-        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY", _NODE)
+        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY; {_FOUND}", _KEYS)
     return Endpoint(node=name, admin=admin, key=key)
 
 

@@ -99,6 +99,12 @@ def render(answer: Answer, view: View, terminal: Terminal) -> str:
             return _rows(answer, shape, view, terminal)
 
 
+def heads(answer: Answer) -> list[str]:
+    """What people are told above the rows of an answer."""
+    shape = SHAPES[answer.kind]
+    return [] if shape.one else list(shape.head(answer.payload))
+
+
 def cells(answer: Answer, view: View) -> list[list[str]]:
     """The heading and the rows of an answer as texts, for whoever lays them out otherwise."""
     shape = SHAPES[answer.kind]
@@ -142,7 +148,7 @@ def _people(
     if shape.one:
         lines = [line for row in rows for line in fields(row, columns, out)]
     else:
-        lines = list(shape.head(answer.payload)) if view.headings and not view.chosen.columns else []
+        lines = heads(answer) if view.headings and not view.chosen.columns else []
         lines += [""] if lines and rows else []
         if rows or not lines:
             lines += layout(rows, columns, out, headings=view.headings, whole=view.format == "wide")

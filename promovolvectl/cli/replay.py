@@ -161,7 +161,7 @@ async def wait(run: Run, identity: Id) -> Answer:
 )
 def cancel(run: Run, identity: Id, **given: Any) -> Change:
     order = CancelReplay(id=identity, reason=given["reason"], request_id=given["request_id"])
-    return Change(order, ("replay", "cancel", identity))
+    return Change(order)
 
 
 @leaf(

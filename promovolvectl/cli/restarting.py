@@ -16,11 +16,11 @@ RESTART_RULES: Final = ("capacity", "minimum-owners")
 
 
 async def restart_of(
-    run: Run, name: str, force: Sequence[str] | None, again: tuple[str, ...], given: dict[str, Any]
+    run: Run, name: str, force: Sequence[str] | None, given: dict[str, Any]
 ) -> Change:
     """One node or, unnamed, all of them one after the other; who was started here is started again here."""
-    words = overridden(force, *RESTART_RULES, *(STOP_RULES if name else ()))
-    stopping = of_stopping(force)
+    forced = overridden(force, *RESTART_RULES, *(STOP_RULES if name else ()))
+    stopping = of_stopping(forced)
     tend = None
     if given["wait"] and not given["dry_run"]:
         from promovolvectl.local.rolling import Supervisor  # only who restarts nodes pays for it
@@ -29,6 +29,6 @@ async def restart_of(
         folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
         tend = Supervisor(folder, meta.cluster_id, run.say).tend
     stage = StageRestart(
-        force=len(stopping) < len(force or ()), reason=given["reason"], node=name, overrides=stopping
+        force=len(stopping) < len(forced), reason=given["reason"], node=name, overrides=stopping
     )
-    return Change(stage, (*again, *words), tend=tend)
+    return Change(stage, tend=tend)

@@ -10,14 +10,12 @@ from promovolvectl.cli.select import usage
 STOP_RULES: Final = ("last-of-role", "majority")  # of a node that stops; the cluster knows them by these names
 
 
-def overridden(force: Sequence[str] | None, *rules: str) -> list[str]:
-    """The words of `--force` as they can be repeated, none when nothing is overridden; raises CommandFailed (2)."""
-    words: list[str] = []
+def overridden(force: Sequence[str] | None, *rules: str) -> tuple[str, ...]:
+    """The rules that `--force` named; raises CommandFailed (2) where there is no such rule."""
     for rule in force or ():
         if rule not in rules:
             raise usage("--force", f"there is no rule {rule!r}; there is {', '.join(rules)}", f"--force {rules[0]}")
-        words += ["--force", rule]
-    return words
+    return tuple(force or ())
 
 
 def of_stopping(force: Sequence[str] | None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
@@ -13,8 +13,8 @@ import msgspec
 from node.admin.protocol import Meta
 from node.core.clock import SystemClock, rfc3339
 from promovolvectl.cli import ci, terminal, text
-from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, one_of, timeout_ms
-from promovolvectl.cli.render import MACHINE, Answer, cells, render
+from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, one_of, repeated, timeout_ms
+from promovolvectl.cli.render import MACHINE, Answer, cells, heads, render
 from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
@@ -31,12 +31,15 @@ Reply = TypeVar("Reply", bound=msgspec.Struct)
 class Run:
     """What a command's function is given. `going_on` is printed when the person stops waiting: how to go on."""
 
-    def __init__(self, flags: Flags, env: Mapping[str, str], out: TextIO, err: TextIO, stdin: TextIO) -> None:
+    def __init__(
+        self, flags: Flags, env: Mapping[str, str], out: TextIO, err: TextIO, stdin: TextIO, typed: Sequence[str]
+    ) -> None:
         self.flags = flags
         self.env = env
         self.out = out
         self.err = err
         self.stdin = stdin
+        self._typed = typed
         self.going_on: tuple[str, ...] = ()
         self._colours = one_of("--color", first_of(flags.color, env.get("PROMOVOLVECTL_COLOR", "")), terminal.COLOURS)
         self._times = one_of("--time", first_of(flags.time, env.get("PROMOVOLVECTL_TIME", "")), terminal.TIMES)
@@ -91,6 +94,10 @@ class Run:
             return at
         return text.moment(at, self._times, rfc3339(SystemClock().wall_ms()))
 
+    def again(self, *more: str) -> str:
+        """The line as it was typed, with these words more; ready to be pasted."""
+        return repeated(self._typed, more)
+
     def may_prompt(self) -> bool:
         return terminal.may_prompt(self.env, self.stdin, self.err)
 
@@ -139,15 +146,16 @@ class Run:
         """Annotations for what is not as it should be, and the answer as a table in the job's summary."""
         self.folded("")
         heading, *rows = cells(answer, self.flags.view("table"))
+        told = heads(answer)
         if not self.machine:
             for missing in answer.meta.missing:
                 text = f"{missing.node} did not answer: {missing.reason}"
                 self.err.write(ci.annotation("warning", answer.kind, text) + "\n")
             if answer.status is not ExitStatus.OK:
-                found = "\n".join("  ".join(row) for row in rows[:_ANNOTATED_ROWS])
+                found = "\n".join((*told, *("  ".join(row) for row in rows[:_ANNOTATED_ROWS])))
                 text = f"ended with {int(answer.status)}" + (f"\n{found}" if found else "")
                 self.err.write(ci.annotation("error", answer.kind, text) + "\n")
-        if problem := ci.append_summary(self.env, ci.table(answer.kind, heading, rows)):
+        if problem := ci.append_summary(self.env, ci.table(answer.kind, told, heading, rows)):
             self.say(f"warning: {problem}")
 
     def _enveloped(self, answer: Answer) -> bool:
@@ -207,6 +215,6 @@ class Run:
             write_profile(self.config, named, make_current=False)
 
 
-def of_process(flags: Flags, env: Mapping[str, str]) -> Run:
-    """A run over this process's own streams."""
-    return Run(flags, env, sys.stdout, sys.stderr, sys.stdin)
+def of_process(flags: Flags, env: Mapping[str, str], typed: Sequence[str]) -> Run:
+    """A run over this process's own streams. `typed`: the command line, without the program's name."""
+    return Run(flags, env, sys.stdout, sys.stderr, sys.stdin, typed)

@@ -77,7 +77,7 @@ async def show(run: Run, shard: Number) -> Answer:
     app,
     "where",
     does="The shard and the node of one entity.",
-    changes="Reads only.",
+    changes="Reads only. An id that nobody has used has a place, too: it ends with 0 and says so.",
     examples=("promovolvectl shard where site example.com", "promovolvectl shard where campaign cp-1 -o json"),
 )
 async def where(
@@ -86,7 +86,7 @@ async def where(
     identity: EntityId = "",
 ) -> Answer:
     kind, identity = entity_of(kind, identity)
-    return answer_of("ShardPlace", *await run.ask(GetShardOf(kind=kind, id=identity), ShardPlace))
+    return answer_of("ShardPlace", *await run.ask(GetShardOf(kind=kind, id=identity, look=True), ShardPlace))
 
 
 @leaf(
@@ -132,9 +132,9 @@ def move(
     ] = None,
     **given: Any,
 ) -> Change:
-    words = overridden(force, "capacity")
-    stage = StageMove(shard=shard, to=to, force=bool(words), reason=given["reason"])
-    return Change(stage, ("shard", "move", str(shard), "--to", to, *words))
+    forced = overridden(force, "capacity")
+    stage = StageMove(shard=shard, to=to, force=bool(forced), reason=given["reason"])
+    return Change(stage)
 
 
 @planned(
@@ -154,7 +154,7 @@ def pin(
     if not to:
         raise usage("--to", "name the node", "--to entity-1")
     stage = StagePin(shards=tuple(shards), to=to, reason=given["reason"])
-    return Change(stage, ("shard", "pin", *map(str, shards), "--to", to))
+    return Change(stage)
 
 
 @planned(
@@ -167,7 +167,7 @@ def pin(
 )
 def unpin(run: Run, shards: Numbers, **given: Any) -> Change:
     stage = StagePin(shards=tuple(shards), reason=given["reason"])
-    return Change(stage, ("shard", "unpin", *map(str, shards)))
+    return Change(stage)
 
 
 @planned(
@@ -187,9 +187,9 @@ def rebalance(
     ] = None,
     **given: Any,
 ) -> Change:
-    words = overridden(force, "preconditions")
-    stage = StageRebalance(force=bool(words), reason=given["reason"])
-    return Change(stage, ("shard", "rebalance", *words))
+    forced = overridden(force, "preconditions")
+    stage = StageRebalance(force=bool(forced), reason=given["reason"])
+    return Change(stage)
 
 
 @leaf(
@@ -227,8 +227,7 @@ def repair(
     for each in kinds:
         if each not in KINDS:
             raise usage("--kind", f"there is no kind {each!r}; there are {', '.join(KINDS)}", f"--kind {KINDS[0]}")
-    words = (word for each in kinds for word in ("--kind", each))
-    return Change(StageRepair(kinds=kinds, reason=given["reason"]), ("shard", "repair", *words))
+    return Change(StageRepair(kinds=kinds, reason=given["reason"]))
 
 
 @leaf(

@@ -16,9 +16,18 @@ from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.values import money, slot_floors, slots
 
-Domains = Annotated[list[str] | None, typer.Option(metavar="DOMAIN", show_default=False, help="Ads that land there.")]
-Products = Annotated[
-    list[str] | None, typer.Option(metavar="ID", show_default=False, help="Ads of this IAB product category.")
+_Names = list[str] | None
+BlockDomains = Annotated[
+    _Names, typer.Option(metavar="DOMAIN", show_default=False, help="Serve no ads that land there; repeatable.")
+]
+UnblockDomains = Annotated[
+    _Names, typer.Option(metavar="DOMAIN", show_default=False, help="Serve ads that land there again; repeatable.")
+]
+BlockProducts = Annotated[
+    _Names, typer.Option(metavar="ID", show_default=False, help="Serve no ads of this IAB product; repeatable.")
+]
+UnblockProducts = Annotated[
+    _Names, typer.Option(metavar="ID", show_default=False, help="Serve ads of this IAB product again; repeatable.")
 ]
 app = group("Publishers' sites and their slots.")
 
@@ -59,7 +68,7 @@ def create(
         floor_cpm=money(floor_cpm, "--floor-cpm", zero=True),
         **on_record(given),
     )
-    return Change(order, ("site", "create", site))
+    return Change(order)
 
 
 @leaf(
@@ -102,10 +111,10 @@ def update(
     floor_cpm: Annotated[
         str, typer.Option("--floor-cpm", metavar="AMOUNT", show_default=False, help="No bid below this price wins.")
     ] = "",
-    block_domain: Domains = None,
-    unblock_domain: Domains = None,
-    block_product: Products = None,
-    unblock_product: Products = None,
+    block_domain: BlockDomains = None,
+    unblock_domain: UnblockDomains = None,
+    block_product: BlockProducts = None,
+    unblock_product: UnblockProducts = None,
     pace: Annotated[
         bool | None,
         typer.Option("--pace/--no-pace", show_default=False, help="Whether budgets are made to last their day here."),
@@ -145,7 +154,7 @@ def update(
     )
     if order == UpdateSite(site=site, **on_record(given)):
         raise usage("--floor-cpm", "say what to change", f"promovolvectl site update {site} --floor-cpm 0.80")
-    return Change(order, ("site", "update", site))
+    return Change(order)
 
 
 @ordered(
@@ -161,7 +170,7 @@ def update(
     harm=Harm.ASKS,
 )
 def suspend(run: Run, site: SiteId, **given: Any) -> Change:
-    return Change(UpdateSite(site=site, suspended=True, **on_record(given)), ("site", "suspend", site))
+    return Change(UpdateSite(site=site, suspended=True, **on_record(given)))
 
 
 @ordered(
@@ -173,4 +182,4 @@ def suspend(run: Run, site: SiteId, **given: Any) -> Change:
     shows="SiteShow",
 )
 def resume(run: Run, site: SiteId, **given: Any) -> Change:
-    return Change(UpdateSite(site=site, suspended=False, **on_record(given)), ("site", "resume", site))
+    return Change(UpdateSite(site=site, suspended=False, **on_record(given)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from promovolvectl.cli.confirm import confirm, confirm_loss, spelled
+from promovolvectl.cli.confirm import confirm, confirm_loss
 from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import LOSES
@@ -197,19 +197,18 @@ def restore(
     from promovolvectl.local import storekeeper as keeper
 
     place = _place(run, data, path, node_file)
-    words = overridden(force, EXISTING)
-    again = spelled("store", "restore", archive, *_where(data, path, node_file), *words)
+    forced = bool(overridden(force, EXISTING))
     met = keeper.order("survey", keeper.Surveyed, run.say, archive=archive, place=place)
-    plan = answers.restore_plan(archive, met, overridden=bool(words))
+    plan = answers.restore_plan(archive, met, overridden=forced)
     if dry_run:
         return answer_of("Plan", plan, run.local_meta())
-    _refuse(plan, met, again)
+    _refuse(plan, met, run.again("--force", EXISTING))
     shown = plan_text(plain(plan), run.err_terminal)
     if met.there:
-        confirm_loss(run, shown, again, met.place, answers.name_of(met), given["confirmed"])
+        confirm_loss(run, shown, met.place, answers.name_of(met), given["confirmed"])
     else:
-        confirm(run, shown, again, met.place)
-    made = keeper.order("restore", keeper.Restored, run.say, archive=archive, place=place, replace=bool(words))
+        confirm(run, shown, met.place)
+    made = keeper.order("restore", keeper.Restored, run.say, archive=archive, place=place, replace=forced)
     return answer_of("StoreRestore", answers.restored(archive, made), run.local_meta())
 
 
@@ -238,26 +237,19 @@ def compact(
     plan = answers.compact_plan(met)
     if dry_run:
         return answer_of("Plan", plan, run.local_meta())
-    again = spelled("store", "compact", *_where(data, path, node_file))
-    _refuse(plan, met, again)
-    confirm(run, plan_text(plain(plan), run.err_terminal), again, met.place)
+    _refuse(plan, met, run.again("--force", EXISTING))
+    confirm(run, plan_text(plain(plan), run.err_terminal), met.place)
     made = keeper.order("compact", keeper.Compacted, run.say, place=place)
     return answer_of("StoreCompact", answers.compacted(made), run.local_meta())
 
 
-def _where(data: str, path: str, node_file: str) -> list[str]:
-    """The words that name the place, to be repeated."""
-    flags = {"--data": data, "--path": path, "--node-file": node_file}
-    return [word for flag, text in flags.items() if text for word in (flag, text)]
-
-
-def _refuse(plan: Plan, met: Surveyed, again: str) -> None:
+def _refuse(plan: Plan, met: Surveyed, override: str) -> None:
     if plan.violations:
         raise CommandFailed(
             ExitStatus.REFUSED,
             "E-STORE-LIVE" if met.users else "E-STORE-NOT-EMPTY",
             "\n".join(plan.violations),
-            hint="promovolvectl down" if met.users else f"{again} --force {EXISTING}",
+            hint="promovolvectl down" if met.users else override,
             about=met.place,
         )
 

@@ -78,11 +78,12 @@ def root() -> Any:
     return typer.main.get_command(app)
 
 
-def invoke(program: str, arguments: Sequence[str]) -> int:
-    """Parses and runs; raises CommandFailed (2) for what can't be parsed."""
+def invoke(program: str, arguments: Sequence[str], typed: Sequence[str]) -> int:
+    """Parses and runs; raises CommandFailed (2) for what can't be parsed. `typed`: the arguments before any of them
+    was moved, which every command's context has as its object."""
     command = root()
     try:
-        with command.make_context(program, list(arguments)) as context:
+        with command.make_context(program, list(arguments), obj=tuple(typed)) as context:
             found = command.invoke(context)
     except Exit as ended:
         return ended.exit_code

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from node.admin.protocol import Meta
-from promovolvectl.cli.follow import ASK_MS, POLL_S
+from promovolvectl.cli.follow import ASK_MS, HEARTBEAT_S, POLL_S
 from promovolvectl.cli.options import WAIT_DEFAULT_MS
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
@@ -23,7 +23,9 @@ Look = Callable[[int], Awaitable[tuple[tuple[Condition, ...], Meta]]]
 async def until_all_hold(run: Run, look: Look, *, about: tuple[str, ...], hint: str) -> Answer:
     """The conditions once all of them hold. `look` gets the milliseconds that it may take; a cluster that can't be
     asked yet fulfils none of `about`. Raises CommandFailed (9) naming what does not hold when the time is over."""
-    started = time.monotonic()
+    run.folded(f"wait for {', '.join(about)}")
+    told: tuple[str, ...] = ()
+    said_s = started = time.monotonic()
     until = started + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
     while True:
         found, meta = await _looked(run, look, about, max(100, int((until - time.monotonic()) * 1000)))
@@ -39,6 +41,10 @@ async def until_all_hold(run: Run, look: Look, *, about: tuple[str, ...], hint: 
                 "\n".join((f"after {elapsed:.1f} s these do not hold", *failing)),
                 hint=hint,
             )
+        lacking = tuple(f"{item.condition} ({item.found})" for item in found if not item.holds)
+        if lacking != told or time.monotonic() - said_s >= HEARTBEAT_S:
+            told, said_s = lacking, time.monotonic()
+            run.say(f"after {elapsed:.0f} s, waiting for {', '.join(lacking)}")
         await asyncio.sleep(min(POLL_S, max(0.0, until - time.monotonic())))
 
 

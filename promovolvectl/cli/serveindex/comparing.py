@@ -168,7 +168,5 @@ def repair(
     maps: Maps = None,
     **given: Any,
 ) -> Change:
-    words = [word for name in node or () for word in ("--node", name)]
-    words += [word for name in maps or () for word in ("--map", name)]
     stage = StageIndexRepair(nodes=tuple(node or ()), maps=tuple(maps or ()), reason=given["reason"])
-    return Change(stage, ("serveindex", "repair", *words), answer_ms=run.timeout_ms(WHOLE_MS))
+    return Change(stage, answer_ms=run.timeout_ms(WHOLE_MS))

@@ -142,7 +142,7 @@ async def load(
     if not sent:
         raise _unreadable(file, "it holds no row")
     stage = StageLoad(load=name, rows_count=sent, reason=given["reason"])
-    return Change(stage, ("serveindex", "load", file), answer_ms=run.timeout_ms(WHOLE_MS))
+    return Change(stage, answer_ms=run.timeout_ms(WHOLE_MS))
 
 
 def _rows(file: str, stdin: TextIO) -> Iterator[DumpRow]:

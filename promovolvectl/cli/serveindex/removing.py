@@ -87,7 +87,7 @@ async def tombstones(run: Run) -> Answer:
 )
 def remove(run: Run, key: Key, **given: Any) -> Change:
     stage = StageKeyRemoval(key=key, reason=given["reason"])
-    return Change(stage, ("serveindex", "remove", key), loses=key, answer_ms=run.timeout_ms(REMOVAL_MS))
+    return Change(stage, loses=key, answer_ms=run.timeout_ms(REMOVAL_MS))
 
 
 @leaf(
@@ -118,4 +118,4 @@ def roster_remove(
     **given: Any,
 ) -> Change:
     stage = StageRosterRemove(node=node, reason=given["reason"])
-    return Change(stage, ("serveindex", "roster", "remove", node))
+    return Change(stage)

@@ -79,7 +79,7 @@ def test_page_views_are_asked_of_every_api_node_and_what_fails_is_counted(tmp_pa
             words = ("bench", "serve", "--for", "300ms", "--connections", "6", "-o", "json")
             code, _, err = invoke(*words)
             assert (code, asked) == (6, []), "nobody was asked whether"
-            assert '"promovolvectl bench serve --for 300ms --yes"' in err
+            assert '"promovolvectl bench serve --for 300ms --connections 6 -o json --yes"' in err
             code, out, _ = invoke(*words, "--yes")
     document = json.loads(out)
     assert (code, document["subject"]) == (0, "serve")

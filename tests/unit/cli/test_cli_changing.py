@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,7 +103,7 @@ def test_what_takes_something_from_serving_is_shown_and_asked_about(
     words = (*command.split(), "x", "--reason", "why")
     code, out, err = invoke(*words)
     assert (code, out) == (6, "")
-    assert f"hint: promovolvectl {command} x --yes" in err
+    assert f"hint: promovolvectl {command} x --reason why --yes" in err
     assert [type(message) for message in answering.seen] == [p.StageOrder]
     assert isinstance(answering.seen[0], p.StageOrder)
     assert (ordered(answering.seen[0]), answering.seen[0].reason) == (order, "why")
@@ -116,7 +117,7 @@ def test_what_is_lost_for_good_wants_its_name_and_yes_does_not_say_it(
 ) -> None:
     words = ("campaign", "delete", "rail", "--yes")
     code, _, err = invoke(*words)
-    assert (code, "hint: promovolvectl campaign delete rail --confirm rail" in err) == (6, True)
+    assert (code, "hint: promovolvectl campaign delete rail --yes --confirm rail" in err) == (6, True)
     assert invoke(*words, "--confirm", "other")[0] == 6
     assert {type(message) for message in answering.seen} == {p.StageOrder}
     assert invoke(*words, "--confirm", "rail")[0] == 0
@@ -145,9 +146,22 @@ def test_an_update_says_what_is_to_change(answering: FakeNode, invoke: Invoke) -
     assert answering.seen == []
 
 
-def test_the_line_to_repeat_makes_the_key_that_was_asked_for(answering: FakeNode, invoke: Invoke) -> None:
-    """Without its end or its reason it would be another key."""
-    words = ("auth", "key", "create", "ann", "--role", "viewer", "--expires", "7d", "--reason", "a colleague")
-    code, _, err = invoke(*words)
-    again = "promovolvectl auth key create ann --role viewer --expires 7d --reason 'a colleague' --yes"
-    assert (code, again in err) == (6, True), err
+def test_the_line_to_repeat_is_the_line_that_was_typed(answering: FakeNode, invoke: Invoke) -> None:
+    """With every flag where it stood: without a reason, a deadline or an end it would be another order."""
+    asked = set()
+    for leaf in STAGED_AT_ONCE:
+        typed = ["-o", "json", *line_of(leaf), "--reason", "it's over", "-t", "9s"]
+        code, _, err = invoke(*typed)
+        if code != 6:
+            continue
+        hint = json.loads(err.splitlines()[-1])["hint"]
+        more = ["--confirm", "x"] if leaf.takes("--confirm") else ["--yes"]
+        assert hint == shlex.join(["promovolvectl", *typed, *more]), leaf.name
+        asked.add(leaf.name)
+    assert len(asked) > 30
+    assert {"auth key create", "auth rotate", "node stop", "cluster restart", "serveindex remove"} <= asked
+
+
+def test_what_is_added_to_a_line_stands_before_what_are_arguments_only(answering: FakeNode, invoke: Invoke) -> None:
+    code, _, err = invoke("node", "drain", "-q", "--", "n 1")
+    assert (code, "hint: promovolvectl node drain -q --yes -- 'n 1'" in err) == (6, True), err

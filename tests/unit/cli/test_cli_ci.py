@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from conftest import Invoke
 from fake_server import META, FakeNode
-from samples import SAMPLES, operation, plan
+from samples import SAMPLES, operation, plan, status
 
 from node.admin import protocol as p
 from promovolvectl.cli import ci
@@ -17,8 +17,8 @@ from promovolvectl.cli import ci
 def test_annotations_can_not_be_broken_by_what_they_quote() -> None:
     assert ci.annotation("error", "a: b, c", "50 %\nsecond") == "::error title=a%3A b%2C c::50 %25%0Asecond"
     assert "\x1b" not in ci.annotation("error", "x", "\x1b[31m")
-    assert ci.table("K", ["A|B"], [["<b>\x1b", "x|y"]]).splitlines()[2] == "| A\\|B |"
-    assert "&lt;b>\\x1b | x\\|y" in ci.table("K", ["A", "B"], [["<b>\x1b", "x|y"]])
+    assert ci.table("K", [], ["A|B"], [["<b>\x1b", "x|y"]]).splitlines()[2] == "| A\\|B |"
+    assert "&lt;b>\\x1b | x\\|y" in ci.table("K", [], ["A", "B"], [["<b>\x1b", "x|y"]])
 
 
 def test_a_failure_is_an_annotation_and_an_error(invoke: Invoke) -> None:
@@ -47,7 +47,33 @@ def test_phases_are_groups_and_the_answer_is_in_the_summary(
     assert code == 0
     assert "::" not in out
     assert err.count("::group::") == err.count("::endgroup::") >= 1
-    assert (tmp_path / "summary.md").read_text().startswith("### Operation\n\n| NAME | STATE |")
+    heading, above = "### Operation\n\n", "- OPERATION op-1  drain node-2  done"
+    summary = (tmp_path / "summary.md").read_text()
+    assert summary.startswith(heading + above)
+    assert "\n\n| NAME | STATE |" in summary
+
+
+def test_an_answer_without_rows_is_in_the_summary_by_what_stands_above_them(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    found = msgspec.structs.replace(SAMPLES["CanStop"], node="node-1", can_stop=True, reasons=())
+    with FakeNode({p.GetCanStop: lambda _: found}) as node:
+        node.write(tmp_path)
+        assert invoke("node", "can-stop", "node-1", "--ci", "github")[0] == 0
+    first, _, told = (tmp_path / "summary.md").read_text().splitlines()[:3]
+    assert (first, told) == ("### CanStop", "- yes: node-1 can stop; its shards move first")
+
+
+def test_a_wait_is_a_group_that_says_what_does_not_hold_yet(invoke: Invoke, tmp_path: Path) -> None:
+    answers = iter([status(converged=False), status(converged=True)])
+    with FakeNode({p.GetClusterStatus: lambda _: next(answers)}) as node:
+        node.write(tmp_path)
+        code, _, err = invoke("cluster", "wait", "--for", "converged", "--ci", "github")
+    assert code == 0
+    opened, waiting, closed = err.splitlines()
+    assert (opened, closed) == ("::group::wait for converged", "::endgroup::")
+    assert waiting.startswith("after 0 s, waiting for converged (")
 
 
 def test_who_did_not_answer_is_a_warning_and_what_is_unhealthy_an_error(invoke: Invoke, tmp_path: Path) -> None:
