@@ -79,7 +79,7 @@ class ActorChanges:
             moves.append(p.PlanMove(shard=shard, from_node=letter.node, why=why))
             if request.verb == "replay" and not letter.replayable:
                 violations.append(f"{identity} was the entity's own message and can't be sent again")
-        target = ", ".join(dict.fromkeys(request.ids))
+        target = ",".join(f"deadletter/{identity}" for identity in dict.fromkeys(request.ids))
         plan = self._held.hold(
             request.verb,
             target,

@@ -8,7 +8,7 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import MISMATCH, NOT_FOUND, ask, check_type, not_found
+from node.admin.outcomes import MISMATCH, NOT_FOUND, ask, check_type, no_member
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
 from node.core.ids import ServiceRef
@@ -203,7 +203,7 @@ class ActorRequests:
         """Of one node, or of all when none is named."""
         members = self._engine.view.members
         if node and node not in members:
-            raise not_found("node", node, sorted(members))
+            raise no_member(self._engine, node)
         pages, missing = await self._server.gatherer.each([node] if node else members, message, answer)
         return pages, self._server.with_missing(call, tuple(missing))
 
@@ -211,7 +211,7 @@ class ActorRequests:
         """Of one node, which must answer."""
         members = self._engine.view.members
         if node not in members:
-            raise not_found("node", node, sorted(members))
+            raise no_member(self._engine, node)
         reply = await ask(self._engine, ServiceRef(node, "/node"), message, NODE_DEADLINE_MS)
         if not isinstance(reply, answer):
             raise p.AdminRefusal(MISMATCH, "E-PROTOCOL", f"{node} answered with {type(reply).__name__}", about=node)

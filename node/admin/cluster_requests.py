@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import ask, not_found
+from node.admin.outcomes import ask, no_member
 from node.core.ids import ServiceRef
 from node.engine import topology
 from node.engine.messages import Freeze, StopNode
@@ -44,15 +44,17 @@ class ClusterRequests:
     async def nodes(self, _request: p.GetNodes, call: p.Meta) -> tuple[p.NodeList, p.Meta]:
         reports, missing = await self._server.gatherer.reports(coverage=False)
         rows = views.node_rows(self._engine.view, reports, self._engine.sharding.region.homes())
-        return p.NodeList(items=rows), self._server.with_missing(call, missing)
+        reply = p.NodeList(items=views.with_keys(rows, self._server.guard.roster()))
+        return reply, self._server.with_missing(call, missing)
 
     async def node(self, request: p.GetNode, call: p.Meta) -> tuple[p.NodeShow, p.Meta]:
         reports, missing = await self._server.gatherer.reports(coverage=False)
         homes = self._engine.sharding.region.homes()
-        rows = {row.name: row for row in views.node_rows(self._engine.view, reports, homes)}
-        row = rows.get(request.node)
+        rows = views.node_rows(self._engine.view, reports, homes)
+        found = views.with_keys(rows, self._server.guard.roster())
+        row = next((row for row in found if row.name == request.node), None)
         if row is None:
-            raise not_found("node", request.node, sorted(rows))
+            raise no_member(self._engine, request.node)
         report = reports.get(request.node)
         seen = self._engine.view.unreachable.get(request.node)
         show = p.NodeShow(
@@ -76,7 +78,7 @@ class ClusterRequests:
         view = self._engine.view
         member = view.member(request.node)
         if member is None:
-            raise not_found("node", request.node, sorted(view.members))
+            raise no_member(self._engine, request.node)
         try:
             done = await ask(self._engine, ServiceRef(request.node, "/node"), StopNode(request.drain))
         except p.AdminRefusal:

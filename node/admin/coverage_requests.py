@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
-from node.admin.outcomes import TIMED_OUT, USAGE, ask, not_found
+from node.admin.outcomes import TIMED_OUT, USAGE, ask, no_member, not_found
+from node.admin.protocol import audit
+from node.admin.removed_pools import REMOVED, removed_words
 from node.admin.resting import resting
 from node.admin.shard_requests import shard_map
 from node.ads import messages as m
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign import CampaignState
-from node.ads.entities.coverage import FILLED, UNEXPECTED
+from node.ads.entities.coverage import AUCTION_PENDING, FILLED, UNEXPECTED
 from node.ads.keys import serve_key, site_id
 from node.core.clock import rfc3339
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef
-from node.core.limits import coverage_keys_max
+from node.core.limits import audit_list_max, coverage_keys_max
 from node.engine.messages import FindKeys, KeysFound
+from node.engine.removal_messages import GetKeyHistory, KeyHistory
 from node.sharding import requests as r
 from node.sharding.book import History
 
@@ -48,7 +51,7 @@ class CoverageRequests:
             if site not in known:
                 raise not_found("site", site, known)
         if request.node and request.node not in self._engine.view.members:
-            raise not_found("node", request.node, sorted(self._engine.view.members))
+            raise no_member(self._engine, request.node)
         found = views.coverage(reports, request.sites)
         slots = {
             site.site: frozenset(site.slots)
@@ -94,8 +97,10 @@ class CoverageRequests:
         members = sorted(self._engine.view.members)
         nodes = await self._on_nodes(filled, members)
         rest = await self._resting(explained)
+        removed = await self._removed(explained, call)
         slots = tuple(
-            p.ExplainedSlot(
+            removed.get(slot.slot)
+            or p.ExplainedSlot(
                 slot=slot.slot,
                 reason=slot.reason,
                 why="; ".join(filter(None, (slot.why, rest.get(slot.slot, ("", ""))[0]))),
@@ -112,6 +117,30 @@ class CoverageRequests:
         return p.CoverageExplanation(
             site=site, expected=expected, present=present, ratio=views.ratio(present, expected), slots=slots
         ), call
+
+    async def _removed(self, explained: m.CoverageExplained, call: p.Meta) -> dict[str, p.ExplainedSlot]:
+        """Of the slots whose winners should stand in the index by now, those whose pool an operator removed."""
+        pending = [slot for slot in explained.slots if slot.reason == AUCTION_PENDING]
+        entries = await self._removals(explained.site, call) if pending else ()
+        found = {}
+        for slot in pending:
+            key = serve_key(explained.site, slot.slot)
+            histories, _ = await self._server.gatherer.each(self._engine.view.members, GetKeyHistory(key), KeyHistory)
+            if why := removed_words(key, histories, entries):
+                fill = f"promovolvectl replay start --site {explained.site}"
+                found[slot.slot] = p.ExplainedSlot(slot=slot.slot, reason=REMOVED, why=why, fill=fill, pages=slot.pages)
+        return found
+
+    async def _removals(self, site: str, call: p.Meta) -> Sequence[audit.AuditEntry]:
+        """Removals of the site's keys in the audit log, the newest first; none where it can't be read: replicas
+        remember, too."""
+        log = audit.GetAudit(verb="remove", about=f"key/{serve_key(site, '')}", limit=audit_list_max)
+        try:
+            found, _ = await self._server.handlers[audit.GetAudit](log, call)
+        except p.AdminRefusal:
+            return ()
+        assert isinstance(found, audit.AuditList)
+        return found.items
 
     async def _resting(self, explained: m.CoverageExplained) -> dict[str, tuple[str, str]]:
         """By slot that nobody bids on: the campaigns that would, and what wakes the best of them."""

@@ -13,7 +13,7 @@ from node.admin import views
 from node.admin.coordinator import ask_coordinator
 from node.admin.diagnosis_views import cluster_views, member_list, node_status, owners, rates
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import ask, check_type, not_found
+from node.admin.outcomes import ask, check_type, no_member
 from node.admin.protocol import diagnosis as d
 from node.core import limits
 from node.core.clock import MS
@@ -171,7 +171,7 @@ class DiagnosisRequests:
     def _one(self, name: str) -> str:
         """A member's name; raises AdminRefusal."""
         if name not in self._engine.view.members:
-            raise not_found("node", name, sorted(self._engine.view.members))
+            raise no_member(self._engine, name)
         return name
 
     def _some(self, name: str) -> list[str]:

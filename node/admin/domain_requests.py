@@ -269,6 +269,6 @@ class DomainRequests:
         key = serve_key(request.site, slot_id(request.slot))
         slots = [slot.slot for slot in info.slots]
         if request.slot not in slots and self._engine.index.read(key) is None:
-            raise not_found("slot", request.slot, slots)
+            raise not_found("slot", request.slot, slots, listed=f"promovolvectl site show {info.site}")
         view = self._engine.index.read(key)
         return views.undecided(info, request.slot, view, self._engine.index.version(key))

@@ -87,8 +87,8 @@ class Drills:
         health = views.health(status, self._server.roster)
         hindered = await self._hindered(request.site) if request.drill == "move" else ()
         plan = self._held.hold(
-            "drill",
-            f"{request.drill} at site/{request.site}",
+            "drill run",
+            f"drill/{request.drill} at site/{request.site}",
             lambda _reason: self._carry_out(request, call),
             violations=(*(f"the cluster is {health.state}: {reason.text}" for reason in health.reasons), *hindered),
             notes=(f"proves that {PROVES[request.drill]}",),
@@ -116,7 +116,7 @@ class Drills:
             raise _broken(f"a write under epoch {stale.epoch} was answered with {type(answer).__name__}, not fenced")
         if await self._record(site) != record:
             raise _broken(f"site {site} changed while its fence was tried: try again when nobody edits it")
-        return f"epoch {stale.epoch} is refused, {answer.found} writes"
+        return fenced_words(row.shard, stale.epoch, answer.found)
 
     async def _term(self, _site: str, call: p.Meta) -> str:
         status, _ = await self._server.status(call)
@@ -214,13 +214,20 @@ class Drills:
     async def _record(self, site: str) -> Record:
         record = await self._server.states.record("site", site)
         if record is None:
-            raise not_found("site", site, [])
+            raise not_found("site", site)
         return record
 
     async def _ask(self, request: msgspec.Struct, call: p.Meta, answer: type[S]) -> S:
         found, _ = await self._server.handlers[type(request)](request, call)
         assert isinstance(found, answer)
         return found
+
+
+def fenced_words(shard: int, epoch: int, found: int) -> str:
+    """What a write under the epoch before a shard's own came to."""
+    if epoch == 0:
+        return f"shard {shard} never moved: epoch {found} is its first, and a write as from before that is refused"
+    return f"a write under epoch {epoch}, that of the owner before, is refused; epoch {found} writes"
 
 
 def _broken(text: str) -> p.AdminRefusal:

@@ -12,7 +12,7 @@ import msgspec
 from node.admin import index_views, views
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import MISMATCH, NOT_FOUND, USAGE, ask, not_found
+from node.admin.outcomes import MISMATCH, NOT_FOUND, USAGE, ask, no_member, not_found
 from node.ads.keys import site_id, split_serve_key
 from node.core import limits
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of, shard_of
@@ -213,7 +213,7 @@ class IndexRequests:
         """The node that is meant: this one if none is named."""
         members = self._engine.view.members
         if name and name not in members:
-            raise not_found("node", name, sorted(members))
+            raise no_member(self._engine, name)
         return name or self._engine.me.name
 
     def nodes(self, names: tuple[str, ...]) -> list[str]:

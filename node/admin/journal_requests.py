@@ -12,7 +12,7 @@ from node.admin import cursors
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.held_plans import HeldPlans
-from node.admin.outcomes import ask, not_found
+from node.admin.outcomes import ask, no_member
 from node.admin.protocol import diagnosis as d
 from node.core import limits
 from node.core.clock import rfc3339
@@ -117,7 +117,7 @@ class JournalRequests:
     def _some(self, name: str) -> list[str]:
         members = self._engine.view.members
         if name and name not in members:
-            raise not_found("node", name, sorted(members))
+            raise no_member(self._engine, name)
         return [name] if name else sorted(members)
 
 

@@ -10,7 +10,7 @@ from node.admin import protocol as p
 from node.admin.caller import ASKED_BY
 from node.admin.can_stop import can_stop
 from node.admin.held_plans import HeldPlans, Result
-from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
+from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, no_member
 from node.core.hashing import shard_of
 from node.core.ids import ServiceRef
 from node.core.limits import remove_wait_ms_max
@@ -39,11 +39,11 @@ class MemberRequests:
     async def can_stop(self, request: p.GetCanStop, call: p.Meta) -> tuple[p.CanStop, p.Meta]:
         engine = self._engine
         if engine.view.member(request.node) is None:
-            raise not_found("node", request.node, sorted(engine.view.members))
+            raise no_member(engine, request.node)
         reports, missing = await self._server.gatherer.reports(coverage=False)
         moving = sum(row.state is ShardState.MOVING for row in engine.sharding.region.homes())
         if engine.view.member(request.node) is None:  # it went while the others were asked
-            raise not_found("node", request.node, sorted(engine.view.members))
+            raise no_member(engine, request.node)
         settings = engine.config.membership
         reply = can_stop(engine.view, settings, request.node, engine.going_nodes(), moving, reports)
         return reply, self._server.with_missing(call, missing)
@@ -58,7 +58,7 @@ class MemberRequests:
         known = self._engine.membership.state.members
         member = known.get(request.node)
         if member is None:
-            raise not_found("node", request.node, sorted(self._engine.view.members))
+            raise no_member(self._engine, request.node)
         target = f"node/{request.node}"
 
         async def remove(reason: str) -> Result:

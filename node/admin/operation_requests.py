@@ -8,7 +8,7 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import NOT_FOUND, ask, not_found
+from node.admin.outcomes import NOT_FOUND, ask, no_member
 from node.ads.keys import entity_id
 from node.core.clock import rfc3339
 from node.core.ids import EntityRef, ServiceRef
@@ -96,7 +96,7 @@ class OperationRequests:
         """Cancels the node's drain, whoever started it."""
         members = self._engine.view.members
         if request.node not in members:
-            raise not_found("node", request.node, sorted(members))
+            raise no_member(self._engine, request.node)
         named = await ask(self._engine, ServiceRef(request.node, "/node"), f.GetDrainName())
         if not named.active:
             return p.Done(changed=False, message=f"{request.node} does not drain"), call

@@ -50,7 +50,7 @@ class OperatorRequests:
         who = ASKED_BY.get()
         entry = self._server.guard.roster().operator(who)
         if entry is None:
-            raise not_found("operator", who, [])
+            raise not_found("operator", who)
         may = tuple(words for words in changing_words() if allows(entry.role, role_for(words) or OperatorRole.ADMIN))
         reply = o.Identity(
             name=entry.name,

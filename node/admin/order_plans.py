@@ -49,7 +49,7 @@ class OrderPlans:
         forecast = await foresee(order) if foresee is not None else Forecast()
         asked = asked_of(order)
         plan = self._held.hold(
-            asked.verb.rpartition(" ")[2],
+            asked.verb.partition(" ")[2],
             asked.object or asked.verb,
             lambda _reason: self._carry_out(order, call),
             violations=forecast.violations,

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from node.actors.actor import Failed, Failure
 from node.actors.runtime import outcome_of
 from node.admin.protocol import AdminRefusal
+from node.core.clock import rfc3339
 from node.core.errors import BadInput
 from node.core.ids import Ref
 from node.engine.engine import Engine
+from node.engine.events import NodeEvent
+from node.gossip.member import Member, Status
 
 USAGE, NOT_FOUND, CONFLICT, REFUSED, TIMED_OUT, MISMATCH, FAILED = 2, 3, 4, 5, 9, 14, 15
 ASK_MS = 5_000
+_NAMED_MAX: Final = 8  # names in one line of an error
+_LISTED: Final[Mapping[str, str]] = {
+    **{kind: f"promovolvectl {kind} list" for kind in ("node", "site", "advertiser", "campaign", "creative")},
+    "drill": "promovolvectl cluster drill list",
+    "operator": "promovolvectl auth key list",
+    "command": "promovolvectl --help",
+    "replica on the roster": "promovolvectl serveindex roster list",
+}
 
 
 async def ask(engine: Engine, to: Ref, message: msgspec.Struct, timeout_ms: int = ASK_MS) -> Any:
@@ -31,7 +42,8 @@ def refusal(failed: Failed, about: str) -> AdminRefusal:
     """What an ask's failure means for who asked."""
     detail = failed.detail
     if failed.failure is Failure.REJECTED and detail.startswith("there is no"):
-        return AdminRefusal(NOT_FOUND, "E-NOT-FOUND", detail, about=about)
+        kind = detail.removeprefix("there is no ").partition(" ")[0]
+        return AdminRefusal(NOT_FOUND, "E-NOT-FOUND", detail, hint=_LISTED.get(kind, ""), about=about)
     if failed.failure is Failure.REJECTED and detail.startswith("conflict"):
         hint = "show the existing one, or choose another name"
         return AdminRefusal(CONFLICT, "E-CONFLICT", detail.removeprefix("conflict: "), hint=hint, about=about)
@@ -48,10 +60,44 @@ def bad_input(error: BadInput) -> AdminRefusal:
     return AdminRefusal(USAGE, "E-BAD-INPUT", error.message, hint=error.hint, about=error.field)
 
 
-def not_found(what: str, name: str, known: list[str]) -> AdminRefusal:
-    """Nothing has that name; says what does."""
-    some = ", ".join(known[:8]) or "none"
-    return AdminRefusal(NOT_FOUND, "E-NOT-FOUND", f"there is no {what} {name!r}; there are: {some}", about=name)
+def not_found(what: str, name: str, known: Sequence[str] | None = None, *, listed: str = "") -> AdminRefusal:
+    """Nothing has that name; says what does, as far as one line goes, and the command that lists all of it, which is
+    `listed` where that is not the kind's own."""
+    text = f"there is no {what} {name!r}"
+    if known is not None:
+        more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
+        text += f"; there are: {', '.join(known[:_NAMED_MAX]) or 'none'}{more}"
+    return AdminRefusal(NOT_FOUND, "E-NOT-FOUND", text, hint=listed or _LISTED.get(what, ""), about=name)
+
+
+def no_member(engine: Engine, name: str) -> AdminRefusal:
+    """Nobody of that name is a member: of one that was, how and when its last start went, and what brings it back; else
+    who there is."""
+    gone = engine.membership.state.members.get(name)
+    if gone is None or gone.status < Status.DOWN:
+        return not_found("node", name, sorted(engine.view.members))
+    text = gone_words(gone, engine.events.kept)
+    return AdminRefusal(NOT_FOUND, "E-NODE-GONE", text, hint=f"promovolvectl node start {name}", about=name)
+
+
+def gone_words(member: Member, events: Collection[NodeEvent]) -> str:
+    """How a member went that is none any more: out of its record, and of what the node that is asked saw of it."""
+    removed = "was removed" if member.status is Status.REMOVED else "is being removed"
+    went = "left" if member.cause == "left" else removed
+    life = f"incarnation {member.incarnation},"
+    times = [
+        event.at_ms
+        for event in events
+        if event.object == f"node/{member.node}"
+        and event.topic in ("node.down", "node.removed")
+        and event.text.startswith(life)
+    ]
+    when = f" at {rfc3339(times[0])}" if times and not member.cause.startswith("at ") else ""
+    why = f" {member.cause}" if member.cause not in ("", "left") else ""
+    return (
+        f"{member.node!r} is no member now: its last start, {life} {went}{when}{why}; what it said stands in its log, "
+        f"on its host: of a cluster of 'up' that is logs/{member.node}.log in the data folder"
+    )
 
 
 def check_type(kind: str, known: Collection[str]) -> None:

@@ -200,6 +200,14 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
     operators.RevokeOperatorKey: _changes(ADMIN, "auth key revoke", "operator", "name"),
     operators.RotateOperatorKey: _changes(ADMIN, "auth key rotate", "operator", "name"),
 }
+# The noun whose commands are about a target, where that is another.
+_COMMANDS_OF: Final = {
+    "key": "serveindex",
+    "replica": "serveindex",
+    "operator": "auth",
+    "drill": "cluster",
+    "shards": "shard",
+}
 _UNLISTED: Final = Permit(role=ADMIN, use=Use.CHANGE, words=())
 _OBJECT_CHARS_MAX: Final = 200  # a request may name thousands; the log keeps what a person reads
 
@@ -247,11 +255,16 @@ def role_for(words: str) -> OperatorRole | None:
 
 
 def words_of(verb: str, target: str) -> str:
-    """The command that an operation came from, as far as its verb and target tell."""
-    last = verb.rpartition(" ")[2]
-    fitting = [words for words in changing_words() if words.rpartition(" ")[2] == last]
-    by_noun = [words for words in fitting if words.partition(" ")[0] == target.partition("/")[0]]
-    return next(iter(by_noun if by_noun else fitting if len(fitting) == 1 else ()), verb)
+    """The command that an operation came from, by its verb and by the noun of its target. The target of an order about
+    an entity begins with the entity's type."""
+    noun = target.partition("/")[0]
+    noun = _COMMANDS_OF.get(noun, noun)
+    fitting = [words for words in changing_words() if words.endswith(f" {verb}")]
+    by_noun = [words for words in fitting if words.partition(" ")[0] == noun]
+    of_entity = [words for words in fitting if words.partition(" ")[0] == "entity"]
+    exact = [words for words in fitting if words.partition(" ")[2] == verb]
+    found = by_noun or of_entity or (exact if len(exact) == 1 else [verb])
+    return min(found, key=len)  # 'serveindex remove' ends as 'serveindex roster remove' does, and is all of it
 
 
 def changing_words() -> Iterable[str]:

@@ -12,7 +12,7 @@ from node.admin.caller import ASKED_BY, ROLE
 from node.admin.can_stop import can_stop
 from node.admin.coordinator import ask_coordinator
 from node.admin.operation_requests import drain_name, operation
-from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, not_found
+from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, no_member
 from node.admin.permits import ADMIN, allows
 from node.admin.views import Reports
 from node.ads.keys import entity_id
@@ -188,7 +188,7 @@ class PlanRequests:
     def _member(self, name: str) -> Member:
         member = self._engine.view.member(name)
         if member is None:
-            raise not_found("node", name, sorted(self._engine.view.members))
+            raise no_member(self._engine, name)
         return member
 
     # ---- plans

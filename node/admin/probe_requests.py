@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from node.actors.runtime import outcome_of
 from node.admin import protocol as p
-from node.admin.outcomes import not_found
+from node.admin.outcomes import no_member
 from node.core.ids import ServiceRef
 from node.core.limits import ping_deadline_ms, pings_max
 from node.engine.messages import EchoControl, EchoData, GetLedger, GetNodeReport, LedgerReport, NodeReport
@@ -61,7 +61,7 @@ class ProbeRequests:
     def _members(self, name: str) -> list[str]:
         members = sorted(self._engine.view.members)
         if name and name not in members:
-            raise not_found("node", name, members)
+            raise no_member(self._engine, name)
         return [name] if name else members
 
     async def _pinged(self, name: str, lane: str, count: int) -> p.PingItem:

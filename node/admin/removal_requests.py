@@ -179,7 +179,7 @@ class RemovalRequests:
         if not left:
             violations.append("it is the last replica")
         plan = self._held.hold(
-            "roster-remove",
+            "roster remove",
             f"replica/{request.node}",
             lambda reason: self._leave(request.node, roster.version, reason or request.reason),
             violations=tuple(violations),

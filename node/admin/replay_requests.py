@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import CONFLICT, NOT_FOUND, USAGE, ask, not_found
+from node.admin.outcomes import CONFLICT, NOT_FOUND, USAGE, ask, no_member, not_found
 from node.ads.keys import entity_id
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
@@ -62,7 +62,7 @@ class ReplayRequests:
         members = sorted(self._engine.view.members)
         for node in request.nodes:
             if node not in members:
-                raise not_found("node", node, members)
+                raise no_member(self._engine, node)
         homes = self._engine.sharding.region.homes()
         there = {site for site in known if homes[shard_of(site)].node in request.nodes}
         return tuple(site for site in known if site in there or site in request.sites)

@@ -38,7 +38,8 @@ class ServeProbes:
         info: m.SiteInfo = await ask(self._engine, EntityRef("site", site), m.GetSite())
         slot = next((slot for slot in info.slots if slot.slot == slot_id(request.slot)), None)
         if slot is None:
-            raise not_found("slot", request.slot, [slot.slot for slot in info.slots])
+            slots = [slot.slot for slot in info.slots]
+            raise not_found("slot", request.slot, slots, listed=f"promovolvectl site show {site}")
         wanted = m.SlotRequest(slot.slot, slot.width, slot.height)
         refused: dict[str, str] = {}
         for _ in range(view_candidates_max + 1):

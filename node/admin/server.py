@@ -206,6 +206,7 @@ class AdminServer:
         self._requests_before = (total, now_ns)
         rows = self.engine.sharding.region.homes()
         status = views.cluster_status(self.engine.view, rows, reports, known_sites, round(rate, 1))
+        status = msgspec.structs.replace(status, nodes=views.with_keys(status.nodes, self.guard.roster()))
         if known_sites is None:
             meta = self.warned(
                 meta, "E-STORE", "the state store does not say which sites there are: coverage is unknown"

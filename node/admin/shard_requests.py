@@ -10,7 +10,8 @@ from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
-from node.admin.outcomes import FAILED, USAGE, check_type, not_found
+from node.admin.outcomes import FAILED, USAGE, check_type, no_member
+from node.admin.protocol.diagnosis import EntityPlace, GetEntityPlace
 from node.core.clock import rfc3339
 from node.core.hashing import SHARD_COUNT, shard_of
 from node.core.ids import NodeId
@@ -49,7 +50,7 @@ class ShardRequests:
         items = views.shard_items(self._engine.view, self._engine.sharding.region.homes(), reports, pins)
         if request.node is not None:
             if self._engine.view.member(request.node) is None:
-                raise not_found("node", request.node, sorted(self._engine.view.members))
+                raise no_member(self._engine, request.node)
             items = tuple(item for item in items if item.node == request.node)
         meta = self._server.with_missing(call, missing)
         if placing is None:
@@ -59,6 +60,13 @@ class ShardRequests:
     async def shard_of(self, request: p.GetShardOf, call: p.Meta) -> tuple[p.ShardPlace, p.Meta]:
         check_type(request.kind, self._engine.system.mailbox_limits())
         row = self._engine.sharding.region.homes()[shard_of(request.id)]
+        if request.look:
+            wanted = GetEntityPlace(kind=request.kind, id=request.id)
+            entity, looked = await self._server.handlers[GetEntityPlace](wanted, call)
+            assert isinstance(entity, EntityPlace)
+            if not (entity.known or looked.missing):  # a silent owner may have it in memory
+                text = f"there is no {request.kind} {request.id!r}: this is where it would be"
+                call = self._server.warned(call, "W-NOT-THERE", text)
         return p.ShardPlace(shard=row.shard, node=row.node or None, epoch=row.epoch), call
 
     async def history(self, request: p.GetShardHistory, call: p.Meta) -> tuple[p.ShardHistory, p.Meta]:

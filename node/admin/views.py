@@ -17,9 +17,16 @@ from node.engine.messages import NodeReport
 from node.gossip.member import COUNTED, Member, Status
 from node.gossip.view import ClusterView
 from node.store.port import ShardRow, ShardState
+from node.wire.roster import Roster
 
 NOT_HERE: Final = "not_on_this_node"  # of one replica's coverage: its owner has filled the slot
 Reports = Mapping[str, NodeReport]
+
+
+def with_keys(rows: Sequence[p.NodeRow], roster: Roster) -> tuple[p.NodeRow, ...]:
+    """The rows with their nodes' public keys: those that each is expected to show."""
+    keys = {entry.name: entry.public_key for entry in roster.nodes}
+    return tuple(msgspec.structs.replace(row, public_key=keys.get(row.name, "")) for row in rows)
 
 
 def node_rows(view: ClusterView, reports: Reports, homes: Sequence[ShardRow]) -> tuple[p.NodeRow, ...]:

@@ -8,7 +8,7 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.order_plans import Forecast, OrderPlans
-from node.admin.outcomes import ask, not_found
+from node.admin.outcomes import ask, no_member
 from node.core.ids import ServiceRef
 from node.flows.messages import GetDrainName
 
@@ -64,7 +64,7 @@ class WorkForecasts:
     async def undrain(self, order: p.Undrain) -> Forecast:
         members = self._server.engine.view.members
         if order.node not in members:
-            raise not_found("node", order.node, sorted(members))
+            raise no_member(self._server.engine, order.node)
         named = await ask(self._server.engine, ServiceRef(order.node, "/node"), GetDrainName())
         notes = (f"{named.operation} ends; what has moved stays where it is",)
         return Forecast(changed=named.active, notes=notes if named.active else ())

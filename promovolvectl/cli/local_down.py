@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import Profile, load_file
 
 app = group("Drain and stop this machine's cluster.")
 _STOP_MS = 120_000
@@ -20,9 +23,17 @@ _STOP_MS = 120_000
     app,
     "down",
     does="Drain and stop this machine's cluster.",
-    changes="Ends its processes. Data, keys and the profile stay, and 'up' brings it all back.",
+    changes="Ends its processes. Data, keys and the profile stay, and 'up' brings it all back. The profile's key must "
+    "be an administrator's; where no node answers, the processes are those of whoever owns the folder.",
     examples=("promovolvectl down", "promovolvectl down --data /srv/promovolve -t 5m"),
-    exits=(ExitStatus.FAILED, ExitStatus.TIMED_OUT, ExitStatus.UNUSABLE_CONFIG, ExitStatus.LOCAL_FILE),
+    exits=(
+        ExitStatus.CONFLICT,
+        ExitStatus.NOT_ALLOWED,
+        ExitStatus.FAILED,
+        ExitStatus.TIMED_OUT,
+        ExitStatus.UNUSABLE_CONFIG,
+        ExitStatus.LOCAL_FILE,
+    ),
     asks=False,
     shows="Down",
 )
@@ -34,5 +45,15 @@ def down(
 ) -> Answer:
     from promovolvectl.local.cluster import down as stop
 
-    stopped = stop(data_folder(run, data), timeout_ms=run.timeout_ms(_STOP_MS), say=run.say)
+    folder = data_folder(run, data).absolute()
+    stopped = stop(folder, person=_person(run, folder), timeout_ms=run.timeout_ms(_STOP_MS), say=run.say)
     return answer_of("Down", stopped, run.local_meta())
+
+
+def _person(run: Run, folder: Path) -> Profile:
+    """Who wants it: the profile that precedence chose, an empty one where there is none. A key that the environment
+    names is meant for this cluster, whatever the profile."""
+    file = load_file(run.config)
+    profile = file.profiles.get(run.profile_name or file.current, Profile())
+    key_file = run.env.get("PROMOVOLVECTL_KEY_FILE", "")
+    return replace(profile, key_file=key_file, data=str(folder)) if key_file else profile

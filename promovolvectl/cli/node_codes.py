@@ -22,6 +22,8 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "A suspended site serves again after 'site resume'; a page must be on the host of its site."),
     ("E-NOT-STAGED", int(ExitStatus.REFUSED), "An order that takes something away came without a plan.",
      "The command of that name stages it and shows the plan first; so does any program that sends StageOrder."),
+    ("E-NODE-GONE", int(ExitStatus.NOT_FOUND), "A node of that name was a member and is none now.",
+     "'promovolvectl node start NAME' on its host starts it again; 'cluster decisions' tells who was removed and why."),
     # what health and check find
     ("E-NODE-NOT-READY", _FAULT, "A node is a member but does not serve yet; the reasons stand beside it.",
      "'promovolvectl node show NAME' tells what it waits for; 'node wait NAME --for ready' waits."),

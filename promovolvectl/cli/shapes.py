@@ -29,7 +29,7 @@ def _some(names: Sequence[str], most: int = 8) -> str:
 
 _NODE_COLUMNS: Final = _columns(
     "name! roles status:state! reachable ready shards entities max_lag_ms:ms? rss_bytes:bytes? uptime_s:seconds? "
-    "incarnation? http? address+ admin+ pid+ version+ cpu_ratio:ratio+ why_not_ready+"
+    "incarnation? http? address+ admin+ pid+ version+ cpu_ratio:ratio+ why_not_ready+ public_key+"
 )
 _OWNERS: Final = _columns("epoch! node! incarnation? cause! at receipt?")
 _FAULTS: Final = Detail("FAULTS", Under("faults"), _columns("code! object! message! since"))
@@ -111,6 +111,11 @@ def _explanation_head(payload: Payload) -> Sequence[str]:
         else f"nothing served: {cell(payload['why'].removeprefix('nothing was served: '))}"
     )
     lines = [f"{cell(payload['site'])}|{cell(payload['slot'])}  page {cell(payload['page'])}  →  {winner}"]
+    if payload["at"]:
+        of_request = f", request {cell(payload['request_id'])}" if payload["request_id"] else ""
+        lines.append(f"WHEN       {cell(payload['at'])}{of_request}")
+    if payload["served"]:
+        lines.append(f"WHY        {cell(payload['why'])}")
     if payload["auction"]:
         auction = payload["auction"]
         lines.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import msgspec
 
 from node.admin.protocol import ClusterStatus, Meta, NodeRow
 from promovolvectl.client.calls import AdminClient
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.link import open_link
 from promovolvectl.client.profiles import Endpoint, Profile, load_file, write_profile
-from promovolvectl.local.layout import OPERATOR, Layout, key_file
+from promovolvectl.local.layout import OPERATOR, Layout, key_file, read
 
 
 def profile_of(folder: Path, layout: Layout, keys: dict[str, str]) -> Profile:
@@ -31,15 +34,42 @@ def client_of(profile: Profile) -> AdminClient:
     return AdminClient(profile, open_link)
 
 
-def save_profile(config: Path, profile: Profile) -> str:
-    """Writes the profile and makes it current, keeping a person's own defaults; returns the data folder that the
-    profile stood for before, when it was another one. Raises CommandFailed: 16 unreadable file, 17 unwritable."""
+def shown_by(cluster: Profile, person: Profile) -> Profile:
+    """The folder's cluster, asked with the key of a person's profile where that is of this cluster."""
+    same = person.data == cluster.data or (person.cluster_id and person.cluster_id == cluster.cluster_id)
+    return msgspec.structs.replace(cluster, key_file=person.key_file) if same and person.key_file else cluster
+
+
+def check_profile(config: Path, folder: Path, name: str) -> None:
+    """Refuses (2) a profile that stands for another cluster: whoever used it would reach this one from now on. One
+    whose folder holds no cluster any more stands for none. Raises CommandFailed (16) for profiles that can't be
+    read."""
+    before = load_file(config).profiles.get(name)
+    if before is None or before.data == str(folder) or not (before.endpoints or before.cluster_id or before.data):
+        return
+    if before.data and read(Path(before.data)) is None:
+        return
+    here = read(folder)
+    if here is not None and here.cluster_id and here.cluster_id == before.cluster_id:
+        return
+    nodes = ", ".join(endpoint.admin for endpoint in before.endpoints)
+    where = f"in {before.data}" if before.data else f"at {nodes or 'elsewhere'}"
+    raise CommandFailed(
+        ExitStatus.USAGE,
+        "E-USAGE",
+        f"the profile {name!r} stands for another cluster, {where}; nothing was started",
+        hint=f"promovolvectl up -p ANOTHER_NAME --data {shlex.quote(str(folder))}",
+        about=f"profile/{name}",
+    )
+
+
+def save_profile(config: Path, profile: Profile) -> None:
+    """Writes the profile and makes it current, keeping a person's own defaults. Raises CommandFailed: 16 unreadable
+    file, 17 unwritable."""
     before = load_file(config).profiles.get(profile.name)
     if before is not None:
         profile = msgspec.structs.replace(profile, output=before.output, timeout=before.timeout)
     write_profile(config, profile, make_current=True)
-    other = before.data if before is not None else ""
-    return other if other != profile.data else ""
 
 
 def lacking(status: ClusterStatus, meta: Meta, names: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Down, NodeStart, Up, UpNode
-from promovolvectl.client.profiles import Profile, load_file
+from promovolvectl.client.profiles import Profile
 from promovolvectl.local import access, files, ports, processes
 from promovolvectl.local import layout as lay
 from promovolvectl.local.layout import Layout, NodePlace
@@ -42,13 +42,14 @@ def up(
     """Starts what does not run and returns when everything serves. `nodes`: what a cluster that is made now is to have,
     when somebody said so. `as_new`: after the store that is there has become one of its own.
 
-    Raises CommandFailed: 4 another command works on the folder, 5 a store in use, 9 too late, 15 a node ended, 16
-    a folder, key or configuration that can't be used, 17 a port that is taken or a file that can't be written.
+    Raises CommandFailed: 2 the profile stands for another cluster, 4 another command works on the folder, 5 a store in
+    use, 9 too late, 15 a node ended, 16 a folder, key or configuration that can't be used, 17 a port that is taken or a
+    file that can't be written.
     """
     deadline = Deadline(timeout_ms)
     folder = folder.absolute()
     name = lay.cluster_name(profile)
-    load_file(config)  # what can't be read can't be added to: better known before anything is made
+    access.check_profile(config, folder, name)
     lay.claim(folder)
     with lay.locked(folder):
         layout = _layout(folder, name, nodes or spread(NODES))
@@ -60,18 +61,17 @@ def up(
         access_profile = access.profile_of(folder, layout, keys)
         layout, meta = asyncio.run(_bring_up(folder, layout, access_profile, children, demo, deadline, say))
         final = msgspec.structs.replace(access_profile, cluster_id=layout.cluster_id)
-        other = access.save_profile(config, final)
-    if other:
-        text = f"the profile {name!r} stood for the cluster in {other}; stop that one with: down --data {other}"
-        warnings = (*warnings, Warned(code="W-PROFILE", text=text))
+        access.save_profile(config, final)
     say(f"the cluster in {folder} {'serves' if children else 'runs already'}")
     return _reply(folder, layout, changed=bool(children)), msgspec.structs.replace(meta, warnings=warnings)
 
 
-def down(folder: Path, *, timeout_ms: int, say: Say) -> Down:
-    """Stops every node of the folder's cluster, all at once and without moving anything.
+def down(folder: Path, *, person: Profile, timeout_ms: int, say: Say) -> Down:
+    """Stops every node of the folder's cluster, all at once and without moving anything. `person`: the profile of who
+    wants that, whose key is shown where the profile is of this cluster.
 
-    Raises CommandFailed: 4 another command works on the folder, 16 no cluster there.
+    Raises CommandFailed: 4 another command works on the folder, 7 the key's role does not allow it, 16 no cluster
+    there, or a key that can't be used.
     """
     deadline, half = Deadline(timeout_ms), Deadline(timeout_ms // 2)
     folder = folder.absolute()
@@ -81,7 +81,7 @@ def down(folder: Path, *, timeout_ms: int, say: Say) -> Down:
         if not alive:
             say(f"no node of the cluster in {folder} runs")
             return Down(data=str(folder), stopped=(), changed=False)
-        _freeze(folder, layout, say)
+        _freeze(folder, layout, person, say)
         say(f"stopping {', '.join(sorted(alive))}")
         for process in alive.values():
             process.signal(SIGTERM)
@@ -266,11 +266,13 @@ def _reply(folder: Path, layout: Layout, *, changed: bool) -> Up:
     )
 
 
-def _freeze(folder: Path, layout: Layout, say: Say) -> None:
-    """Asks that nothing be moved because nodes go away; a cluster that can't be asked stops all the same."""
+def _freeze(folder: Path, layout: Layout, person: Profile, say: Say) -> None:
+    """Asks the cluster that nothing be moved because nodes go away, which is where it says whether this person may stop
+    it. Where nobody can answer, these are processes of whoever owns the folder."""
 
     async def freeze() -> None:
-        client = access.client_of(access.profile_of(folder, layout, files.prepare(folder, layout)))
+        own = access.profile_of(folder, layout, files.prepare(folder, layout))
+        client = access.client_of(access.shown_by(own, person))
         try:
             await client.ask(FreezePlacement(reason="down"), Done, _FREEZE_MS)
         finally:
@@ -279,8 +281,10 @@ def _freeze(folder: Path, layout: Layout, say: Say) -> None:
     try:
         asyncio.run(freeze())
     except CommandFailed as failed:
+        if failed.status in (ExitStatus.NOT_ALLOWED, ExitStatus.UNUSABLE_CONFIG):
+            raise
         first = failed.message.split("\n")[0]
-        say(f"placement could not be frozen ({first}); stopping all the same")
+        say(f"the cluster could not be asked ({first}); its processes are this folder's and are stopped all the same")
 
 
 def _gone_by(deadline: Deadline, alive: dict[str, Process]) -> dict[str, Process]:

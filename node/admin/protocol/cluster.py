@@ -15,7 +15,8 @@ class GetClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.node_row")
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """One node as the cluster sees it. `http`: base URL when it has the api role and serves, else null. `observers`:
-    who reports it unreachable."""
+    who reports it unreachable. `public_key`: what a profile names to reach it; empty where the roster has no such
+    node."""
 
     name: str
     incarnation: int
@@ -36,6 +37,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     rss_bytes: int = 0
     cpu_ratio: float = 0.0
     observers: tuple[str, ...] = ()
+    public_key: str = ""
 
 
 @wire_type("admin.shard_totals")

@@ -31,8 +31,12 @@ class ShardList(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.shard_where_get")
 class GetShardOf(msgspec.Struct, frozen=True, kw_only=True):
+    """`look`: also whether there is such an entity, which takes its node and the store; where none is, the answer
+    warns."""
+
     kind: str
     id: str
+    look: bool = False
 
 
 @wire_type("admin.shard_place")

@@ -203,7 +203,8 @@ def _words(
             waiting = len(wanted.urls) - len(found)
             if waiting > 0:
                 return f"not auctioned yet: {waiting} of {pages}", f"promovolvectl replay start --site {state.site}"
-            return "the auction's winners are on their way into the index", ""
+            again = f"if this lasts: promovolvectl replay start --site {state.site}"
+            return "the auction's winners are on their way into the index", again
         case "below_floor":
             best = max(report.best_rejected_micros for report in found)
             floor = max(report.floor_micros for report in found)

@@ -134,6 +134,7 @@ class World:
                 submit=lambda request, done: done(self.store.apply([request])[0]),
             ),
             view=ClusterView(NodeId("n1", 1), members=members),
+            membership=SimpleNamespace(state=SimpleNamespace(members={})),
             sharding=SimpleNamespace(region=SimpleNamespace(homes=lambda: homes, version=1)),
             system=self.nodes["n1"].system,
             ask=self._ask,
@@ -346,6 +347,23 @@ def test_an_entity_is_passivated_when_its_type_may_be_and_a_stranger_is_not_foun
             with pytest.raises(p.AdminRefusal, match=r"there are: lasting, thing\. Did you mean 'thing'") as unknown:
                 await world.ask(request)
             assert unknown.value.exit_status == 3
+
+    played(scene)
+
+
+def test_where_an_id_would_be_is_told_with_a_warning_when_nobody_has_it() -> None:
+    async def scene(world: World) -> None:
+        ref = world.entity("n2")
+        wanted = p.GetShardOf(kind="thing", id=ref.id, look=True)
+        place, meta = await world.ask(wanted)
+        assert (place.node, [one.text for one in meta.warnings]) == (
+            "n2",
+            [f"there is no thing {ref.id!r}: this is where it would be"],
+        )
+        world.tell(ref, "a")
+        assert (await world.ask(wanted))[1].warnings == ()
+        unasked = p.GetShardOf(kind="thing", id=world.entity("n1").id)
+        assert (await world.ask(unasked))[1].warnings == (), "a knock at the door looks nowhere"
 
     played(scene)
 

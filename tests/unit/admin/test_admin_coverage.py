@@ -14,6 +14,8 @@ from node.admin import domain_views
 from node.admin import protocol as p
 from node.admin.business_requests import BusinessRequests
 from node.admin.coverage_requests import CoverageRequests, placement_nodes, why_there
+from node.admin.protocol.audit import AuditEntry, GetAudit
+from node.admin.removed_pools import removed_words
 from node.admin.resting import resting
 from node.ads import messages as m
 from node.ads.budget import open_budget
@@ -25,6 +27,7 @@ from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.core.limits import coverage_keys_max
 from node.engine.messages import FindKeys, KeysFound, SiteReport
+from node.engine.removal_messages import CertificateRow, GetKeyHistory, KeyHistory, SeenRow, VersionRow
 from node.sharding import requests as r
 from node.sharding.book import Cordon, History, Ownership, Pin
 
@@ -40,12 +43,14 @@ class Server:
         self.handlers: dict[type, Any] = {}
         self.engine = self
         self.view = SimpleNamespace(members={"n1": None, "n2": None, "n3": None})
+        self.membership = SimpleNamespace(state=SimpleNamespace(members={}))
         self.gatherer = self.states = self
         self.answers: dict[tuple[EntityRef, type], Any] = {}
         self.sent: list[tuple[EntityRef, Any]] = []
         self.held: dict[str, set[str]] = {}
         self.reported: dict[str, Any] = {}
         self.kept: list[msgspec.Struct] = []
+        self.remembered: dict[str, list[KeyHistory]] = {}
         self.questions: list[FindKeys] = []
         self.world = SimpleNamespace(clock=ManualClock())
         CoverageRequests(cast("Any", self))
@@ -64,7 +69,9 @@ class Server:
     async def all(self, kind: str, shape: type) -> list[msgspec.Struct]:
         return [state for state in self.kept if isinstance(state, shape)]
 
-    async def each(self, nodes: list[str], order: FindKeys, _answer: type) -> tuple[list[KeysFound], list[Any]]:
+    async def each(self, nodes: list[str], order: Any, _answer: type) -> tuple[list[Any], list[Any]]:
+        if isinstance(order, GetKeyHistory):
+            return self.remembered.get(order.key, []), []
         self.questions.append(order)
         found = [KeysFound(n, tuple(k for k in order.keys if k in self.held[n])) for n in nodes if n in self.held]
         return found, []
@@ -111,6 +118,57 @@ def test_an_explanation_names_nodes_that_lack_a_pool_of_the_owner_s(server: Serv
     found: p.CoverageExplanation = server.call(p.ExplainCoverage(site=SITE))
     assert (found.expected, found.present, found.ratio) == (2, 1, 0.5)
     assert [(slot.slot, slot.lacking) for slot in found.slots] == [("gone", ()), ("side", ()), ("top", ("n2", "n3"))]
+
+
+V1, V2 = VersionRow(1, 1_000 << 16, "n1"), VersionRow(1, 2_000 << 16, "n1")
+PUT, GONE = SeenRow(V1, False, 9, 0, 1_000, "own"), SeenRow(V2, True, 0, 0, 2_000, "own")
+PUT_AGAIN = SeenRow(VersionRow(1, 3_000 << 16, "n1"), False, 9, 0, 3_000, "own")
+BY_ANN = CertificateRow(f"{SITE}|top", V2, 2_000, "ann: takedown", 1, 2, (), 0, 0)
+BY_OWNER = msgspec.structs.replace(BY_ANN, asked_by="")
+
+
+def logged(at: str, outcome: str = "done", about: str = f"key/{SITE}|top") -> AuditEntry:
+    texts = dict.fromkeys(("role", "node", "code", "plan", "operation", "nonce", "before", "digest"), "")
+    return AuditEntry(
+        number=7, at=at, who="bob", verb="serveindex remove", about=about, reason="", outcome=outcome, begins=6, **texts
+    )
+
+
+REMOVALS: list[tuple[list[KeyHistory], list[AuditEntry], str]] = [
+    ([KeyHistory("n1", (PUT, GONE), BY_ANN)], [], "at 1970-01-01T00:00:02.000Z by ann: takedown"),
+    ([KeyHistory("n2", (PUT,)), KeyHistory("n1", (GONE,), BY_ANN)], [], "by ann: takedown"),
+    ([KeyHistory("n1", (PUT, GONE, PUT_AGAIN), BY_ANN)], [logged("1970-01-01T00:00:02.500Z")], ""),
+    ([KeyHistory("n1", (PUT, GONE), BY_OWNER)], [], ""),
+    ([KeyHistory("n1", (PUT, GONE), BY_OWNER)], [logged("1970-01-01T00:00:01.500Z")], ""),
+    ([KeyHistory("n1", (GONE,), BY_OWNER)], [logged("1970-01-01T00:00:02.500Z")], "at 1970-01-01T00:00:02.500Z by bob"),
+    ([], [logged("2026-01-01T00:00:00.000Z", "refused"), logged("1970-01-01T00:00:02.500Z")], ":02.500Z by bob"),
+    ([], [logged("1970-01-01T00:00:02.500Z", about=f"key/{SITE}|top2")], ""),
+    ([], [], ""),
+]
+
+
+@pytest.mark.parametrize(("histories", "entries", "words"), REMOVALS)
+def test_a_pool_that_an_operator_removed_is_told_from_one_that_is_on_its_way(
+    histories: list[KeyHistory], entries: list[AuditEntry], words: str
+) -> None:
+    found = removed_words(f"{SITE}|top", histories, entries)
+    assert (words in found, bool(found)) == (True, bool(words))
+
+
+def test_an_explanation_says_who_removed_a_pool_and_what_puts_it_back(server: Server) -> None:
+    slots = tuple(m.SlotExplained(slot, "auction_pending", "on their way", "", 2) for slot in ("side", "top"))
+    server.answers[EntityRef("site", SITE), m.ExplainCoverage] = m.CoverageExplained(SITE, slots)
+    server.remembered = {f"{SITE}|top": [KeyHistory("n1", (PUT, GONE), BY_ANN)]}
+
+    async def unreadable(request: GetAudit, _call: Any) -> Any:
+        assert (request.verb, request.about) == ("remove", f"key/{SITE}|")
+        raise p.AdminRefusal(15, "E-AUDIT", "the log can't be read")
+
+    server.handlers[GetAudit] = unreadable
+    side, top = server.call(p.ExplainCoverage(site=SITE)).slots
+    assert (side.reason, side.why) == ("auction_pending", "on their way")
+    assert (top.reason, top.fill) == ("removed", f"promovolvectl replay start --site {SITE}")
+    assert "by ann: takedown" in top.why
 
 
 def campaign(name: str, cpm: int, *, spent: int = 0, **more: Any) -> CampaignState:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from node.admin import protocol as p
-from node.admin.drills import Drills
+from node.admin.drills import Drills, fenced_words
 from node.admin.held_plans import HeldPlans
 from node.admin.protocol import diagnosis as d
 from node.core.clock import ManualClock
@@ -146,6 +146,11 @@ def test_a_fence_is_proven_by_a_write_that_could_change_nothing() -> None:
     assert (write.epoch, write.shard, write.body) == (4, SHARD, RECORD.body)
     assert write.revision > RECORD.revision
     assert (done.state, [event.topic for event in server.events]) == ("done", ["drill.passed"])
+
+
+def test_a_fence_tells_of_an_owner_before_only_where_there_was_one() -> None:
+    assert fenced_words(7, 4, 5) == "a write under epoch 4, that of the owner before, is refused; epoch 5 writes"
+    assert fenced_words(7, 0, 1).startswith("shard 7 never moved: epoch 1 is its first")
 
 
 @pytest.mark.parametrize("answer", [Conflict(3), RECORD])

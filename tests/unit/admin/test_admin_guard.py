@@ -18,7 +18,7 @@ from node.admin import protocol as p
 from node.admin.audit_chain import first_link, linked, walk
 from node.admin.audit_log import KIND, AuditLog, id_of
 from node.admin.caller import NEEDED
-from node.admin.permits import PERMITS, Use, asked_of
+from node.admin.permits import PERMITS, Use, asked_of, words_of
 from node.admin.protocol import audit
 from node.core.clock import ManualClock
 from node.core.hashing import shard_of
@@ -317,3 +317,34 @@ def test_a_log_without_placement_takes_nothing() -> None:
         assert store.apply([ReadState(KIND, id_of(1))]) == [Absent()]
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("verb", "target", "words"),
+    [
+        ("move", "shard/3", "shard move"),
+        ("unpin", "shard/3,shard/4 and 2 more", "shard unpin"),
+        ("repair", "shards", "shard repair"),
+        ("repair", "cluster", "cluster repair"),
+        ("repair", "serveindex", "serveindex repair"),
+        ("restart", "cluster", "cluster restart"),
+        ("restart", "node/n1", "node restart"),
+        ("restart", "site/a.example", "entity restart"),
+        ("release", "campaign/c", "entity quarantine release"),
+        ("remove", "node/n1", "node remove"),
+        ("remove", "key/a.example|top", "serveindex remove"),
+        ("roster remove", "replica/n1", "serveindex roster remove"),
+        ("load", "serveindex", "serveindex load"),
+        ("log-level", "node/n1", "node log-level"),
+        ("drill run", "drill/fence at site/a.example", "cluster drill run"),
+        ("discard", "deadletter/n1.1.7", "deadletter discard"),
+        ("discard", "plan/p-1", "plan discard"),
+        ("revoke", "creative/cr", "creative revoke"),
+        ("key revoke", "operator/ann", "auth key revoke"),
+        ("key create", "operator/ann", "auth key create"),
+        ("key rotate", "operator/ann", "auth key rotate"),
+        ("rotate", "node/n1", "auth rotate"),
+    ],
+)
+def test_an_action_stands_in_the_log_as_the_command_that_it_was(verb: str, target: str, words: str) -> None:
+    assert words_of(verb, target) == words

@@ -39,6 +39,7 @@ class Desk:
         self.asked: list[tuple[Any, Any]] = []
         self.engine = SimpleNamespace(
             view=SimpleNamespace(members={"n1": None, "n2": None}),
+            membership=SimpleNamespace(state=SimpleNamespace(members={})),
             world=SimpleNamespace(clock=ManualClock(wall_ms=10_000), submit=self._store),
             ask=self._ask,
             sharding=SimpleNamespace(

@@ -38,6 +38,7 @@ class Server:
         self.engine = SimpleNamespace(
             me=NodeId("n1", 1),
             view=SimpleNamespace(members=dict.fromkeys(("n1", "n2", "n3"))),
+            membership=SimpleNamespace(state=SimpleNamespace(members={})),
             world=SimpleNamespace(clock=self.clock),
             ask=ask,
         )

@@ -61,6 +61,7 @@ class Engine:
         self.world = SimpleNamespace(clock=clock, rng=rng, submit=lambda r, done: done(self.store.apply([r])[0]))
         members = {n: Member(n, 1, f"{n}:1", roles=("entity",), status=Status.UP) for n in ("n1", "n2")}
         self.view = ClusterView(ME, members=members)
+        self.membership = SimpleNamespace(state=SimpleNamespace(members={}))
         self.version = 1
         self.rows = tuple(ShardRow(n, "n1", 1, 1, ShardState.RUNNING) for n in range(SHARD_COUNT))
         region = SimpleNamespace(homes=lambda: self.rows, version=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from node.actors.actor import Failed, Failure
 from node.admin import outcomes, views
 from node.core.errors import BadInput
 from node.core.hashing import MAP_COUNT
+from node.engine.events import NodeEvent
 from node.engine.messages import FaultReport, MapReport, NodeReport, SiteReport
 from node.gossip.member import Member, Status
 from node.gossip.view import ClusterView, Unreachability
@@ -164,3 +166,43 @@ def test_refusals_name_what_they_are_about() -> None:
     assert outcomes.bad_input(BadInput("slots", "a slot is named twice")).about == "slots"
     missing = outcomes.not_found("site", "x", ["a", "b"])
     assert (missing.exit_status, missing.message) == (3, "there is no site 'x'; there are: a, b")
+    assert missing.hint == "promovolvectl site list"
+
+
+def test_what_is_left_out_of_an_error_is_counted_and_where_it_stands_is_named() -> None:
+    many = outcomes.not_found("drill", "x", list("abcdefghijk"))
+    assert many.message == "there is no drill 'x'; there are: a, b, c, d, e, f, g, h and 3 more"
+    assert many.hint == "promovolvectl cluster drill list"
+    assert outcomes.not_found("slot", "x", [], listed="promovolvectl site show s").hint == "promovolvectl site show s"
+    assert outcomes.not_found("site", "x", []).message == "there is no site 'x'; there are: none"
+    assert outcomes.not_found("site", "x").message == "there is no site 'x'", "nobody looked"
+    rejected = outcomes.refusal(Failed(Failure.REJECTED, "there is no campaign 'x'"), "campaign:x")
+    assert rejected.hint == "promovolvectl campaign list"
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "words"),
+    [
+        (Status.REMOVED, "at T by decision n1.4, keep-majority", "was removed at T by decision n1.4, keep-majority"),
+        (Status.REMOVED, "by ann: disk lost", "was removed at 1970-01-01T00:00:01.000Z by ann: disk lost"),
+        (Status.REMOVED, "left", "left at 1970-01-01T00:00:01.000Z"),
+        (Status.DOWN, "", "is being removed at 1970-01-01T00:00:01.000Z"),
+    ],
+)
+def test_of_a_node_that_was_a_member_it_is_said_how_it_went(status: Status, cause: str, words: str) -> None:
+    gone = Member("n3", 2, "h:1", status=status, cause=cause)
+    events = [
+        NodeEvent(500, "node.removed", "node/n3", "incarnation 1, was up", "n1"),
+        NodeEvent(1_000, "node.down", "node/n3", "incarnation 2, was up", "n1"),
+        NodeEvent(2_000, "node.removed", "node/n3", "incarnation 2, was down", "n1"),
+    ]
+    engine: Any = SimpleNamespace(
+        membership=SimpleNamespace(state=SimpleNamespace(members={"n3": gone})),
+        events=SimpleNamespace(kept=events),
+        view=SimpleNamespace(members={"n1": None}),
+    )
+    refusal = outcomes.no_member(engine, "n3")
+    assert f"its last start, incarnation 2, {words};" in refusal.message
+    assert "logs/n3.log" in refusal.message
+    assert (refusal.exit_status, refusal.hint) == (3, "promovolvectl node start n3")
+    assert outcomes.no_member(engine, "n4").message == "there is no node 'n4'; there are: n1"

@@ -684,7 +684,11 @@ def test_serve_explain_tries_a_request_id_then_a_site(tmp_path: Path, invoke: In
 
     with FakeNode({p.GetExplanation: explain}) as node:
         node.write(tmp_path)
-        assert invoke("serve", "explain", "example")[0] == 0
+        code, out, _ = invoke("serve", "explain", "example")
+        told = SAMPLES["ServeExplanation"]
+        assert code == 0
+        assert f"WHEN       {told.at}" in out
+        assert f"WHY        {told.why}" in out
         assert node.seen[-1] == p.GetExplanation(site="example")
         assert invoke("serve", "explain")[0] == 2
         assert invoke("serve", "explain", "a", "--site", "b")[0] == 2

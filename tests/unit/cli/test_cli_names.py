@@ -54,7 +54,7 @@ def test_every_argument_and_flag_of_a_kind_takes_its_names() -> None:
         ("deadletter show deadletter/node-1.7.17", p.GetDeadLetter(id="node-1.7.17"), "DeadLetterShow"),
         ("entity show site/blog/a", p.GetEntity(kind="site", id="blog/a"), "EntityShow"),
         ("entity show site blog", p.GetEntity(kind="site", id="blog"), "EntityShow"),
-        ("shard where site/blog", p.GetShardOf(kind="site", id="blog"), "ShardPlace"),
+        ("shard where site/blog", p.GetShardOf(kind="site", id="blog", look=True), "ShardPlace"),
         ("serve explain site/a|top", p.GetExplanation(site="a", slot="top"), "ServeExplanation"),
         ("campaign list --advertiser advertiser/ad", p.GetCampaigns(advertiser="ad"), "CampaignList"),
     ],

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,7 +23,7 @@ from node.wire.keys import read_key_pair
 from node.wire.roster import OperatorRole, parse_roster
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.profiles import Profile, load_file, write_profile
+from promovolvectl.client.profiles import Endpoint, Profile, load_file, write_profile
 from promovolvectl.local import access, cluster, files, layout, ports, processes, roles, waiting
 from promovolvectl.local.roles import spread
 
@@ -216,7 +217,7 @@ def test_a_pid_that_was_handed_out_again_is_not_touched(tmp_path: Path, stranger
     for line in (f"{stranger.pid} {started - 1} {boot}", f"{stranger.pid} {started} another-boot", "nonsense"):
         recorded.write_text(line)
         assert processes.running(folder, "entity-1") is None
-        assert cluster.down(folder, timeout_ms=1_000, say=lambda text: None).changed is False
+        assert cluster.down(folder, person=Profile(), timeout_ms=1_000, say=lambda text: None).changed is False
     assert stranger.poll() is None
     recorded.write_text(f"{stranger.pid} {started} {boot}")
     found = processes.running(folder, "entity-1")
@@ -276,26 +277,62 @@ def test_down_kills_what_does_not_end_and_says_so(tmp_path: Path) -> None:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         layout.pid_file(folder, "entity-1").write_text(f"{stubborn.pid} {started} {boot}")
         said: list[str] = []
-        found = cluster.down(folder, timeout_ms=600, say=said.append)
+        found = cluster.down(folder, person=Profile(), timeout_ms=600, say=said.append)
         assert stubborn.wait(10) == -signal.SIGKILL
     assert found.stopped == ("entity-1",)
     assert any("still running" in line for line in said)
     assert any("killed" in line and "entity-1" in line for line in said)
 
 
-def test_the_profile_keeps_a_person_s_defaults_and_tells_what_it_stood_for(tmp_path: Path) -> None:
+def test_the_profile_keeps_a_person_s_defaults(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     folder = tmp_path / "data"
     found = made(folder, nodes=1)
     write_profile(config, Profile(name="local", output="wide", data="/srv/old", cluster_id="c-old"), make_current=True)
     write_profile(config, Profile(name="work"), make_current=True)
     ours = access.profile_of(folder, msgspec.structs.replace(found, cluster_id="c-new"), files.prepare(folder, found))
-    assert access.save_profile(config, ours) == "/srv/old"
+    access.save_profile(config, ours)
     stored = load_file(config)
     assert stored.current == "local"
     assert stored.profiles["local"].output == "wide"
     assert stored.profiles["local"].cluster_id == "c-new"
-    assert access.save_profile(config, ours) == ""
+
+
+def test_a_profile_of_another_cluster_is_not_taken_over(tmp_path: Path) -> None:
+    config, folder, other = tmp_path / "config.toml", tmp_path / "data", tmp_path / "other"
+    layout.write(folder, msgspec.structs.replace(made(folder, nodes=1), cluster_id="c-here"))
+    made(other, nodes=1)
+    far = Endpoint(admin="10.0.0.1:7401")
+
+    def taken(**fields: Any) -> int:
+        write_profile(config, Profile(name="three", **fields), make_current=True)
+        try:
+            access.check_profile(config, folder, "three")
+        except CommandFailed as failed:
+            hints.add(failed.hint)
+            return int(failed.status)
+        return 0
+
+    hints: set[str] = set()
+    assert [taken(data=str(other)), taken(endpoints=(far,)), taken(cluster_id="c-there")] == [2, 2, 2]
+    assert [taken(data=str(folder)), taken(), taken(data=str(other), cluster_id="c-here")] == [0, 0, 0]
+    assert hints == {f"promovolvectl up -p ANOTHER_NAME --data {folder}"}
+    assert taken(data=str(tmp_path / "removed"), cluster_id="c-gone") == 0, "no cluster is there any more"
+
+
+def test_a_person_s_own_key_is_shown_to_the_cluster_that_it_is_of(tmp_path: Path) -> None:
+    ours = Profile(name="local", data="/srv/here", cluster_id="c-1", key_file="/srv/here/keys/operator.key")
+    for person, key_file in (
+        (Profile(data="/srv/here", key_file="viewer.key"), "viewer.key"),
+        (Profile(cluster_id="c-1", key_file="viewer.key"), "viewer.key"),
+        (Profile(cluster_id="c-2", data="/srv/there", key_file="viewer.key"), ours.key_file),
+        (Profile(data="/srv/here"), ours.key_file),
+        (Profile(key_file="viewer.key"), ours.key_file),
+    ):
+        assert access.shown_by(ours, person).key_file == key_file
+    unknown = msgspec.structs.replace(ours, cluster_id="")
+    assert access.shown_by(unknown, Profile(key_file="viewer.key")).key_file == ours.key_file
+
 
 
 def test_a_folder_that_can_t_be_made_is_local_trouble(tmp_path: Path) -> None:
