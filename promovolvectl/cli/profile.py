@@ -248,13 +248,14 @@ def prompt(
 def _endpoint(text: str) -> Endpoint:
     name, _, rest = text.partition(",")
     admin, _, key = rest.partition(",")
-    host_and_port(admin, "--node")
+    why = "" if name and admin and key else "a part is missing"
     try:
+        host_and_port(admin, "--node")
         curve_key(key, "KEY")
-    except BadInput as wrong:
-        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY: {wrong.message}; {_FOUND}", _KEYS) from wrong
-    if not name:
-        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY; {_FOUND}", _KEYS)
+    except (BadInput, CommandFailed) as wrong:
+        why = why or wrong.message.removeprefix("--node: ")
+    if why:
+        raise usage("--node", f"{text!r} is not NAME,HOST:PORT,KEY: {why}; {_FOUND}", _KEYS)
     return Endpoint(node=name, admin=admin, key=key)
 
 

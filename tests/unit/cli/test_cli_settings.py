@@ -114,7 +114,9 @@ def test_profiles_are_made_used_renamed_and_deleted(invoke: Invoke, tmp_path: Pa
     assert document(invoke, "profile", "create", "a", *node)["changed"] is True
     assert document(invoke, "profile", "create", "a", *node)["changed"] is False
     assert invoke("profile", "create", "a")[0] == 4
-    assert invoke("profile", "create", "b", "--node", "n-1,10.0.0.1:7401")[0] == 2
+    for lacking in ("n-1,10.0.0.1:7401", "n-1,nowhere,KEY", "n-1,10.0.0.1:7401,short"):
+        code, _, err = invoke("profile", "create", "b", "--node", lacking)
+        assert (code, "hint: promovolvectl node list -o value --columns name,admin,public_key\n" in err) == (2, True)
     assert invoke("profile", "create", "b")[0] == 0
     assert document(invoke, "profile", "current")["name"] == "a"
     assert document(invoke, "profile", "use", "b")["changed"] is True

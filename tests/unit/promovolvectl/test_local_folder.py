@@ -280,8 +280,42 @@ def test_down_kills_what_does_not_end_and_says_so(tmp_path: Path) -> None:
         found = cluster.down(folder, person=Profile(), timeout_ms=600, say=said.append)
         assert stubborn.wait(10) == -signal.SIGKILL
     assert found.stopped == ("entity-1",)
+    assert said[0].startswith("the cluster could not be asked (")
     assert any("still running" in line for line in said)
     assert any("killed" in line and "entity-1" in line for line in said)
+
+
+@pytest.mark.parametrize("status", [ExitStatus.NOT_ALLOWED, ExitStatus.UNUSABLE_CONFIG])
+def test_down_stops_nothing_for_a_person_who_may_not(
+    tmp_path: Path, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, status: ExitStatus
+) -> None:
+    folder = tmp_path / "data"
+    made(folder)
+    started = Path(f"/proc/{stranger.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    layout.pid_file(folder, "entity-1").write_text(f"{stranger.pid} {started} {boot}")
+    shown: list[str] = []
+
+    class Refusing:
+        async def ask(self, *_: object) -> None:
+            raise CommandFailed(status, "E-NO", "no")
+
+        def close(self) -> None: ...
+
+    def client_of(profile: Profile) -> Refusing:
+        shown.append(profile.key_file)
+        return Refusing()
+
+    monkeypatch.setattr(access, "client_of", client_of)
+    with pytest.raises(CommandFailed) as refused:
+        cluster.down(
+            folder,
+            person=Profile(data=str(folder), key_file="viewer.key"),
+            timeout_ms=1_000,
+            say=lambda text: None,
+        )
+    assert (refused.value.status, shown) == (status, ["viewer.key"])
+    assert stranger.poll() is None
 
 
 def test_the_profile_keeps_a_person_s_defaults(tmp_path: Path) -> None:
