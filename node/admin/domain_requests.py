@@ -164,6 +164,10 @@ class DomainRequests:
         order_messages.campaign_creation(request, "")  # what is wrong with it comes before who its advertiser is
         advertiser = EntityRef("advertiser", entity_id(request.advertiser, "advertiser"))
         owner: m.AdvertiserInfo = await ask(self._engine, advertiser, m.GetAdvertiser())
+        if owner.status == "deleted":
+            text = f"advertiser {owner.advertiser!r} is deleted, which is for ever"
+            hint = "promovolvectl advertiser list"
+            raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, hint=hint, about=f"advertiser/{owner.advertiser}")
         message = order_messages.campaign_creation(request, owner.timezone)
         info = await ask(self._engine, EntityRef("campaign", message.campaign), message)
         await ask(self._engine, advertiser, m.AttachCampaign(message.campaign))

@@ -85,14 +85,23 @@ class DomainForecasts:
 
     async def advertiser_status(self, order: p.SetAdvertiserStatus) -> Forecast:
         known = await self._state("advertiser", entity_id(order.advertiser, "advertiser"), AdvertiserState)
+        if known.status == order.status:
+            return Forecast(changed=False)
+        if known.status == "deleted":
+            return Forecast(violations=(f"advertiser {known.advertiser!r} is deleted, which is for ever",))
+        if order.status == "active":
+            return Forecast()
         campaigns = _counted(known.campaigns, "campaign")
-        notes = (f"its {campaigns} bid no more and leave all pools: {_named(known.campaigns)}",)
-        suspends = order.status != "active"
-        return Forecast(changed=order.status != known.status, notes=notes if suspends and known.campaigns else ())
+        notes = [f"its {campaigns} bid no more and leave all pools: {_named(known.campaigns)}"] * bool(known.campaigns)
+        if order.status == "deleted":
+            notes.append("it ends for good: it can't be resumed and gets no more campaigns")
+        return Forecast(notes=tuple(notes))
 
     async def create_campaign(self, order: p.CreateCampaign) -> Forecast:
         wanted = order_messages.campaign_creation(order, "")
-        await self._state("advertiser", wanted.advertiser, AdvertiserState)
+        owner = await self._state("advertiser", wanted.advertiser, AdvertiserState)
+        if owner.status == "deleted":
+            return Forecast(violations=(f"advertiser {owner.advertiser!r} is deleted, which is for ever",))
         known = await self._states.one("campaign", wanted.campaign, CampaignState)
         has = known and (
             known.advertiser,
@@ -125,6 +134,8 @@ class DomainForecasts:
     async def update_advertiser(self, order: p.UpdateAdvertiser) -> Forecast:
         wanted = order_messages.advertiser_update(order)
         known = await self._state("advertiser", entity_id(order.advertiser, "advertiser"), AdvertiserState)
+        if known.status == "deleted":
+            return Forecast(violations=(f"advertiser {known.advertiser!r} is deleted, which is for ever",))
         return _update(
             ("name", known.name, wanted.name),
             ("daily budget", known.budget.daily_budget_micros, wanted.daily_budget_micros),

@@ -160,10 +160,10 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
     p.CreateAdvertiser: _changes(OPERATOR, "advertiser create", "advertiser", "advertiser"),
     p.SetAdvertiserStatus: _changes(
         OPERATOR,
-        "advertiser suspend, advertiser resume",
+        "advertiser suspend, advertiser resume, advertiser delete",
         "advertiser",
         "advertiser",
-        lambda r: "advertiser resume" if r.status == "active" else "advertiser suspend",
+        lambda r: {"active": "advertiser resume", "deleted": "advertiser delete"}.get(r.status, "advertiser suspend"),
         lambda r: r.status != "active",
     ),
     p.CreateCampaign: _changes(OPERATOR, "campaign create", "campaign", "campaign"),

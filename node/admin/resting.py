@@ -28,7 +28,7 @@ def resting(
 def _rest(campaign: CampaignState, advertiser: AdvertiserState | None, now_ms: int) -> tuple[str, str] | None:
     """Why it does not bid, and what helps; None of one that does, or never will."""
     name = campaign.campaign
-    if campaign.status == "deleted":
+    if campaign.status == "deleted" or (advertiser is not None and advertiser.status == "deleted"):
         return None
     if campaign.status != "active":
         return f"campaign {name} is {campaign.status}", f"promovolvectl campaign resume {name}"

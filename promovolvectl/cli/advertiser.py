@@ -1,4 +1,4 @@
-"""`advertiser create|list|show|update|suspend|resume`."""
+"""`advertiser create|list|show|update|suspend|resume|delete`."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def update(
     return Change(order)
 
 
-def _standing(advertiser: str, status: str, given: dict[str, Any]) -> Change:
+def _standing(advertiser: str, status: str, given: dict[str, Any], loses: str = "") -> Change:
     order = SetAdvertiserStatus(advertiser=advertiser, status=status, **on_record(given))
-    return Change(order)
+    return Change(order, loses=loses)
 
 
 @ordered(
@@ -134,3 +134,20 @@ def suspend(run: Run, advertiser: AdvertiserId, **given: Any) -> Change:
 )
 def resume(run: Run, advertiser: AdvertiserId, **given: Any) -> Change:
     return _standing(advertiser, "active", given)
+
+
+@ordered(
+    app,
+    "delete",
+    does="End an advertiser for good, and with it the bidding of its campaigns.",
+    changes="They leave all pools at once; it can't be resumed and gets no more campaigns. What was spent and shown "
+    "stays on record.",
+    examples=(
+        "promovolvectl advertiser delete acme --dry-run",
+        "promovolvectl advertiser delete acme --confirm acme --reason 'contract is over'",
+    ),
+    shows="AdvertiserShow",
+    harm=Harm.LOSES,
+)
+def delete(run: Run, advertiser: AdvertiserId, **given: Any) -> Change:
+    return _standing(advertiser, "deleted", given, loses=advertiser)

@@ -92,6 +92,11 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
         name = campaign_of_spare()
         return f"{name} --confirm {name}"
 
+    def to_end() -> str:
+        name = f"spare-{next(numbers)}"
+        ask("advertiser", "create", name, "--daily-budget", "1", "--yes")
+        return f"{name} --confirm {name}"
+
     spared = campaign_of_spare()
     picture = ("--asset-url", "https://c.example/a.png", "--landing-url", "https://r.example", "--size", "728x90")
     ask("creative", "create", "spare", "--campaign", spared, *picture, "--yes")
@@ -202,6 +207,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
         },
         {
             "campaign delete": to_delete,
+            "advertiser delete": to_end,
             "debug bundle": lambda: f"--file {folder / f'bundle-{next(numbers)}.tar.gz'}",
             "plan show": staged,
             "plan discard": staged,

@@ -20,7 +20,7 @@ class SetCampaignStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.advertiser_status_set")
 class SetAdvertiserStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`status`: active or suspended."""
+    """`status`: active, suspended, or deleted, which is for ever."""
 
     advertiser: str
     status: str

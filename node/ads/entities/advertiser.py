@@ -14,7 +14,7 @@ from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.wire.registry import wire_type
 
-STATUSES = ("active", "suspended")
+STATUSES = ("active", "suspended", "deleted")
 TELL_TIMEOUT_MS = 2_000
 TELL_AGAIN_MS = 5_000
 
@@ -114,11 +114,20 @@ class Advertiser:
         if campaign in state.campaigns:
             ctx.reply_durable(m.Accepted(changed=False))
             return
+        if state.status == "deleted":
+            self._refuse_deleted(ctx)
+            return
         untold = (*state.untold, campaign) if state.status != "active" else state.untold
         self._state = msgspec.structs.replace(state, campaigns=(*state.campaigns, campaign), untold=untold)
         ctx.persist(self._state, reply=m.Accepted(), then=_Tell() if untold else None)
 
+    def _refuse_deleted(self, ctx: Context) -> None:
+        ctx.reject(f"conflict: advertiser {self._advertiser!r} is deleted, which is for ever")
+
     def _update(self, ctx: Context, state: AdvertiserState, till: Till, order: m.UpdateAdvertiser) -> None:
+        if state.status == "deleted":
+            self._refuse_deleted(ctx)
+            return
         updated = msgspec.structs.replace(state, name=order.name or state.name)
         if order.daily_budget_micros not in (0, state.budget.daily_budget_micros):
             budget = till.rebudget(order.daily_budget_micros, ctx.wall_ms())
@@ -137,6 +146,9 @@ class Advertiser:
             return
         if status == state.status:
             ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
+            return
+        if state.status == "deleted":
+            self._refuse_deleted(ctx)
             return
         self._state = msgspec.structs.replace(state, status=status, untold=state.campaigns)
         ctx.persist(self._state, reply=self._info(ctx, self._state), then=_Tell())

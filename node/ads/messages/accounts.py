@@ -124,7 +124,7 @@ class AdvertiserStanding(msgspec.Struct, frozen=True):
 
 @wire_type("ads.set_advertiser_status")
 class SetAdvertiserStatus(msgspec.Struct, frozen=True):
-    """`status`: active or suspended. Answered by AdvertiserInfo."""
+    """`status`: active, suspended, or deleted, which is for ever. Answered by AdvertiserInfo."""
 
     status: str
 

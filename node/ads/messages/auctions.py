@@ -159,7 +159,7 @@ class CampaignChanged(msgspec.Struct, frozen=True):
 
 @wire_type("ads.advertiser_changed_event")
 class AdvertiserChanged(msgspec.Struct, frozen=True):
-    """`status`: active or suspended."""
+    """`status`: active, suspended or deleted."""
 
     advertiser: str
     status: str

@@ -192,6 +192,8 @@ RESTING: list[tuple[dict[str, Any], str, str]] = [
 def test_who_would_bid_but_rests_is_named_with_what_wakes_it(rest: dict[str, Any], why: str, fill: str) -> None:
     budget = open_budget(1_000_000, "UTC", now_ms=0)
     above = {"adv": AdvertiserState("adv", "A", budget)}
+    ended = {"adv": AdvertiserState("adv", "A", budget, status="deleted")}
+    assert resting([campaign("c", 1_000_000, **rest)], ended, frozenset({"653"}), 0) == ("", ""), "nothing wakes it"
     found = resting([campaign("c", 1_000_000, **rest)], above, frozenset({"653"}), 0)
     assert (why in found[0], fill in found[1]) == (True, True)
     assert bool(found[0]) == bool(why)

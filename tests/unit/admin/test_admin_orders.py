@@ -26,6 +26,7 @@ SPEC = m.CreativeSpec("cr", "https://a.example/", "https://b.example/", 1, 1, "i
 RAIL = CampaignState("rail", "acme", "rail", 4_000_000, ("653",), BUDGET, (SPEC,))
 GONE = msgspec.structs.replace(RAIL, campaign="gone", status="deleted", creatives=())
 ACME = AdvertiserState("acme", "acme", BUDGET, ("rail", "gone"))
+ENDED = AdvertiserState("ended", "ended", BUDGET, status="deleted")
 BLOG = SiteState("blog", "blog.example", "ann", (m.SlotSpec("top", 1, 1),), 500_000, b"", approved={"cr": 1})
 INFO = m.CampaignInfo("rail", "acme", "rail", "deleted", 1, 1, 0, 0, 0, 0, (), ())
 DELETE = p.SetCampaignStatus(campaign="rail", status="deleted", reason="over")
@@ -48,6 +49,7 @@ async def at_work(console: Console) -> Console:
         ("campaign", "rail", RAIL),
         ("campaign", "gone", GONE),
         ("advertiser", "acme", ACME),
+        ("advertiser", "ended", ENDED),
         ("site", "blog", BLOG),
     )
     return console
@@ -58,6 +60,7 @@ async def at_work(console: Console) -> Console:
     [
         DELETE,
         p.SetAdvertiserStatus(advertiser="acme", status="suspended"),
+        p.SetAdvertiserStatus(advertiser="acme", status="deleted"),
         p.UpdateSite(site="blog", suspended=True),
         p.RevokeCreative(creative="cr"),
         p.SetCreativeStatus(creative="cr", status="deleted"),
@@ -127,6 +130,17 @@ def test_a_viewer_stages_nothing_and_a_plan_can_be_forgotten() -> None:
         (p.SetCampaignStatus(campaign="gone", status="active"), True, True),
         (p.SetCampaignStatus(campaign="rail", status="active"), False, False),
         (p.SetAdvertiserStatus(advertiser="acme", status="active"), False, False),
+        (p.SetAdvertiserStatus(advertiser="acme", status="deleted"), True, False),
+        (p.SetAdvertiserStatus(advertiser="ended", status="deleted"), False, False),
+        (p.SetAdvertiserStatus(advertiser="ended", status="active"), True, True),
+        (p.UpdateAdvertiser(advertiser="ended", name="new"), True, True),
+        (
+            p.CreateCampaign(
+                campaign="new", advertiser="ended", name="new", max_cpm="1.00", daily_budget="2", categories=("653",)
+            ),
+            True,
+            True,
+        ),
         (p.UpdateSite(site="blog", floor_cpm="0.50"), False, False),
         (p.UpdateSite(site="blog", floor_cpm="0.60"), True, False),
         (p.CreateAdvertiser(advertiser="acme", name="acme", daily_budget="1"), False, False),

@@ -107,6 +107,7 @@ READS: list[tuple[str, type, str]] = [
     ("campaign delete rail --dry-run", p.StageOrder, "Plan"),
     ("advertiser suspend acme --dry-run", p.StageOrder, "Plan"),
     ("advertiser resume acme", p.SetAdvertiserStatus, "AdvertiserShow"),
+    ("advertiser delete acme --dry-run", p.StageOrder, "Plan"),
     ("site suspend example.com --dry-run", p.StageOrder, "Plan"),
     ("site resume example.com", p.UpdateSite, "SiteShow"),
     ("site update example.com --floor-cpm 0.8 --block-domain a.example", p.UpdateSite, "SiteShow"),

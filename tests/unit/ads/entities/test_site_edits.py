@@ -43,6 +43,17 @@ def suspend(world: World) -> None:
     assert world.ask("advertiser", "other-adv", m.SetAdvertiserStatus("suspended")).status == "suspended"
 
 
+def end_advertiser(world: World) -> None:
+    """For good, and nothing takes it back or adds to it."""
+    assert world.ask("advertiser", "other-adv", m.SetAdvertiserStatus("deleted")).status == "deleted"
+    again = world.ask("advertiser", "other-adv", m.SetAdvertiserStatus("deleted"))
+    assert (again.status, again.changed) == ("deleted", False)
+    for order in (m.SetAdvertiserStatus("active"), m.UpdateAdvertiser(name="new"), m.AttachCampaign("another")):
+        refused = world.ask("advertiser", "other-adv", order)
+        assert isinstance(refused, Failed), order
+        assert "is deleted, which is for ever" in refused.detail
+
+
 def revoke(world: World) -> None:
     assert world.ask("site", SITE, m.RevokeCreative("other-1")) == m.Accepted()
 
@@ -51,7 +62,7 @@ def reject(world: World) -> None:
     assert world.ask("site", SITE, m.RevokeCreative("other-1", reject=True)) == m.Accepted()
 
 
-@pytest.mark.parametrize("trigger", [pause, delete, suspend, revoke, reject])
+@pytest.mark.parametrize("trigger", [pause, delete, suspend, end_advertiser, revoke, reject])
 def test_what_may_not_be_served_leaves_every_key_at_once_and_no_auction_brings_it_back(trigger: Any) -> None:
     world = world_with_two()
     trigger(world)
