@@ -34,7 +34,7 @@ Answered = tuple[msgspec.Struct, p.Meta]
 
 class Guard:
     """`roster` is replaced by whoever knows the operators: until then nobody may ask anything. `seen` is told who
-    asked."""
+    asked. `staged` knows the verb and the target of a plan that waits at this node."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -42,6 +42,7 @@ class Guard:
         self._repeats = Repeats()
         self.roster: Callable[[], Roster] = Roster
         self.seen: Callable[[str], None] = lambda _who: None
+        self.staged: Callable[[str], tuple[str, str] | None] = lambda _plan: None
 
     async def passed(
         self, who: str, request: msgspec.Struct, meta: p.Meta, carry_out: Callable[[], Awaitable[Answered]]
@@ -79,6 +80,7 @@ class Guard:
         meta: p.Meta,
         carry_out: Callable[[], Awaitable[Answered]],
     ) -> Answered:
+        asked = self._told(asked)
         begun = await self._written(self._entry(who, role, asked, BEGUN))
         answer, meta = await carry_out()
         try:
@@ -88,6 +90,14 @@ class Guard:
             text = f"this stands in the audit log as begun, without its outcome: {error.message}"
             meta = msgspec.structs.replace(meta, warnings=(*meta.warnings, p.Warned(code="E-AUDIT", text=text)))
         return answer, meta
+
+    def _told(self, asked: Asked) -> Asked:
+        """A commit by the command that its plan came from, where that is known before: should it fail, nobody tells."""
+        staged = self.staged(asked.plan) if asked.plan else None
+        if staged is None:
+            return asked
+        verb, target = staged
+        return msgspec.structs.replace(asked, verb=words_of(verb, target), object=target)
 
     def role(self, who: str) -> OperatorRole | None:
         entry = self.roster().operator(who)

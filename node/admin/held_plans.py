@@ -83,6 +83,11 @@ class HeldPlans:
         _keep(self._plans, plan.id, (plan, carry_out, NEEDED.get()))
         return plan
 
+    def staged(self, name: str) -> tuple[str, str] | None:
+        """The verb and the target of a plan that waits here."""
+        held = self._plans.get(name)
+        return (held[0].verb, held[0].target) if held is not None else None
+
     async def plan(self, request: p.GetPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
         held = self._plans.get(request.id)
         return (held[0], call) if held is not None else await self._others[p.GetPlan](request, call)

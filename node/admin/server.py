@@ -105,6 +105,7 @@ class AdminServer:
         self.operations = OperationRequests(self)
         ReplayRequests(self)
         held = HeldPlans(self)
+        self.guard.staged = held.staged
         self.orders = OrderPlans(self, held)
         DomainForecasts(self, self.orders)
         WorkForecasts(self, self.orders)

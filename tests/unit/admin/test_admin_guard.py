@@ -143,6 +143,23 @@ def test_a_plan_that_overrides_a_rule_takes_an_administrator_twice() -> None:
     played(scene)
 
 
+def test_a_commit_that_fails_is_on_record_as_the_command_that_it_was() -> None:
+    async def scene(console: Console) -> None:
+        async def fails(_reason: str) -> dict[str, Any]:
+            raise p.AdminRefusal(9, "E-REMOVAL-PENDING", "no majority has it yet", operation="token")
+
+        held = console.server.handlers[p.CommitPlan].__self__  # type: ignore[attr-defined]
+        plan = held.hold("remove", "key/a.example|top", fails)
+        assert (await console.ask(p.CommitPlan(id=plan.id))).code == "E-REMOVAL-PENDING"
+        begun, ended = (await console.ask(audit.GetAuditEntries())).items
+        for entry, outcome in ((begun, "begun"), (ended, "unknown")):
+            told = (entry.verb, entry.about, entry.plan, entry.outcome)
+            assert told == ("serveindex remove", "key/a.example|top", plan.id, outcome)
+        assert (ended.code, ended.operation) == ("E-REMOVAL-PENDING", "token")
+
+    played(scene)
+
+
 def test_what_can_not_be_recorded_is_not_done() -> None:
     async def scene(console: Console) -> None:
         reached = []
