@@ -17,7 +17,7 @@ from textual import on, work
 from textual.app import App, SystemCommand
 from textual.screen import Screen
 
-from node.admin.protocol import Done, GetOperation, Operation, Plan, Replay
+from node.admin.protocol import Done, GetOperation, Operation, Plan, Replay, StatusPush
 from node.admin.protocol.operators import GetIdentity, Identity
 from node.core.clock import SECOND, Clock
 from promovolvectl.client.changes import Change, Question
@@ -28,7 +28,7 @@ from promovolvectl.tui import keys, theme
 from promovolvectl.tui.actions import Action, Focus
 from promovolvectl.tui.destinations import destination_of
 from promovolvectl.tui.feed import Feed, Source
-from promovolvectl.tui.incoming import Happened, Incoming, Told
+from promovolvectl.tui.incoming import Happened, Incoming, Pushed, Told
 from promovolvectl.tui.palette import Places
 from promovolvectl.tui.queries import Asker, Query
 from promovolvectl.tui.screens.board import Board
@@ -70,12 +70,14 @@ class Clusters(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How it begins. `recorded`: what is shown was recorded, and is fed by somebody else."""
+    """How it begins. `recorded`: what is shown was recorded, and is fed by somebody else. `remembered`: what is shown
+    until the first answer."""
 
     screen: str = "overview"
     read_only: bool = False
     theme: str = theme.DARK.name
     recorded: bool = False
+    remembered: Pushed | None = None
 
 
 class Dashboard(App[int]):
@@ -96,7 +98,8 @@ class Dashboard(App[int]):
         clusters: Clusters | None = None,
     ) -> None:
         super().__init__()
-        self.state = State(profile=profile)
+        begin = State(profile=profile)
+        self.state = reduce(begin, options.remembered) if options.remembered else begin
         self.crash: Exception | None = None
         self._options = options
         self._clock = clock
@@ -126,6 +129,8 @@ class Dashboard(App[int]):
         for name, board in self.boards.items():
             self.install_screen(board, name)
         self.push_screen(self._options.screen)
+        if self._options.remembered:
+            self.call_after_refresh(self.paint)
         self.set_interval(TICK_S, self._tick)
         if not self._options.recorded:
             self._follow()
@@ -161,6 +166,15 @@ class Dashboard(App[int]):
         if board is not None and board.is_mounted and not board.has_class("tiny"):
             wanted = [*board.queries(self.state), *wanted]
         self._asker.want(wanted)
+
+    @property
+    def newest(self) -> StatusPush | None:
+        """What the cluster pushed last to this process; None when it has not, or has only been remembered."""
+        seen, before = self.state, self._options.remembered
+        if seen.status is None or seen.meta is None:
+            return None
+        found = StatusPush(status=seen.status, meta=seen.meta, health=seen.health)
+        return None if before is not None and found == before.push else found
 
     @property
     def board(self) -> Board | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,12 +12,14 @@ import msgspec
 
 from node.admin.protocol import AdminEvent, Meta, StatusPush
 from node.core.clock import MS, Clock, SystemClock
+from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile, find, load_file
 from promovolvectl.tui.app import Dashboard, Options
 from promovolvectl.tui.feed import Source
 from promovolvectl.tui.incoming import Incoming
+from promovolvectl.tui.kept import keep, kept
 from promovolvectl.tui.recording import Player, Recorded, Recorder, ReplayClock, read
 from promovolvectl.tui.screens.profiles import Known
 from promovolvectl.tui.twin import screen_text
@@ -77,6 +79,9 @@ def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str],
     """Runs until the person quits, or once. Raises CommandFailed, and whatever was a mistake of ours. `write` is given
     the picture of `once`."""
     clock: Clock = SystemClock()
+    looked = not (wanted.replay or wanted.once_ms)  # a recording and one picture are asked for what they hold now
+    remembered = kept(paths.cache_dir(), profile.cluster_id, clock) if looked else None
+    wanted = replace(wanted, options=replace(wanted.options, remembered=remembered))
     recorder = Recorder(Path(wanted.record), profile.name, clock) if wanted.record else None
     try:
         app = _made(profile, profiles, wanted, clock, recorder)
@@ -86,6 +91,9 @@ def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str],
     finally:
         if recorder is not None:
             recorder.close()
+    push = app.newest
+    if looked and push is not None:
+        keep(paths.cache_dir(), push)
     if app.crash is not None:
         raise app.crash
     if recorder is not None and recorder.problem:

@@ -15,7 +15,7 @@ from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
 from promovolvectl.tui.state import Phase, State, age_s, phase
-from promovolvectl.tui.text import Line, content_of, fitted, span, width_of
+from promovolvectl.tui.text import Line, clock_time, content_of, fitted, span, width_of
 
 
 class Bar(Widget):
@@ -86,8 +86,7 @@ def health_line(state: State, now_ns: int, width: int) -> Line:
         return fitted([("waiting for the first answer", theme.FAINT)], width)
     line = _health(state, state.status)
     if current is Phase.STALE:
-        why = "the node went quiet" if state.connected else f"lost: {_first(state.problem)}"
-        line = [(f"STALE {why} · was ", theme.ODD), *line]
+        line = [(f"STALE {_why_stale(state)} · was ", theme.ODD), *line]
     return fitted(line, width)
 
 
@@ -141,6 +140,13 @@ def tiny_line(state: State, now_ns: int, width: int) -> Line:
     if current is Phase.LIVE:
         return fitted(known, width)
     return fitted([(f"{words} {span(age_s(state.status_at_ns, now_ns))} ", style), *known], width)
+
+
+def _why_stale(state: State) -> str:
+    if state.connected:
+        return "the node went quiet"
+    # Without a problem nothing was lost: the cluster was not asked yet, and this is what is remembered of it.
+    return f"lost: {_first(state.problem)}" if state.problem else f"as it was at {clock_time(state.told_at)}"
 
 
 def _kinds(rows: list[NodeRow]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint
 from promovolvectl.tui.app import Clusters, Dashboard, Options
-from promovolvectl.tui.incoming import Incoming
+from promovolvectl.tui.incoming import Incoming, Pushed
 from promovolvectl.tui.twin import screen_text
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
@@ -208,10 +209,11 @@ async def staged(
     options: Options = DEFAULTS,
     record: Callable[[Incoming], None] | None = None,
     clusters: Clusters | None = None,
+    remembered: Pushed | None = None,
 ) -> AsyncIterator[Stage]:
     source = source or FakeSource()
     clock = ManualClock(mono_ns=1_000 * SECOND)
-    app = Dashboard(source, "local", clock, options, record, clusters)
+    app = Dashboard(source, "local", clock, replace(options, remembered=remembered), record, clusters)
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         yield Stage(app, source, clock, pilot)
