@@ -159,7 +159,7 @@ class Dashboard(App[int]):
 
     def look(self) -> None:
         """Asks what the screen that is seen wants to know, and how followed operations are."""
-        if self._options.recorded:
+        if self._options.recorded or not self.is_running:
             return
         board = self.board
         wanted = [IDENTITY, *(Query(GetOperation(id=each), every_s=2) for each in self._followed)]
@@ -190,6 +190,8 @@ class Dashboard(App[int]):
     def paint(self) -> None:
         """Shows the state on the screen that is seen."""
         self._painting = False
+        if not self.is_running:
+            return  # a timer's last call: the screens are being taken down
         now_ns = self._clock.mono_ns()
         self._painted_ns = now_ns
         board = self.board

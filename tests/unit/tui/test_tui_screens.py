@@ -344,6 +344,21 @@ def test_every_bar_and_panel_draws_text_only() -> None:
     asyncio.run(look())
 
 
+def test_a_tick_after_the_end_finds_no_screen_and_asks_nothing() -> None:
+    """Timers may fire while the screens are taken down; it ended in a report of a mistake of ours."""
+
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.go("nodes")
+        asked = len(stage.source.asked)
+        stage.app.look()
+        stage.app.paint()
+        assert len(stage.source.asked) == asked
+
+    asyncio.run(look())
+
+
 def test_a_key_that_chooses_another_pane_in_another_table_names_them_all() -> None:
     """On Nodes, `c` shows a node's settings and a shard's check."""
     for board in (each for each in BOARDS if issubclass(each, Listing)):
