@@ -53,6 +53,7 @@ FRAME_S: Final = 0.25  # what comes within it is painted once
 TICK_S: Final = 1.0  # ages are written with seconds
 CHANGE_MS: Final = 10_000
 FOLLOWED_MAX: Final = 20
+_MOUSE: Final = (1000, 1003, 1015, 1006)  # xterm's modes: buttons, motion, and two ways of telling where
 _SIGNALS: Final = ((signal.SIGTERM, ExitStatus.TERMINATED), (signal.SIGHUP, ExitStatus.HANGUP))
 BOARDS: Final = (Overview, Nodes, Shards, ServeIndex, Replays, Serving, Operations, Events, Entities, Doctor)
 IDENTITY: Final = Query(GetIdentity(), every_s=300)
@@ -107,6 +108,7 @@ class Dashboard(App[int]):
         self._clusters = clusters
         self._locked = options.read_only
         self._frozen: tuple[State, int] | None = None
+        self._mouse = True
         self._painting = False
         self._painted_ns = 0
         self._followed: dict[str, str] = {}
@@ -206,7 +208,7 @@ class Dashboard(App[int]):
         identity = self.state.told(IDENTITY.params, Identity)
         if identity is not None:
             found.append(f"{identity.name}:{identity.role}")
-        if self._options.recorded:
+        if self._options.recorded or not self.is_running:
             found.append("RECORDING")
         elif self._locked:
             found.append("READ-ONLY")
@@ -274,6 +276,14 @@ class Dashboard(App[int]):
     def action_times(self) -> None:
         self.state = replace(self.state, ages=not self.state.ages)
         self.paint()
+
+    def action_mouse(self) -> None:
+        """A terminal selects text itself only while nobody asks it for the mouse."""
+        self._mouse = not self._mouse
+        if self._driver is not None:
+            self._driver.write("".join(f"\x1b[?{mode}{'h' if self._mouse else 'l'}" for mode in _MOUSE))
+            self._driver.flush()
+        self.say("the mouse works here again" if self._mouse else "the mouse selects text now: i takes it back")
 
     def action_lock(self) -> None:
         if self._options.read_only:

@@ -35,6 +35,7 @@ APP: Final[list[BindingType]] = [
     Binding("f", "freeze", "Freeze", show=False, id="freeze", tooltip="Freeze the picture; data go on"),
     Binding("r", "refresh", "Refresh", show=False, id="refresh", tooltip="Reconnect now, or ask again"),
     Binding("t", "times", "Times", show=False, id="times", tooltip="Times as UTC, or as ages"),
+    Binding("i", "mouse", "Mouse", show=False, id="mouse", tooltip="Select text with the mouse, or click"),
     Binding("L", "lock", "Lock", show=False, id="lock", tooltip="Lock and unlock: nothing can be changed"),
     Binding("P", "profiles", "Profiles", show=False, id="profiles", tooltip="Another cluster"),
     Binding("q", "quit", "Quit", id="quit", priority=False),

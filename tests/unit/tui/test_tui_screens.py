@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from rich.cells import cell_len
 from textual.binding import Binding
 from tui_answers import everything
@@ -14,6 +15,7 @@ from node.admin import protocol as p
 from node.admin.protocol.operators import GetIdentity
 from promovolvectl.tui import keys
 from promovolvectl.tui.app import BOARDS, Options
+from promovolvectl.tui.screens.board import Board
 from promovolvectl.tui.screens.help import Help
 from promovolvectl.tui.screens.listing import Listing
 from promovolvectl.tui.widgets.panel import Panel
@@ -344,17 +346,41 @@ def test_every_bar_and_panel_draws_text_only() -> None:
     asyncio.run(look())
 
 
-def test_a_tick_after_the_end_finds_no_screen_and_asks_nothing() -> None:
-    """Timers may fire while the screens are taken down; it ended in a report of a mistake of ours."""
+def test_the_mouse_is_the_terminals_until_it_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.go("nodes")
+            written: list[str] = []
+            monkeypatch.setattr(stage.app._driver, "write", written.append)
+            await stage.pilot.press("i")
+            await stage.until("selects text now")
+            assert "".join(written) == "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
+            written.clear()
+            await stage.pilot.press("i")
+            await stage.until("works here again")
+            assert "".join(written) == "\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?1006h"
+
+    asyncio.run(look())
+
+
+def test_a_tick_while_the_screens_are_taken_down_finds_no_table_and_asks_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ended in a report of a mistake of ours."""
+    ticked: list[bool] = []
+
+    async def tick(self: Board) -> None:
+        self.app._tick()
+        self.app.paint()
+        ticked.append(bool(self.query(Table)))
 
     async def look() -> None:
         async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
             await live(stage)
             await stage.go("nodes")
-        asked = len(stage.source.asked)
-        stage.app.look()
-        stage.app.paint()
-        assert len(stage.source.asked) == asked
+            monkeypatch.setattr(Board, "_on_unmount", tick, raising=False)
+        assert False in ticked
 
     asyncio.run(look())
 
