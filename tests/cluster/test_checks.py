@@ -71,7 +71,6 @@ def health(cluster: Cluster) -> list[int]:
 
 
 def test_a_drain_whose_node_was_killed_is_told_by_the_placement_table(patient: Cluster, tmp_path: Path) -> None:
-    """V3."""
     key = tmp_path / "reader.key"
     patient.ask("auth", "key", "create", "reader", "--role", "viewer", "--out", str(key), "--yes")
     with slow(patient, tmp_path) as node:
