@@ -1,5 +1,5 @@
 """A node of a cluster played by a script beside these tests, which does one thing that nothing from outside could bring
-about; its own process is back afterwards."""
+about; its own process is back with the next `up`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DRAIN_S = 600  # no phase of a drain overruns because the machine is busy
 
 @contextlib.contextmanager
 def played(cluster: Cluster, folder: Path, script: str, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """`NODE` as the script plays it, in a whole cluster; the cluster is whole again behind it."""
+    """`NODE` as the script plays it, in a whole cluster; it is gone behind it."""
     cluster.ask("node", "stop", NODE, "--yes")
     settings = tomllib.loads((cluster.data / "nodes" / NODE / "node.toml").read_text())
     settings["node"]["drain_deadline_s"] = DRAIN_S
@@ -37,8 +37,6 @@ def played(cluster: Cluster, folder: Path, script: str, *words: str) -> Iterator
             yield child
         finally:
             child.kill()
-    cluster.up()
-    cluster.whole()
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,8 @@ def slow(cluster: Cluster, folder: Path) -> Iterator[Slow]:
                 yield Slow(child, campaign, shard, goes_on)
             finally:
                 pause.kill()
+    cluster.up()
+    cluster.whole()
     cluster.ask("campaign", "resume", campaign, "-t", "30s")
 
 

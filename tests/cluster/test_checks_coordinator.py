@@ -2,7 +2,7 @@
 command that watches tells and ends.
 
 Two nodes here coordinate and own no shards, so that one of them can be armed to die or to stand still at a named step
-of the next move. PROMOVOLVE_TEST_SCALE=10 makes it every step.
+of the next move. PROMOVOLVE_TEST_SCALE=10 makes it every step of each; otherwise the coordinator's death is V9's alone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ def alone(cluster: Cluster, fault: str) -> int:
     cluster.even()
     cluster.ask("node", "stop", VICTIM, "--yes")
     pid = cluster.start(VICTIM, fault)
-    whole(cluster, len(ROLES))
     cluster.ask("node", "stop", FRONT, "--yes", "--force", "last-of-role")
     eventually(lambda: cluster.status()["coordinator"], lambda name: name == VICTIM, 30, "that it coordinates")
     whole(cluster, len(ROLES) - 1)
@@ -106,7 +105,8 @@ def test_check_v9_a_plan_whose_coordinator_is_killed_goes_on_under_the_next(led:
     assert led.ask("shard", "check")["ok"]
 
 
-@pytest.mark.parametrize("step", STEPS if SCALE >= 10 else ["handoff.epoch_issued"])
+@pytest.mark.skipif(SCALE < 10, reason="V9 shows one step; PROMOVOLVE_TEST_SCALE=10 makes it all")
+@pytest.mark.parametrize("step", STEPS)
 def test_check_e10_a_move_ends_and_says_how_when_its_coordinator_dies(led: Cluster, step: str) -> None:
     pid = armed(led, f"{step}:kill")
     number, row = next(iter(led.shards().items()))
@@ -130,7 +130,7 @@ QUICK = [("source", "handoff.stop_sent"), ("target", "handoff.epoch_issued")]
 def test_check_e10_a_move_ends_and_says_how_when_its_source_or_target_dies(led: Cluster, who: str, step: str) -> None:
     """The coordinator stands still at the step while one of the two is killed. Never silence, and the shard has one
     live owner afterwards."""
-    pid = armed(led, f"{step}:stop")
+    pid = alone(led, f"{step}:stop")
     number, row = next(iter(led.shards().items()))
     source, to = row["node"], next(name for name in OWNERS if name != row["node"])
     dies = {"source": source, "target": to}[who]
@@ -145,7 +145,7 @@ def test_check_e10_a_move_ends_and_says_how_when_its_source_or_target_dies(led: 
     out, said = move.communicate(timeout=WITHIN_S)
     assert move.returncode in (0, 15), (out, said)
     assert json.loads(out)["state"] == ("done" if move.returncode == 0 else "failed")
-    whole(led, len(ROLES) - 1)
+    whole(led, len(ROLES) - 2)
     after = led.shards()[number]
     assert after["node"] != dies
     assert after["epoch"] >= row["epoch"]
