@@ -12,4 +12,6 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 def visible(text: str) -> str:
     """The text as it is, each character that would drive the terminal, reorder or hide text as its escape."""
+    if text.isprintable():  # none of the above is; nearly all text that there is
+        return text
     return _SURROGATE.sub("\ufffd", _CONTROL.sub(lambda found: repr(found.group())[1:-1], text))

@@ -150,6 +150,8 @@ class Dashboard(App[int]):
                 self._asker.happened(event.topic)
             case Told(value=Operation() as operation):
                 self._ended(operation)
+            case Told():
+                self.look()  # an answer may raise the next question
             case _:
                 pass
         if self.state.connected and not connected:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+import msgspec
+
 from node.admin.protocol import (
     CampaignList,
-    GetCampaigns,
-    GetMaps,
-    GetPlans,
-    GetShards,
-    GetSites,
-    ListOperations,
-    ListReplays,
     OperationList,
     PlanList,
     ReplayList,
@@ -67,17 +62,25 @@ def known_objects(state: State) -> Iterator[str]:
     """Everything with a name that the dashboard knows of now."""
     for row in state.status.nodes if state.status else ():
         yield f"node/{row.name}"
-    maps = state.told(GetMaps(), ServeIndexMaps)
-    sites = state.told(GetSites(), SiteList)
-    campaigns = state.told(GetCampaigns(), CampaignList)
-    operations = state.told(ListOperations(), OperationList)
-    plans = state.told(GetPlans(), PlanList)
-    replays = state.told(ListReplays(), ReplayList)
-    shards = state.told(GetShards(), ShardList)
-    yield from (f"map/{item.map}" for item in (maps.items if maps else ()))
-    yield from (f"site/{item.site}" for item in (sites.items if sites else ()))
-    yield from (f"campaign/{item.campaign}" for item in (campaigns.items if campaigns else ()))
-    yield from (f"op/{item.id}" for item in (operations.items if operations else ()))
-    yield from (f"plan/{item.id}" for item in (plans.items if plans else ()))
-    yield from (f"replay/{item.id}" for item in (replays.items if replays else ()))
-    yield from (f"shard/{item.shard}" for item in (shards.items if shards else ()))
+    # A long list may have been told in several pages, and a shard both among all and among its node's.
+    yield from dict.fromkeys(name for report in state.reports.values() for name in _named(report.value))
+
+
+def _named(told: msgspec.Struct | None) -> Iterator[str]:
+    match told:
+        case ServeIndexMaps(items=maps):
+            yield from (f"map/{item.map}" for item in maps)
+        case SiteList(items=sites):
+            yield from (f"site/{item.site}" for item in sites)
+        case CampaignList(items=campaigns):
+            yield from (f"campaign/{item.campaign}" for item in campaigns)
+        case OperationList(items=operations):
+            yield from (f"op/{item.id}" for item in operations)
+        case PlanList(items=plans):
+            yield from (f"plan/{item.id}" for item in plans)
+        case ReplayList(items=replays):
+            yield from (f"replay/{item.id}" for item in replays)
+        case ShardList(items=shards):
+            yield from (f"shard/{item.shard}" for item in shards)
+        case _:
+            pass

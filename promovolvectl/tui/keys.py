@@ -52,6 +52,8 @@ LISTING: Final[list[BindingType]] = [
     Binding("slash", "filter", "Filter", id="list.filter", key_display="/"),
     Binding("escape,backspace", "back", "Back", id="list.back", key_display="esc"),
     Binding("tab", "app.focus_next", "Table or pane", id="list.pane", show=False),
+    Binding("right_square_bracket", "turn_page(1)", "Next page", id="list.next", key_display="]", show=False),
+    Binding("left_square_bracket", "turn_page(-1)", "Page before", id="list.before", key_display="[", show=False),
     Binding("z", "pane", "Larger pane", id="list.zoom", show=False, tooltip="The pane as large as the screen"),
 ]
 

@@ -7,7 +7,9 @@ hold what the screens showed, and no key.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -23,6 +25,8 @@ from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, 
 
 FORMAT: Final = "promovolvectl/recording/v1"
 LINE_BYTES_MAX: Final = 16_000_000
+TAIL_BYTES: Final = 65_536  # where the last line is looked for first
+PLAYED_MAX: Final = 1_000  # messages in one go: after a long pause keys must not wait for all that was missed
 
 
 class Recorder:
@@ -65,40 +69,64 @@ class Recorder:
             self._out.flush()
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """A recording that was read: whose it is, and what came when, in nanoseconds of the recording process."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recording: whose it is, when it began in nanoseconds of the recording process, and for how long it goes on.
 
+    Its messages stay in the file until they are played: those of a day have no room in memory."""
+
+    path: Path
     profile: str
     began_ns: int
-    items: tuple[tuple[int, Any], ...]
+    lasts_ms: int
 
-    @property
-    def lasts_ms(self) -> int:
-        return self.items[-1][0] if self.items else 0
+    def items(self) -> Iterator[tuple[int, Incoming]]:
+        """What came, with the milliseconds since the beginning. Raises CommandFailed (17) at a line that tells none."""
+        try:
+            with self.path.open(encoding="utf-8") as lines:
+                lines.readline(LINE_BYTES_MAX)
+                for number, line in enumerate(iter(lambda: lines.readline(LINE_BYTES_MAX), ""), 2):
+                    if not line.endswith("\n") and len(line) < LINE_BYTES_MAX:
+                        return  # it was cut off here
+                    yield _item(self.path, number, line)
+        except (OSError, UnicodeDecodeError) as error:
+            raise _unreadable(self.path, str(error)) from error
 
 
 def read(path: Path) -> Recorded:
-    """Raises CommandFailed (17) for a file that is no recording."""
+    """Raises CommandFailed (17) for a file that is no recording, by its first lines and its last."""
     try:
         with path.open(encoding="utf-8") as lines:
             head = json.loads(lines.readline(LINE_BYTES_MAX) or "null")
-            if not isinstance(head, dict) or head.get("format") != FORMAT:
-                raise _unreadable(path, f"its first line is not that of {FORMAT}")
-            items = tuple(_items(path, lines))
-            return Recorded(str(head.get("profile", "")), int(head.get("began_ns", 0)), items)
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise _unreadable(path, f"its first line is not that of {FORMAT}")
+        found = Recorded(path, str(head.get("profile", "")), int(head.get("began_ns", 0)), _lasts_ms(path))
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise _unreadable(path, str(error)) from error
+    next(found.items(), None)
+    return found
 
 
-def _items(path: Path, lines: TextIO) -> Iterator[tuple[int, Incoming]]:
-    for number, line in enumerate(lines, 2):
-        if not line.endswith("\n"):
-            return  # it was cut off here
-        try:
-            document = json.loads(line)
-            yield int(document["at_ms"]), incoming_of(document)
-        except (ValueError, KeyError, TypeError, RemoteProtocolError, msgspec.ValidationError) as error:
-            raise _unreadable(path, f"line {number}: {error}") from error
+def _lasts_ms(path: Path) -> int:
+    """When the last whole line was written; 0 for a recording of nothing."""
+    with path.open("rb") as file:
+        back, size = TAIL_BYTES, file.seek(0, os.SEEK_END)
+        while True:
+            file.seek(max(0, size - back))
+            whole = file.read().split(b"\n")[:-1]
+            if len(whole) > 1 or back >= size:
+                break
+            back *= 8
+    document = json.loads(whole[-1]) if whole else {}
+    return int(document.get("at_ms", 0)) if isinstance(document, dict) else 0
+
+
+def _item(path: Path, number: int, line: str) -> tuple[int, Incoming]:
+    try:
+        document = json.loads(line)
+        return int(document["at_ms"]), incoming_of(document)
+    except (ValueError, KeyError, TypeError, RemoteProtocolError, msgspec.ValidationError) as error:
+        raise _unreadable(path, f"line {number}: {error}") from error
 
 
 def document_of(incoming: Incoming) -> dict[str, Any]:
@@ -163,20 +191,31 @@ class ReplayClock:
 
 
 class Player:
-    """Gives what was recorded to `tell`, each when its time has come."""
+    """Gives what was recorded to `tell`, each when its time has come. A file that goes bad ends it, and `problem` says
+    why."""
 
     def __init__(self, recorded: Recorded, tell: Callable[[Incoming], None]) -> None:
-        self._recorded = recorded
+        self.problem = ""
+        self._began_ns = recorded.began_ns
+        self._items = recorded.items()
         self._tell = tell
-        self._place = 0
+        self._next = self._read()
 
     def play_to(self, now_ns: int) -> bool:
-        """Everything up to a moment of the recording's own time; False once there is no more."""
-        items, began = self._recorded.items, self._recorded.began_ns
-        while self._place < len(items) and began + items[self._place][0] * MS <= now_ns:
-            self._tell(items[self._place][1])
-            self._place += 1
-        return self._place < len(items)
+        """What is due at a moment of the recording's own time, a bounded part of it; False once there is no more."""
+        for _ in range(PLAYED_MAX):
+            if self._next is None or self._began_ns + self._next[0] * MS > now_ns:
+                break
+            self._tell(self._next[1])
+            self._next = self._read()
+        return self._next is not None
+
+    def _read(self) -> tuple[int, Incoming] | None:
+        try:
+            return next(self._items, None)
+        except CommandFailed as failed:
+            self.problem = failed.message
+            return None
 
 
 def _body(message: msgspec.Struct) -> list[Any]:

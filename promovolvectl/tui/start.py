@@ -85,9 +85,7 @@ def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str],
     recorder = Recorder(Path(wanted.record), profile.name, clock) if wanted.record else None
     try:
         app = _made(profile, profiles, wanted, clock, recorder)
-        if wanted.once_ms:
-            return asyncio.run(_once(app, wanted.once_ms, write))
-        app.run()
+        status = asyncio.run(_once(app, wanted.once_ms, write)) if wanted.once_ms else int(app.run() or 0)
     finally:
         if recorder is not None:
             recorder.close()
@@ -96,9 +94,10 @@ def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str],
         keep(paths.cache_dir(), push)
     if app.crash is not None:
         raise app.crash
-    if recorder is not None and recorder.problem:
-        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", recorder.problem)
-    return app.return_code if app.return_code is not None else int(ExitStatus.OK)
+    problem = recorder.problem if recorder is not None else app.problem if isinstance(app, Replayed) else ""
+    if problem:
+        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", problem)
+    return app.return_code or status
 
 
 def _made(
@@ -128,12 +127,20 @@ class Replayed(Dashboard):
 
     def on_mount(self) -> None:
         """Beside the dashboard's own, which is called as well."""
-        self.set_interval(PLAY_S, self.play)
+        self._playing = self.set_interval(PLAY_S, self.play)
         self.play()
 
+    @property
+    def problem(self) -> str:
+        """Why the recording ended before its end; empty while it did not."""
+        return self._player.problem
+
     def play(self) -> None:
-        """Everything whose time has come."""
-        self._player.play_to(self._clock.mono_ns())
+        """What is due."""
+        if not self._player.play_to(self._clock.mono_ns()):
+            self._playing.stop()
+            if self.problem:
+                self.say(self.problem, alarming=True)
 
 
 async def _once(app: Dashboard, wait_ms: int, write: Callable[[str], Any]) -> int:

@@ -16,6 +16,7 @@ from node.admin.protocol import AdminEvent, ClusterStatus, Health, Meta, StatusP
 from node.core.clock import SECOND
 from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, Pushed, Told, Untold
 from promovolvectl.tui.series import Series, after_push, after_report
+from promovolvectl.tui.windows import Window
 
 EVENTS_MAX: Final = 1_000
 REPORTS_MAX: Final = 64  # answers that are kept; a screen and its panes ask for a handful
@@ -49,13 +50,15 @@ class Report:
 
 
 NOTHING: Final = Report()
+FIRST: Final = Window()
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """`connected` to `where`, or not, because of `problem` after `tries` attempts. Everything else is the newest that
-    was told, with the moment at which it came; 0 stands for never. `reports`: answers by what was asked. `badges` and
-    `ages` are the person's: what the title reminds of, and whether times are told as ages."""
+    was told, with the moment at which it came; 0 stands for never. `reports`: answers by what was asked. `badges`,
+    `ages` and `window` are the person's: what the title reminds of, whether times are told as ages, and which part of
+    a long list is looked at."""
 
     profile: str
     connected: bool = False
@@ -75,6 +78,7 @@ class State:
     reports: Mapping[msgspec.Struct, Report] = field(default_factory=dict)
     badges: tuple[str, ...] = ()
     ages: bool = False
+    window: Window = FIRST
 
     @property
     def told_at(self) -> str:

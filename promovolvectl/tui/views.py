@@ -46,7 +46,8 @@ class Tab:
 @dataclass(frozen=True, slots=True)
 class Level:
     """A table. `columns` may depend on what was told, as replicas do. The first query's answer is the table's source;
-    without queries it is the pushed status. `empty` says why there may be no rows."""
+    without queries it is the pushed status. `empty` says why there may be no rows. `onward`: what the next page begins
+    behind, empty at the last; `asked`: the words of a filter that go to the cluster, such as `node` of `node=api-1`."""
 
     name: str
     columns: Callable[[State], tuple[Column, ...]]
@@ -55,6 +56,8 @@ class Level:
     tabs: tuple[Tab, ...] = ()
     empty: str = "none"
     more: Callable[[State, Where], str] = field(default=lambda _state, _where: "")
+    onward: Callable[[State, Where], str] = field(default=lambda _state, _where: "")
+    asked: tuple[str, ...] = ()
     pushed: bool = False
     newest_last: bool = False
 

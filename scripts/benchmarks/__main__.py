@@ -11,7 +11,7 @@ import platform
 import sys
 
 PACKAGES = ("cbor2", "pyzmq", "lmdb", "asyncpg", "uvicorn", "numpy")
-SUBJECTS = ("actors", "memory", "wire", "store", "serve", "replication", "failover", "sim", "cli", "lists")
+SUBJECTS = ("actors", "memory", "wire", "store", "serve", "replication", "failover", "sim", "cli", "lists", "dashboard")
 
 
 def main() -> int:

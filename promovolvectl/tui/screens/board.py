@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
@@ -16,8 +15,9 @@ from textual.widgets import Footer
 
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import content_of
+from promovolvectl.tui.text import Line
 from promovolvectl.tui.views import Where
+from promovolvectl.tui.widgets.lines import Lines
 from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.topbar import Bar, tiny_line
 
@@ -37,20 +37,20 @@ def layout_of(width: int, height: int) -> str:
     return "medium" if width < LARGE[0] or height < LARGE[1] else "large"
 
 
-class Tiny(Widget):
+class Tiny(Lines):
     """The one line for a terminal too small for a screen."""
 
     def __init__(self) -> None:
-        super().__init__(id="tiny", markup=False)
+        super().__init__("tiny")
         self._seen: tuple[State, int] | None = None
 
     def show(self, state: State, now_ns: int) -> None:
         self._seen = (state, now_ns)
         if self.display:
-            self.refresh()
+            self.again()
 
-    def render(self) -> Content:
-        return content_of([tiny_line(*self._seen, self.size.width)] if self._seen else [])
+    def drawn(self) -> list[Line]:
+        return [tiny_line(*self._seen, self.size.width)] if self._seen else []
 
 
 class Body(VerticalScroll, can_focus=False):
@@ -97,6 +97,7 @@ class Board(Screen[None]):
         super().__init__()
         self.locked = ""
         self._seen: tuple[State, int] | None = None
+        self._shown: tuple[Tiny | Bar | Panel, ...] = ()
 
     def forbid(self, why: str) -> None:
         """Why nothing can be changed now; empty when it can. Keys for changes are dimmed meanwhile."""
@@ -127,11 +128,10 @@ class Board(Screen[None]):
     def show(self, state: State, now_ns: int) -> None:
         """Draws the state wherever it changed."""
         self._seen = (state, now_ns)
-        self.query_one(Tiny).show(state, now_ns)
-        for bar in self.query(Bar):
-            bar.show(state, now_ns)
-        for panel in self.query(Panel):
-            panel.show(state, now_ns)
+        # What a screen is made of never changes; looking for it at each picture costs more than drawing it.
+        self._shown = self._shown or (self.query_one(Tiny), *self.query(Bar), *self.query(Panel))
+        for each in self._shown:
+            each.show(state, now_ns)
 
     def on_resize(self, event: events.Resize) -> None:
         wanted = layout_of(event.size.width, event.size.height)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, on
@@ -25,6 +26,7 @@ from promovolvectl.tui.views import Glance, Level, Tab, View, Where, source_of
 from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.places import Places
 from promovolvectl.tui.widgets.table import Filled, Look, Table
+from promovolvectl.tui.windows import Window, parted
 
 SETTLE_S = 0.25  # a cursor that has rested so long is worth a question
 
@@ -73,20 +75,24 @@ class Listing(Board):
 
     def __init__(self) -> None:
         super().__init__()
+        self.table = Table()
+        self._places = Places()
+        self._pane = Panel("detail", self._detail, origin=self._detail_origin, name="detail")
         self._at = 0
         self._where: dict[str, Where] = {}
         self._looks: dict[tuple[str, Where], Look] = {}
+        self._pages: dict[tuple[str, Where], tuple[str, ...]] = {}
         self._tabs: dict[str, str] = {}
         self._settling: Timer | None = None
 
     # ---- what it is made of
 
     def body(self) -> Iterable[Widget]:
-        yield Places()
+        yield self._places
         yield from self.lead()
-        yield Table()
+        yield self.table
         yield Input(placeholder="word  !word  column=text  column>number", id="filter")
-        yield VerticalScroll(Panel("detail", self._detail, origin=self._detail_origin, name="detail"), id="pane")
+        yield VerticalScroll(self._pane, id="pane")
 
     def lead(self) -> Iterable[Widget]:
         """What stands above the table."""
@@ -118,19 +124,25 @@ class Listing(Board):
 
     @property
     def cursor(self) -> str:
-        return self.query_one(Table).look.cursor
+        return self.table.look.cursor
 
     @property
     def rowless(self) -> bool:
         """Whether there is no row that a pane could be about."""
-        return self.query_one(Table).row is None
+        return self.table.row is None
 
     @property
     def chosen(self) -> tuple[str, ...]:
         """The marked rows, else the one under the cursor."""
-        return self.query_one(Table).chosen
+        return self.table.chosen
+
+    def _windowed(self, state: State) -> State:
+        """The state as somebody sees it who looks at this page of the table."""
+        terms, _ = parted(self.table.look.order.needle, self.level.asked)
+        return replace(state, window=Window(self._pages.get((self.view.name, self.where), ()), terms))
 
     def queries(self, state: State) -> tuple[Query, ...]:
+        state = self._windowed(state)
         found = list(self.level.queries(state, self.where))
         tab = self.tab
         if tab is not None and self.cursor:
@@ -140,21 +152,22 @@ class Listing(Board):
     # ---- showing
 
     def show(self, state: State, now_ns: int) -> None:
+        state = self._windowed(state)
         self._seen = (state, now_ns)
         self._fill(state, now_ns)
         self.set_class(len(self.VIEWS) > 1 or bool(self.where), "placed")
         self.set_class(self.tab is None, "paneless")
-        self.query_one(Places).show(tuple(view.name for view in self.VIEWS), self.view.name, self.where)
-        self.query_one("#detail", Panel).title = self._pane_title()
+        self._places.show(tuple(view.name for view in self.VIEWS), self.view.name, self.where)
+        self._pane.title = self._pane_title()
         super().show(state, now_ns)
 
     def on_mount(self) -> None:
-        self.query_one(Table).take(Look(tail=self.level.newest_last))
+        self.table.take(Look(tail=self.level.newest_last))
         self.rest()
 
     def rest(self) -> None:
         """The keys go to what is seen."""
-        self.query_one(Table).focus()
+        self.table.focus()
 
     def go(self, view: str, where: Where) -> None:
         """Opens a view with the cursor on the last of `where`, inside of what the others name."""
@@ -187,6 +200,15 @@ class Listing(Board):
             self.rest()
         self.call_after_refresh(self.show_again)
 
+    def action_turn_page(self, by: int) -> None:
+        if self._seen is None:
+            return
+        window, onward = self._seen[0].window, self.level.onward(self._seen[0], self.where)
+        if (by > 0 and not onward) or (by < 0 and not window.pages):
+            self.post_message(self.Refused("there is no page after this" if by > 0 else "this is the first page"))
+            return
+        self._turn_to(window.onward(onward) if by > 0 else window.back())
+
     def action_filter(self) -> None:
         self.add_class("filtering")
         self.query_one(Input).focus()
@@ -212,7 +234,7 @@ class Listing(Board):
             self.app.copy_to_clipboard(self.cursor)
 
     def action_copy_row(self) -> None:
-        table = self.query_one(Table)
+        table = self.table
         if table.row is not None and table.filled is not None:
             titles = [column.title for column in table.filled.columns]
             cells = {title.lower(): cell.text for title, cell in zip(titles, table.row.cells, strict=False)}
@@ -237,7 +259,12 @@ class Listing(Board):
 
     @on(Input.Changed, "#filter")
     def _narrow(self, event: Input.Changed) -> None:
-        self.query_one(Table).narrow_to(event.value)
+        table = self.table
+        before, _ = parted(table.look.order.needle, self.level.asked)
+        terms, _ = parted(event.value, self.level.asked)
+        table.narrow_to(event.value)
+        if terms != before:
+            self._turn_to(Window(terms=terms))
 
     @on(Input.Submitted, "#filter")
     def _keep_filter(self) -> None:
@@ -258,20 +285,30 @@ class Listing(Board):
     @on(Table.Moved)
     def _moved(self) -> None:
         self.query_one("#pane", VerticalScroll).scroll_home(animate=False)
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(SETTLE_S, lambda: self.post_message(self.Seeks()))
-        self.query_one("#detail", Panel).show_again()  # the table has painted its own cursor
+        self._settle()
+        self._pane.show_again()  # the table has painted its own cursor
 
     # ---- within
 
+    def _settle(self) -> None:
+        """What is wanted now is asked when the keys rest."""
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE_S, lambda: self.post_message(self.Seeks()))
+
+    def _turn_to(self, window: Window) -> None:
+        self._pages[(self.view.name, self.where)] = window.pages
+        self.table.rewind()
+        self.show_again()
+        self._settle()
+
     def _keep(self) -> None:
-        self._looks[(self.view.name, self.where)] = self.query_one(Table).look
+        self._looks[(self.view.name, self.where)] = self.table.look
 
     def _enter(self) -> None:
         """The table of where the person is now, as it was left."""
         look = self._looks.get((self.view.name, self.where), Look(tail=self.level.newest_last))
-        self.query_one(Table).take(look)
+        self.table.take(look)
         field = self.query_one(Input)
         with field.prevent(Input.Changed):
             field.value = look.order.needle
@@ -291,8 +328,8 @@ class Listing(Board):
             columns, rows, more = (), (), ""
             failed = f"this table failed: {type(error).__name__}: {error}"
         origin = answered(state, source_of(level, state, where))
-        filled = Filled(level.name, columns, rows, origin, level.empty, more, failed, level.newest_last)
-        self.query_one(Table).fill(state, now_ns, filled)
+        filled = Filled(level.name, columns, rows, origin, level.empty, more, failed, level.newest_last, level.asked)
+        self.table.fill(state, now_ns, filled)
 
     def _pane_title(self) -> str:
         tab = self.tab

@@ -50,6 +50,10 @@ class Overview(Board):
     Overview.large #members { max-height: 14; }
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = Table("attention")
+
     def body(self) -> Iterable[Widget]:
         yield Horizontal(
             Vertical(
@@ -68,7 +72,7 @@ class Overview(Board):
         yield Horizontal(
             Panel("shard map", shardmap.shard_map, origin=lambda state: answered(state, MAP.params), name="map"),
             Vertical(
-                Table("attention"),
+                self.table,
                 Panel(
                     "operations",
                     figures.running,
@@ -86,11 +90,11 @@ class Overview(Board):
 
     def show(self, state: State, now_ns: int) -> None:
         filled = Filled("attention", attention.COLUMNS, attention.rows(state), pushed(state), "nothing needs attention")
-        self.query_one(Table).fill(state, now_ns, filled)
+        self.table.fill(state, now_ns, filled)
         super().show(state, now_ns)
 
     def on_mount(self) -> None:
-        self.query_one(Table).focus(scroll_visible=False)
+        self.table.focus(scroll_visible=False)
 
     @on(Table.Opened)
     def _opened(self, event: Table.Opened) -> None:

@@ -14,7 +14,6 @@ from promovolvectl.tui.state import State
 from promovolvectl.tui.tables import entities, shards
 from promovolvectl.tui.views import View, Where
 from promovolvectl.tui.widgets.shardgrid import ShardGrid
-from promovolvectl.tui.widgets.table import Table
 
 _MAP = "map"
 VIEWS: Final[tuple[View, ...]] = (
@@ -48,8 +47,12 @@ class Shards(Listing):
     Shards.medium.mapped.zoomed #pane { height: 1fr; }
     """
 
+    def __init__(self) -> None:
+        self.grid = ShardGrid()
+        super().__init__()
+
     def lead(self) -> Iterable[Widget]:
-        yield ShardGrid()
+        yield self.grid
 
     @property
     def mapped(self) -> bool:
@@ -58,7 +61,7 @@ class Shards(Listing):
 
     @property
     def cursor(self) -> str:
-        return str(self.query_one(ShardGrid).cursor) if self.mapped else super().cursor
+        return str(self.grid.cursor) if self.mapped else super().cursor
 
     @property
     def rowless(self) -> bool:
@@ -70,14 +73,14 @@ class Shards(Listing):
 
     def show(self, state: State, now_ns: int) -> None:
         self.set_class(self.mapped, "mapped")
-        self.query_one(ShardGrid).show(state, now_ns)
+        self.grid.show(state, now_ns)
         super().show(state, now_ns)
 
     def go(self, view: str, where: Where) -> None:
         super().go(view, where)
         if self.mapped and where and where[-1].isdigit():
-            self.query_one(ShardGrid).put(int(where[-1]))
+            self.grid.put(int(where[-1]))
 
     def rest(self) -> None:
         """The keys go to what is seen."""
-        self.query_one(ShardGrid if self.mapped else Table).focus()
+        (self.grid if self.mapped else self.table).focus()

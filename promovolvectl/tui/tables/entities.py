@@ -29,6 +29,7 @@ from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line, count
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
+from promovolvectl.tui.windows import PAGE
 
 _COLUMNS = (
     Column("ENTITY", 44),
@@ -40,9 +41,8 @@ _COLUMNS = (
     Column("FAILS", 5, right=True),
     Column("EPOCH", 6, right=True),
 )
-ALL = Query(GetEntities(limit=200), every_s=3)
 QUARANTINE = Query(GetQuarantine(), every_s=5)
-LETTERS = Query(GetDeadLetters(limit=200), every_s=5)
+_OF_SHARD_MAX = 500
 _ODD_STATES = {"quarantined": theme.BAD, "backoff": theme.ODD, "loading": theme.ODD, "stopping": theme.ODD}
 
 
@@ -79,19 +79,37 @@ def _used(state: State, at: str) -> Cell:
     return Cell(moment(at, state.told_at, ages=state.ages), theme.FAINT, rank)
 
 
-def _all(state: State, _where: Where) -> list[Row]:
-    told = state.told(ALL.params, EntityList)
+def _page(state: State, _where: Where) -> tuple[Query, ...]:
+    window = state.window
+    kind, node, standing = window.term("type"), window.term("node"), window.term("state")
+    return (Query(GetEntities(node=node, kind=kind, state=standing, limit=PAGE, after=window.after), every_s=3),)
+
+
+def _told(state: State, where: Where) -> EntityList | None:
+    return state.told(_page(state, where)[0].params, EntityList)
+
+
+def _all(state: State, where: Where) -> list[Row]:
+    told = _told(state, where)
     return [_row(state, item) for item in told.items] if told else []
 
 
-def _more(state: State, _where: Where) -> str:
-    told = state.told(ALL.params, EntityList)
-    return f"of {count(told.total)} in memory" if told and told.total > len(told.items) else ""
+def _more(state: State, where: Where) -> str:
+    told = _told(state, where)
+    if told is None or not (told.next or state.window.pages or told.total > len(told.items)):
+        return ""
+    return f"of {count(told.total)} in memory {state.window.words(bool(told.next))}".rstrip()
+
+
+def _onward(state: State, where: Where) -> str:
+    told = _told(state, where)
+    return told.next if told else ""
 
 
 def _of_shard_query(state: State, where: Where) -> tuple[Query, ...]:
     """A node tells of its entities; those of one shard are picked out of them."""
-    return (Query(GetEntities(node=_owner(state, where), limit=500), every_s=3),)
+    of = GetEntities(node=_owner(state, where), limit=_OF_SHARD_MAX, after=state.window.after)
+    return (Query(of, every_s=3),)
 
 
 def _owner(state: State, where: Where) -> str:
@@ -105,6 +123,16 @@ def _owner(state: State, where: Where) -> str:
 def _of_shard(state: State, where: Where) -> list[Row]:
     told = state.told(_of_shard_query(state, where)[0].params, EntityList)
     return [_row(state, item) for item in told.items if str(item.shard) == where[-1]] if told else []
+
+
+def _of_shard_onward(state: State, where: Where) -> str:
+    told = state.told(_of_shard_query(state, where)[0].params, EntityList)
+    return told.next if told else ""
+
+
+def _of_shard_more(state: State, where: Where) -> str:
+    words = state.window.words(bool(_of_shard_onward(state, where)))
+    return f"among {_OF_SHARD_MAX} of the node, {words}" if words else ""
 
 
 # ---- one entity
@@ -173,7 +201,9 @@ OF_SHARD = Level(
     _of_shard,
     _of_shard_query,
     TABS,
-    empty="none of the node's first 500 entities is in this shard",
+    empty=f"none of these {_OF_SHARD_MAX} entities of the node is in this shard",
+    more=_of_shard_more,
+    onward=_of_shard_onward,
 )
 
 
@@ -220,8 +250,14 @@ _QUARANTINE = Level(
 # ---- dead letters
 
 
-def _letters(state: State, _where: Where) -> list[Row]:
-    told = state.told(LETTERS.params, DeadLetterList)
+def _newest_letters(state: State, _where: Where) -> tuple[Query, ...]:
+    window = state.window
+    node, reason, kind = window.term("node"), window.term("reason"), window.term("type")
+    return (Query(GetDeadLetters(node=node, reason=reason, message_type=kind, limit=PAGE), every_s=5),)
+
+
+def _letters(state: State, where: Where) -> list[Row]:
+    told = state.told(_newest_letters(state, where)[0].params, DeadLetterList)
     return [_letter(state, item) for item in told.items] if told else []
 
 
@@ -240,8 +276,8 @@ def _letter(state: State, item: DeadLetterShow) -> Row:
     return Row(item.id, cells, item.error)
 
 
-def _letters_more(state: State, _where: Where) -> str:
-    told = state.told(LETTERS.params, DeadLetterList)
+def _letters_more(state: State, where: Where) -> str:
+    told = state.told(_newest_letters(state, where)[0].params, DeadLetterList)
     if told is None or not told.items:
         return ""
     by_reason = Tally(item.reason for item in told.items).most_common(3)
@@ -288,13 +324,22 @@ _LETTERS = Level(
         Column("AGAIN", 5),
     ),
     _letters,
-    lambda _state, _where: (LETTERS,),
+    _newest_letters,
     (Tab("a", "about", _letter_about, _letter_of),),
     empty="every message was handled",
     more=_letters_more,
+    asked=("node", "reason", "type"),
 )
 _ALL = Level(
-    "entities", fixed(*_COLUMNS), _all, lambda _state, _where: (ALL,), TABS, empty="none in memory", more=_more
+    "entities",
+    fixed(*_COLUMNS),
+    _all,
+    _page,
+    TABS,
+    empty="none in memory",
+    more=_more,
+    onward=_onward,
+    asked=("node", "state", "type"),
 )
 
 VIEWS: Final[tuple[View, ...]] = (

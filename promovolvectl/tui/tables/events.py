@@ -19,9 +19,9 @@ from promovolvectl.tui.state import EVENTS_MAX, State
 from promovolvectl.tui.tables.nodes import level_style
 from promovolvectl.tui.text import Line, count, wrapped
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
+from promovolvectl.tui.windows import PAGE
 
 KEPT = Query(GetEventList(), every_s=0)
-LOGS = Query(GetLogs(limit=200), every_s=2)
 _ALARMING = ("lost", "down", "unreachable", "forced", "fenced", "storeless")
 
 
@@ -89,8 +89,13 @@ def _kept_about(glance: Glance, where: Where) -> list[Line]:
     return []
 
 
-def _logs(state: State, _where: Where) -> list[Row]:
-    told = state.told(LOGS.params, LogList)
+def _logs_of(state: State, _where: Where) -> tuple[Query, ...]:
+    window = state.window
+    return (Query(GetLogs(node=window.term("node"), level=window.term("level"), limit=PAGE), every_s=2),)
+
+
+def _logs(state: State, where: Where) -> list[Row]:
+    told = state.told(_logs_of(state, where)[0].params, LogList)
     found: dict[str, Row] = {}
     for item in told.items[-ROWS_MAX:] if told else ():
         key = f"{item.node} {item.at} {item.logger} {item.text}"
@@ -109,7 +114,7 @@ def _logs(state: State, _where: Where) -> list[Row]:
 
 
 def _log_about(glance: Glance, where: Where) -> list[Line]:
-    told = glance.state.told(LOGS.params, LogList)
+    told = glance.state.told(_logs_of(glance.state, where)[0].params, LogList)
     for item in told.items if told else ():
         if f"{item.node} {item.at} {item.logger} {item.text}" == where[-1]:
             return _document(item, glance.width)
@@ -167,9 +172,10 @@ VIEWS: Final[tuple[View, ...]] = (
                     Column("WHAT", 300),
                 ),
                 _logs,
-                lambda _state, _where: (LOGS,),
+                _logs_of,
                 (Tab("a", "line as JSON", _log_about),),
                 empty="nothing was logged",
+                asked=("node", "level"),
                 newest_last=True,
             ),
         ),

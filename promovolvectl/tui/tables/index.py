@@ -198,12 +198,23 @@ def _diff(glance: Glance, where: Where) -> list[Line]:
 # ---- keys of a map
 
 
-def _keys_of(_state: State, where: Where) -> tuple[Query, ...]:
-    return (Query(GetDump(map=where[0]), every_s=10),)
+def _keys_of(state: State, where: Where) -> tuple[Query, ...]:
+    """A page of a dump goes on behind a key of a place, at the node that began it."""
+    node, place, after = (*state.window.after.split("\0"), "", "", "")[:3]
+    return (Query(GetDump(map=where[0], node=node, place=int(place or 0), after=after), every_s=10),)
+
+
+def _keys_told(state: State, where: Where) -> DumpPage | None:
+    return state.told(_keys_of(state, where)[0].params, DumpPage)
+
+
+def _keys_onward(state: State, where: Where) -> str:
+    told = _keys_told(state, where)
+    return "\0".join((told.node, str(told.place), told.after)) if told and told.more else ""
 
 
 def _keys(state: State, where: Where) -> list[Row]:
-    told = state.told(GetDump(map=where[0]), DumpPage)
+    told = _keys_told(state, where)
     return [
         Row(
             item.key,
@@ -220,8 +231,8 @@ def _keys(state: State, where: Where) -> list[Row]:
 
 
 def _keys_more(state: State, where: Where) -> str:
-    told = state.told(GetDump(map=where[0]), DumpPage)
-    return f"as {visible(told.node)} has them{', first page' if told.more else ''}" if told else ""
+    told = _keys_told(state, where)
+    return f"as {visible(told.node)} has them {state.window.words(told.more)}".rstrip() if told else ""
 
 
 def _entry_of(_state: State, where: Where) -> tuple[Query, ...]:
@@ -395,6 +406,7 @@ _KEYS = Level(
     _KEY_TABS,
     empty="the map holds no key",
     more=_keys_more,
+    onward=_keys_onward,
 )
 _PENDING = Level(
     "pending removals",

@@ -10,9 +10,11 @@ from node.admin.protocol import (
     ExplainCoverage,
     GetCoverage,
     GetReplay,
+    GetSites,
     ListReplays,
     Replay,
     ReplayList,
+    SiteList,
 )
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
@@ -23,9 +25,9 @@ from promovolvectl.tui.state import State
 from promovolvectl.tui.tables.operations import work_cell
 from promovolvectl.tui.text import Line, count, span
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
+from promovolvectl.tui.windows import PAGE
 
 REPLAYS = Query(ListReplays(), every_s=2)
-COVERAGE = Query(GetCoverage(), every_s=5)
 
 
 def _replays(state: State, _where: Where) -> list[Row]:
@@ -95,8 +97,43 @@ def _about(glance: Glance, where: Where) -> list[Line]:
     return lines
 
 
+def sites_of(state: State) -> Query:
+    """A page of the sites."""
+    return Query(GetSites(after=state.window.after, limit=PAGE), every_s=10)
+
+
+def covered_of(state: State) -> tuple[Query, ...]:
+    """The coverage of these; of all sites where they are all that there are. None before they were told."""
+    told = state.told(sites_of(state).params, SiteList)
+    if told is None:
+        return ()
+    whole = not told.next and not state.window.pages
+    sites = () if whole or not told.items else tuple(item.site for item in told.items)
+    return (Query(GetCoverage(sites=sites), every_s=5),)
+
+
+def coverage(state: State) -> Coverage | None:
+    """What was told of it."""
+    return next((state.told(query.params, Coverage) for query in covered_of(state)), None)
+
+
+def sites_onward(state: State, _where: Where) -> str:
+    """What the next page of sites begins behind."""
+    told = state.told(sites_of(state).params, SiteList)
+    return told.next if told else ""
+
+
+def sites_more(state: State, where: Where) -> str:
+    """Which page of sites this is."""
+    return state.window.words(bool(sites_onward(state, where)))
+
+
+def _site_queries(state: State, _where: Where) -> tuple[Query, ...]:
+    return (*covered_of(state), sites_of(state))
+
+
 def _sites(state: State, _where: Where) -> list[Row]:
-    told = state.told(COVERAGE.params, Coverage)
+    told = coverage(state)
     return [
         Row(
             item.site,
@@ -142,7 +179,7 @@ def _explained(glance: Glance, where: Where) -> list[Line]:
 
 
 def _nodes(glance: Glance, _where: Where) -> list[Line]:
-    told = glance.state.told(COVERAGE.params, Coverage)
+    told = coverage(glance.state)
     if told is None or not told.nodes:
         return [[("empty: no node has told of its own replica", theme.FAINT)]]
     rows = [
@@ -164,9 +201,11 @@ SITES = Level(
         Column("EMPTY", 90),
     ),
     _sites,
-    lambda _state, _where: (COVERAGE,),
-    (EXPLAINED, Tab("n", "nodes", _nodes, lambda _state, _where: (COVERAGE,))),
+    _site_queries,
+    (EXPLAINED, Tab("n", "nodes", _nodes, _site_queries)),
     empty="there are no sites",
+    more=sites_more,
+    onward=sites_onward,
 )
 VIEWS: Final[tuple[View, ...]] = (
     View(

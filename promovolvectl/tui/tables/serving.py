@@ -8,12 +8,9 @@ from typing import Final
 from node.admin.protocol import (
     CampaignList,
     CampaignShow,
-    Coverage,
     GetCampaigns,
-    GetCoverage,
     GetEntry,
     GetExplanation,
-    GetSites,
     ServeExplanation,
     ServeIndexEntry,
     SiteList,
@@ -24,19 +21,16 @@ from promovolvectl.tui.draw import bar, fact, figure, flow, grid, moment, paragr
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
-from promovolvectl.tui.tables.replays import EXPLAINED
+from promovolvectl.tui.tables.replays import EXPLAINED, coverage, covered_of, sites_more, sites_of, sites_onward
 from promovolvectl.tui.text import Line, span
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
-
-SITES = Query(GetSites(), every_s=10)
-COVERAGE = Query(GetCoverage(), every_s=5)
-CAMPAIGNS = Query(GetCampaigns(), every_s=5)
+from promovolvectl.tui.windows import PAGE
 
 
 def _slots(state: State, _where: Where) -> list[Row]:
     """Every slot of every site; the key is `site|slot`, as the ServeIndex has it."""
-    sites = state.told(SITES.params, SiteList)
-    covered = state.told(COVERAGE.params, Coverage)
+    sites = state.told(sites_of(state).params, SiteList)
+    covered = coverage(state)
     empty = {
         (site.site, each.slot): each.reason for site in (covered.sites if covered else ()) for each in site.missing
     }
@@ -66,8 +60,8 @@ def _number(text: str) -> float:
         return 0.0
 
 
-def _slot_queries(_state: State, _where: Where) -> tuple[Query, ...]:
-    return (SITES, COVERAGE)
+def _slot_queries(state: State, _where: Where) -> tuple[Query, ...]:
+    return (sites_of(state), *covered_of(state))
 
 
 def _decision_of(_state: State, where: Where) -> tuple[Query, ...]:
@@ -159,9 +153,28 @@ def _explained(glance: Glance, where: Where) -> list[Line]:
 # ---- campaigns
 
 
+def _campaigns_of(state: State, _where: Where) -> tuple[Query, ...]:
+    window = state.window
+    of = GetCampaigns(advertiser=window.term("advertiser") or None, after=window.after, limit=PAGE)
+    return (Query(of, every_s=5),)
+
+
+def _told(state: State) -> CampaignList | None:
+    return state.told(_campaigns_of(state, ())[0].params, CampaignList)
+
+
 def _campaigns(state: State, _where: Where) -> list[Row]:
-    told = state.told(CAMPAIGNS.params, CampaignList)
+    told = _told(state)
     return [_campaign(item) for item in told.items] if told else []
+
+
+def _campaigns_onward(state: State, _where: Where) -> str:
+    told = _told(state)
+    return told.next if told else ""
+
+
+def _campaigns_more(state: State, where: Where) -> str:
+    return state.window.words(bool(_campaigns_onward(state, where)))
 
 
 def _spent(item: CampaignShow) -> float:
@@ -198,7 +211,7 @@ def _expected(glance: Glance) -> float:
 
 
 def _pacing(glance: Glance, where: Where) -> list[Line]:
-    told = glance.state.told(CAMPAIGNS.params, CampaignList)
+    told = _told(glance.state)
     item = next((each for each in told.items if each.campaign == where[-1]), None) if told else None
     if item is None:
         return []
@@ -252,6 +265,8 @@ VIEWS: Final[tuple[View, ...]] = (
                     Tab("c", "coverage", _explained, _explained_of),
                 ),
                 empty="no site has slots",
+                more=sites_more,
+                onward=sites_onward,
             ),
         ),
     ),
@@ -273,9 +288,12 @@ VIEWS: Final[tuple[View, ...]] = (
                     Column("CTR", 7, right=True),
                 ),
                 _campaigns,
-                lambda _state, _where: (CAMPAIGNS,),
-                (Tab("a", "pacing", _pacing, lambda _state, _where: (CAMPAIGNS,)),),
+                _campaigns_of,
+                (Tab("a", "pacing", _pacing, _campaigns_of),),
                 empty="there are no campaigns",
+                more=_campaigns_more,
+                onward=_campaigns_onward,
+                asked=("advertiser",),
             ),
         ),
     ),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from textual.content import Content
-from textual.widget import Widget
-
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
-from promovolvectl.tui.text import Line, content_of, fitted, short
+from promovolvectl.tui.text import Line, fitted, short
 from promovolvectl.tui.views import Where
+from promovolvectl.tui.widgets.lines import Lines
 
 
 def places_line(views: tuple[str, ...], current: str, where: Where, width: int) -> Line:
@@ -26,18 +24,16 @@ def places_line(views: tuple[str, ...], current: str, where: Where, width: int) 
     return fitted(line, width)
 
 
-class Places(Widget):
+class Places(Lines):
     """One line; it has nothing to be pressed."""
 
     def __init__(self) -> None:
-        super().__init__(id="places", markup=False)
+        super().__init__("places")
         self._told: tuple[tuple[str, ...], str, Where] = ((), "", ())
 
     def show(self, views: tuple[str, ...], current: str, where: Where) -> None:
-        told = (views, current, where)
-        if told != self._told:
-            self._told = told
-            self.refresh()
+        self._told = (views, current, where)
+        self.again()
 
-    def render(self) -> Content:
-        return content_of([places_line(*self._told, self.size.width)])
+    def drawn(self) -> list[Line]:
+        return [places_line(*self._told, self.size.width)]

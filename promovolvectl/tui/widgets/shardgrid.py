@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from textual import events
-from textual.content import Content
-from textual.widget import Widget
 
 from node.admin.protocol import ShardList
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
+from promovolvectl.tui.draw import paragraph
 from promovolvectl.tui.origin import Origin, answered, dimmed, heading, trusted, why_nothing
 from promovolvectl.tui.state import State
 from promovolvectl.tui.tables.shards import MAP
-from promovolvectl.tui.text import Line, content_of, fitted
+from promovolvectl.tui.text import Line, fitted
+from promovolvectl.tui.widgets.lines import Lines
 from promovolvectl.tui.widgets.shardmap import SIDE, legend, letters_of, sign_of
 from promovolvectl.tui.widgets.table import Table
 
@@ -22,39 +22,31 @@ _ABOVE: Final = 2
 _LEFT: Final = 4
 
 
-class ShardGrid(Widget, can_focus=True):
+class ShardGrid(Lines, can_focus=True):
     """Says the same as a table does when the cursor moves, and when a shard is opened."""
 
     BINDINGS = keys.GRID
 
     def __init__(self) -> None:
-        super().__init__(id="grid", markup=False)
+        super().__init__("grid")
         self.cursor = 0
         self._seen: tuple[State, int] | None = None
-        self._lines: list[Line] = []
 
     def show(self, state: State, now_ns: int) -> None:
         self._seen = (state, now_ns)
-        lines = self._drawn()
-        if lines != self._lines:
-            self._lines = lines
-            self.refresh()
+        self.again()
 
     def put(self, shard: int) -> None:
         """The cursor on a shard."""
         self.cursor = max(0, min(SIDE * SIDE - 1, shard))
-        self._again()
-
-    def render(self) -> Content:
-        self._lines = self._drawn()
-        return content_of(self._lines)
+        self.again()
 
     def action_move(self, by: int) -> None:
         after = self.cursor + by
         if 0 <= after < SIDE * SIDE:
             self.cursor = after
             self.post_message(Table.Moved(str(after)))
-            self._again()
+            self.again()
 
     def action_open(self) -> None:
         self.post_message(Table.Opened(str(self.cursor)))
@@ -64,13 +56,9 @@ class ShardGrid(Widget, can_focus=True):
         if 0 <= row < SIDE and 0 <= column < SIDE:
             self.cursor = row * SIDE + column
             self.post_message(Table.Moved(str(self.cursor)))
-            self._again()
+            self.again()
 
-    def _again(self) -> None:
-        if self._seen is not None:
-            self.show(*self._seen)
-
-    def _drawn(self) -> list[Line]:
+    def drawn(self) -> list[Line]:
         if self._seen is None or self.size.width < 1:
             return []
         state, now_ns = self._seen
@@ -79,7 +67,8 @@ class ShardGrid(Widget, can_focus=True):
         told = state.told(MAP.params, ShardList)
         head = heading(f"shards {len(told.items) if told else ''}".strip(), origin, state, now_ns, width)
         if told is None:
-            return [head, *([(visible(line), theme.FAINT)] for line in why_nothing(state, now_ns, origin).splitlines())]
+            why = why_nothing(state, now_ns, origin).splitlines()
+            return [head, *(line for part in why for line in paragraph(part, width, theme.FAINT))]
         body = self._body(told, origin, width)
         return [head, *(body if trusted(state, now_ns) else map(dimmed, body))][:height]
 

@@ -11,19 +11,21 @@ from typing import Final
 
 from rich.cells import cell_len
 from textual import events
-from textual.content import Content
 from textual.message import Message
-from textual.widget import Widget
 
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
+from promovolvectl.tui.draw import paragraph
 from promovolvectl.tui.origin import Origin, dimmed, heading, trusted, why_nothing
 from promovolvectl.tui.rows import AS_IT_COMES, Cell, Column, Order, Row, matching, ordered
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, content_of, fitted, padded
+from promovolvectl.tui.text import Line, fitted, padded
+from promovolvectl.tui.widgets.lines import Lines
+from promovolvectl.tui.windows import parted
 
 _ABOVE: Final = 2  # lines above the rows: heading and column titles
 _GAP: Final = 1
+_WORDS_LINES_MAX: Final = 6
 SENTENCE: Final = 60  # a column so wide holds words and no name
 
 
@@ -40,7 +42,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a table is filled with."""
+    """What a table is filled with. `asked`: the words of a filter by which the cluster has narrowed the rows."""
 
     title: str
     columns: tuple[Column, ...]
@@ -50,6 +52,7 @@ class Filled:
     more: str = ""
     failed: str = ""
     newest_last: bool = False
+    asked: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ class _Seen:
     shown: list[Row] = field(default_factory=list)
 
 
-class Table(Widget, can_focus=True):
+class Table(Lines, can_focus=True):
     """Arrows move, enter opens; the mouse does both."""
 
     BINDINGS = keys.TABLE
@@ -80,10 +83,9 @@ class Table(Widget, can_focus=True):
             self.key = key
 
     def __init__(self, name: str = "table") -> None:
-        super().__init__(id=name, markup=False)
+        super().__init__(name)
         self.look = Look()
         self._seen: _Seen | None = None
-        self._lines: list[Line] = []
         self._first = 0
         self._widths: dict[str, int] = {}
         self._place = 0
@@ -93,10 +95,11 @@ class Table(Widget, can_focus=True):
     def fill(self, state: State, now_ns: int, filled: Filled) -> None:
         """Shows these rows; the cursor stays on its row, or goes to the one that took its place."""
         order = self.look.order
-        shown = ordered(matching(filled.rows, filled.columns, order.needle), order)
+        _, needle = parted(order.needle, filled.asked)
+        shown = ordered(matching(filled.rows, filled.columns, needle), order)
         self._seen = _Seen(state, now_ns, filled, shown)
         self._settle()
-        self._repaint()
+        self.again()
 
     def take(self, look: Look) -> None:
         """Another table with another look."""
@@ -105,10 +108,16 @@ class Table(Widget, can_focus=True):
         self._place = 0
         self._first = 0
 
+    def rewind(self) -> None:
+        """Other rows of the same table: the cursor begins anew."""
+        self.look = replace(self.look, cursor="", marks=frozenset())
+        self._place = 0
+        self._first = 0
+
     def narrow_to(self, needle: str) -> None:
         """Shows only what matches."""
         self.look = replace(self.look, order=replace(self.look.order, needle=needle))
-        self._again()
+        self._refill()
 
     @property
     def row(self) -> Row | None:
@@ -148,7 +157,7 @@ class Table(Widget, can_focus=True):
     def action_shift(self, by: int) -> None:
         columns = len(self._seen.filled.columns) if self._seen else 1
         self.look = replace(self.look, shifted=max(0, min(columns - 2, self.look.shifted + by)))
-        self._again()
+        self._refill()
 
     def action_open(self) -> None:
         if self.row is not None:
@@ -158,7 +167,7 @@ class Table(Widget, can_focus=True):
         if self.row is not None:
             self.look = replace(self.look, marks=self.look.marks ^ {self.look.cursor})
             self.action_move(1)
-            self._again()
+            self._refill()
 
     def action_sort(self) -> None:
         """By the next column; after the last as the rows come."""
@@ -184,15 +193,11 @@ class Table(Widget, can_focus=True):
 
     # ---- painting
 
-    def render(self) -> Content:
-        self._lines = self._drawn()
-        return content_of(self._lines)
-
     def _sort(self, order: Order) -> None:
         self.look = replace(self.look, order=order)
-        self._again()
+        self._refill()
 
-    def _again(self) -> None:
+    def _refill(self) -> None:
         if self._seen is not None:
             self.fill(self._seen.state, self._seen.now_ns, self._seen.filled)
 
@@ -206,7 +211,7 @@ class Table(Widget, can_focus=True):
         if row.key != self.look.cursor:
             self.look = replace(self.look, cursor=row.key)
             self.post_message(self.Moved(row.key))
-        self._repaint()
+        self.again()
 
     def _settle(self) -> None:
         shown = self._seen.shown if self._seen else []
@@ -223,25 +228,19 @@ class Table(Widget, can_focus=True):
             self.look = replace(self.look, cursor=shown[place].key)
             self.post_message(self.Moved(self.look.cursor))
 
-    def _repaint(self) -> None:
-        lines = self._drawn()
-        if lines != self._lines:
-            self._lines = lines
-            self.refresh()
-
-    def _drawn(self) -> list[Line]:
+    def drawn(self) -> list[Line]:
         if self._seen is None or self.size.width < 1:
             return []
         seen, width, height = self._seen, self.size.width, max(1, self.size.height)
         head = heading(self._title(), seen.filled.origin, seen.state, seen.now_ns, width)
         if seen.filled.failed:
-            return [head, [(visible(seen.filled.failed), theme.BAD)]][:height]
+            return [head, *_words(seen.filled.failed, width, theme.BAD)][:height]
         if not seen.filled.origin.at_ns:
             why = why_nothing(seen.state, seen.now_ns, seen.filled.origin)
-            return [head, *([(visible(line), theme.FAINT)] for line in why.splitlines())][:height]
+            return [head, *_words(why, width)][:height]
         if not seen.shown:
             why = "nothing matches the filter, esc clears it" if seen.filled.rows else f"empty: {seen.filled.empty}"
-            return [head, [(why, theme.FAINT)]][:height]
+            return [head, *_words(why, width)][:height]
         body = self._body(seen, width, max(1, height - _ABOVE))
         lines = [head, *body]
         if not trusted(seen.state, seen.now_ns):
@@ -314,6 +313,11 @@ class Table(Widget, can_focus=True):
             found.append((place, column, max(1, wide)))
             room -= wide + _GAP
         return found
+
+
+def _words(text: str, width: int, style: str = theme.FAINT) -> list[Line]:
+    """What stands where there are no rows, broken at the width."""
+    return [line for part in text.splitlines() for line in paragraph(part, width, style, _WORDS_LINES_MAX)]
 
 
 def _placed(text: str, column: Column, wide: int) -> str:

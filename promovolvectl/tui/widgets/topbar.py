@@ -7,39 +7,37 @@ from functools import partial
 from typing import Final
 
 from textual import events
-from textual.content import Content
-from textual.widget import Widget
 
 from node.admin.protocol import ClusterStatus, NodeRow
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
 from promovolvectl.tui.state import Phase, State, age_s, phase
-from promovolvectl.tui.text import Line, clock_time, content_of, fitted, span, width_of
+from promovolvectl.tui.text import Line, clock_time, fitted, span, width_of
+from promovolvectl.tui.widgets.lines import Lines
 
 
-class Bar(Widget):
+class Bar(Lines):
     """One line; `kind` is the name of one of the lines below."""
 
     def __init__(self, kind: str, screen: str = "") -> None:
-        super().__init__(id=kind, markup=False)
+        super().__init__(kind)
         self._draw = _LINES.get(kind) or partial(_screens, screen)
         self._seen: tuple[State, int] | None = None
-        self._line: Line = []
 
     def show(self, state: State, now_ns: int) -> None:
         self._seen = (state, now_ns)
-        line = self._draw(state, now_ns, self.size.width)
-        if line != self._line:
-            self._line = line
-            self.refresh()
+        self.again()
+
+    def drawn(self) -> list[Line]:
+        return [self._draw(*self._seen, self.size.width)] if self._seen else []
 
     def on_click(self, event: events.Click) -> None:
         """On the line of screens: opens the one that was hit."""
         if self.id != "screens":
             return
         place = 0
-        for text, _ in self._line:
+        for text, _ in self._lines[0] if self._lines else ():
             if place <= event.x - 1 < place + len(text):
                 key = text.strip().partition(" ")[0]
                 found = next((name for digit, name, _ in keys.SCREENS if digit == key), None)
@@ -47,12 +45,6 @@ class Bar(Widget):
                     self.run_worker(self.app.run_action(f"board('{found}')"))
                 return
             place += len(text)
-
-    def render(self) -> Content:
-        if self._seen is None:
-            return Content("")
-        self._line = self._draw(*self._seen, self.size.width)
-        return content_of([self._line])
 
 
 def title_line(state: State, now_ns: int, width: int) -> Line:

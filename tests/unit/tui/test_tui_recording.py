@@ -16,7 +16,7 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.profiles import Profile
 from promovolvectl.tui.app import Options
 from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, Pushed, Told, Untold
-from promovolvectl.tui.recording import Player, Recorder, ReplayClock, read
+from promovolvectl.tui.recording import PLAYED_MAX, Player, Recorder, ReplayClock, read
 from promovolvectl.tui.start import Replayed, Wanted, run
 from promovolvectl.tui.twin import screen_text
 
@@ -42,7 +42,7 @@ def test_all_that_can_come_is_kept_as_it_was(tmp_path: Path) -> None:
     recorder.close()
     recorded = read(tmp_path / "r.jsonl")
     assert (recorded.profile, recorded.began_ns, recorded.lasts_ms) == ("local", T, 250 * (len(ALL) - 1))
-    assert tuple(incoming for _, incoming in recorded.items) == ALL
+    assert tuple(incoming for _, incoming in recorded.items()) == ALL
 
 
 def test_a_recording_that_was_cut_off_is_good_up_to_there_and_others_are_refused(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_recording_that_was_cut_off_is_good_up_to_there_and_others_are_refused
     recorder.close()
     cut = tmp_path / "cut.jsonl"
     cut.write_bytes(whole.read_bytes()[:-40])
-    assert tuple(incoming for _, incoming in read(cut).items) == ALL[:-1]
+    assert tuple(incoming for _, incoming in read(cut).items()) == ALL[:-1]
     with pytest.raises(CommandFailed, match="File exists"):
         Recorder(whole, "local", ManualClock())
     for text in ("", "{}\n", "[1]\n", whole.read_text().splitlines()[0] + '\n{"at_ms":1,"kind":"odd"}\n'):
@@ -84,6 +84,39 @@ def test_a_player_gives_each_message_when_its_time_has_come(tmp_path: Path) -> N
     real.advance_ns(SECOND)
     assert not player.play_to(time.mono_ns())
     assert tuple(played) == ALL[:3]
+
+
+def test_a_recording_that_goes_bad_is_played_up_to_there_and_says_so_at_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    recorder = Recorder(file, "local", ManualClock(mono_ns=T))
+    for incoming in ALL[:3]:
+        recorder(incoming)
+    recorder.close()
+    with file.open("a") as more:
+        more.write('{"at_ms":0,"kind":"odd"}\n{"at_ms":5000,"kind":"opened","where":"api-1"}\n')
+    recorded = read(file)
+    assert recorded.lasts_ms == 5_000
+    played: list[Incoming] = []
+    player = Player(recorded, played.append)
+    assert not player.play_to(T)
+    assert tuple(played) == ALL[:3]
+    assert "line 5" in player.problem
+    wanted = Wanted(Options(recorded=True), replay=str(file), once_ms=2_000)
+    with pytest.raises(CommandFailed, match="line 5"):
+        run(Profile(), tmp_path / "none.toml", wanted, played.append)
+
+
+def test_after_a_pause_a_bounded_part_is_played_at_once(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.jsonl", "local", ManualClock(mono_ns=T))
+    for _ in range(PLAYED_MAX + 1):
+        recorder(ALL[0])
+    recorder.close()
+    played: list[Incoming] = []
+    player = Player(read(tmp_path / "r.jsonl"), played.append)
+    assert player.play_to(T)
+    assert len(played) == PLAYED_MAX
+    assert not player.play_to(T)
+    assert len(played) == PLAYED_MAX + 1
 
 
 def test_the_screens_of_a_recording_are_those_that_were_recorded(tmp_path: Path) -> None:

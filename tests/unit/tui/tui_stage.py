@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from node.admin import protocol as p
@@ -26,6 +28,7 @@ SIZES = ((60, 16), (80, 24), (120, 40))
 HOSTILE = ("[red]x", "[/]", "[@click=app.quit]y", "שלום", "日本語ノード", "a\x1b[31mb\u202ec")
 HOSTILE_SHOWN = ("[red]x", "[/]", "[@click=app.quit]y", "שלום", "日本語ノード", "a\\x1b[31mb\\u202ec")
 DEFAULTS = Options()
+ROUNDS = 4  # a key goes from the application to a widget, from there to its screen, and back
 AT = "2026-11-29T14:03:07.113Z"
 META = p.Meta(cluster_name="local", cluster_id="c-0001", observed_at="2026-11-29T14:03:11.204Z", observed_by="api-1")
 
@@ -160,14 +163,24 @@ class Stage:
             await self.pilot.pause(0)
         return screen_text(self.app)
 
+    async def tap(self, *keys: str) -> None:
+        """Presses keys as `Pilot.press` does, each once all that the one before led to was done; it waits for the
+        messages themselves, not for the process to be idle."""
+        for key in keys:
+            name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
+            assert self.app._driver is not None
+            self.app._driver.send_message(events.Key(name, " " if key == "space" else key if len(key) == 1 else None))
+            for _ in range(ROUNDS):
+                await self.pilot.pause(0)
+
     async def until(self, *wanted: str) -> str:
         """The screen once all of this stands on it."""
         found = ""
-        for _ in range(100):
+        for _ in range(500):
             found = await self.text()
             if all(part in found for part in wanted):
                 return found
-            await self.pilot.pause()
+            await self.pilot.pause(0.01)
         raise AssertionError(f"{wanted} never appeared on\n{found}")
 
     async def quiet(self) -> str:
