@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from node.admin.protocol import ClusterStatus
+from node.admin.protocol import CampaignList, ClusterStatus
 from node.admin.protocol.diagnosis import RateList
 from node.core.clock import SECOND
 
@@ -33,9 +33,10 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """All of them by name."""
+    """All of them by name. `served`: when how many ads had been served, which the rate is made of."""
 
     by_name: Mapping[str, Points] = field(default_factory=dict)
+    served: tuple[int, int] = (0, 0)
 
     def of(self, name: str) -> tuple[float | None, ...]:
         """The points of one; none for a name that nothing was told of."""
@@ -46,16 +47,29 @@ class Series:
 def after_push(series: Series, at_ns: int, status: ClusterStatus) -> Series:
     """With the figures of a status."""
     figures: list[tuple[str, float]] = [
+        *_served(series.served, (at_ns, status.served_count)),
         ("requests", status.requests_per_s),
         ("coverage", status.coverage.ratio),
         ("lag", float(status.serveindex.max_lag_ms)),
         ("moving", float(status.shards.moving)),
     ]
-    return _added(series, at_ns, figures)
+    since, _ = series.served
+    kept = series.served if since and at_ns - since < _EARLY_NS else (at_ns, status.served_count)
+    return replace(_added(series, at_ns, figures), served=kept)
+
+
+def _served(before: tuple[int, int], after: tuple[int, int]) -> list[tuple[str, float]]:
+    """Ads a second between two counts; nothing after a silence, or when a count began anew with its node."""
+    passed_ns, count = after[0] - before[0], after[1] - before[1]
+    if not before[0] or count < 0 or not _EARLY_NS <= passed_ns <= GAP_NS:
+        return []
+    return [("served", count * SECOND / passed_ns)]
 
 
 def after_report(series: Series, at_ns: int, value: msgspec.Struct) -> Series:
     """With the figures of an answer, where it has some."""
+    if isinstance(value, CampaignList):
+        return _added(series, at_ns, ((f"spent/{item.campaign}", _number(item.spent_today)) for item in value.items))
     if not isinstance(value, RateList):
         return series
     figures: list[tuple[str, float]] = []
@@ -74,6 +88,13 @@ def after_report(series: Series, at_ns: int, value: msgspec.Struct) -> Series:
     ):
         figures.append((name, total))
     return _added(series, at_ns, figures)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def _added(series: Series, at_ns: int, figures: Iterable[tuple[str, float]]) -> Series:

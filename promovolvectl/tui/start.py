@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,7 +86,7 @@ def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str],
     recorder = Recorder(Path(wanted.record), profile.name, clock) if wanted.record else None
     try:
         app = _made(profile, profiles, wanted, clock, recorder)
-        status = asyncio.run(_once(app, wanted.once_ms, write)) if wanted.once_ms else int(app.run() or 0)
+        status = asyncio.run(_once(app, wanted.once_ms, write)) if wanted.once_ms else play(app)
     finally:
         if recorder is not None:
             recorder.close()
@@ -98,6 +99,13 @@ def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str],
     if problem:
         raise CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", problem)
     return app.return_code or status
+
+
+def play(app: Dashboard) -> int:
+    """Runs it on this terminal; returns what it wants to end with. Whatever was loaded stays to the end: the collector
+    of garbage needs not go through all of it, which takes it as long as ten pictures."""
+    gc.freeze()
+    return int(app.run() or 0)
 
 
 def _made(

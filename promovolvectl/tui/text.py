@@ -69,8 +69,8 @@ def wrapped(text: str, width: int, lines_max: int) -> list[str]:
     for word in re.findall(r"\s+|\S+", text):
         while cell_len(current + word) > width:
             room = width - cell_len(current)
-            if current.strip() and cell_len(word) <= width:
-                found.append(current.rstrip())
+            if current and (cell_len(word) <= width or room < cell_len(word[:1])):
+                found += [current.rstrip()] if current.strip() else []
                 current, word = "", word.lstrip()
                 continue
             cut = max(1, sum(1 for end in range(1, len(word) + 1) if cell_len(word[:end]) <= room))

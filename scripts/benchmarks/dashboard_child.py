@@ -15,6 +15,7 @@ from textual.screen import Screen
 
 from node.core.clock import SystemClock
 from promovolvectl.tui.app import Dashboard, Options
+from promovolvectl.tui.start import play
 from scripts.benchmarks.dashboard_feed import MadeUp
 
 
@@ -52,7 +53,7 @@ class Measured(Dashboard):
 def main() -> None:
     events_per_s, screen, file = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     app = Measured(events_per_s, screen)
-    app.run()
+    play(app)
     if app.crash is not None:
         raise app.crash
     file.write_text(json.dumps(app.painted_ns), encoding="utf-8")

@@ -11,12 +11,12 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line
 from promovolvectl.tui.views import Where
+from promovolvectl.tui.widgets.keybar import KeyBar
 from promovolvectl.tui.widgets.lines import Lines
 from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.topbar import Bar, tiny_line
@@ -68,11 +68,10 @@ class Board(Screen[None]):
     #strip { background: $surface; }
     #screens { background: $surface; }
     Panel { height: auto; padding: 0 1; }
-    Footer { height: 1; }
     #tiny { display: none; height: 1; }
     Body { height: 1fr; scrollbar-size-vertical: 1; }
     Board.tiny #tiny { display: block; }
-    Board.tiny Bar, Board.tiny Body, Board.tiny Footer { display: none; }
+    Board.tiny Bar, Board.tiny Body, Board.tiny KeyBar { display: none; }
     Board.small #screens { display: none; }
     """
 
@@ -123,7 +122,7 @@ class Board(Screen[None]):
         yield Body(*self.body(), id="body")
         yield Bar("strip")
         yield Bar("screens", self.NAME)
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def show(self, state: State, now_ns: int) -> None:
         """Draws the state wherever it changed."""

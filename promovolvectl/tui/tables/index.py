@@ -35,6 +35,7 @@ from promovolvectl.tui.draw import amount, fact, figure, flow, grid, moment, par
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
+from promovolvectl.tui.tables.figures import chart_of
 from promovolvectl.tui.text import Line, count, lag, size, span
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
 
@@ -174,7 +175,8 @@ def _lags(glance: Glance, _where: Where) -> list[Line]:
                 style = theme.BAD if item.lag_ms > 5_000 else theme.ODD if item.entries else theme.FAINT
                 line.append(Cell(f"{lag(item.lag_ms)}{f' ({item.entries})' if item.entries else ''}", style))
         rows.append(line)
-    return grid(("WROTE ↓  HAS →", *names), rows, glance.width)
+    lines = grid(("WROTE ↓  HAS →", *names), rows, glance.width)
+    return [*lines, *chart_of(glance.state, "lag", glance.width)]
 
 
 def _diff_of(_state: State, where: Where) -> tuple[Query, ...]:

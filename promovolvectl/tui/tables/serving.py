@@ -21,6 +21,8 @@ from promovolvectl.tui.draw import bar, fact, figure, flow, grid, moment, paragr
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
+from promovolvectl.tui.tables import figures
+from promovolvectl.tui.tables.figures import chart_of
 from promovolvectl.tui.tables.replays import EXPLAINED, coverage, covered_of, sites_more, sites_of, sites_onward
 from promovolvectl.tui.text import Line, span
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
@@ -225,7 +227,7 @@ def _pacing(glance: Glance, where: Where) -> list[Line]:
         [
             ("even pace ", theme.FAINT),
             (bar(expected, 40), theme.FAINT),
-            (f" {expected:.1%} of the day, UTC", theme.FAINT),
+            (f" {expected:.1%} of the day, UTC: {expected * _number(item.daily_budget):.2f}", theme.FAINT),
         ],
     ]
     facts = [
@@ -237,6 +239,7 @@ def _pacing(glance: Glance, where: Where) -> list[Line]:
         fact("clicks", str(item.clicks_count)),
     ]
     lines += flow(facts, glance.width)
+    lines += chart_of(glance.state, f"spent/{item.campaign}", glance.width)
     if item.status != "active":
         lines += paragraph(f"it is {item.status}: it takes part in no auction", glance.width, theme.ODD)
     return lines
@@ -297,4 +300,5 @@ VIEWS: Final[tuple[View, ...]] = (
             ),
         ),
     ),
+    figures.VIEW,
 )

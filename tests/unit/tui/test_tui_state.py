@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as replace_
+from tui_answers import everything
 from tui_stage import META, event, node, push, shards
 
 from node.admin import protocol as p
@@ -83,6 +85,26 @@ def test_figures_are_one_a_second_bounded_and_silence_is_a_gap() -> None:
     assert quiet.series.of("requests") == (1.0, 1.0, 1.0, 1.0, 2.0), "a push means a change: it was so until then"
     away = after(Pushed(T, push(requests_per_s=1.0)), Pushed(T + 30 * SECOND, push(requests_per_s=2.0)))
     assert away.series.of("requests") == (1.0, *(None,) * 29, 2.0)
+
+
+def test_served_is_a_rate_between_counts_and_unknown_over_a_silence_or_a_new_beginning() -> None:
+    def served(*counts: tuple[float, int]) -> tuple[float | None, ...]:
+        moments = (Pushed(T + int(at * SECOND), push(served_count=count)) for at, count in counts)
+        return after(*moments).series.of("served")
+
+    assert served((0, 100)) == ()
+    assert served((0, 100), (1, 150), (2, 250)) == (50.0, 100.0)
+    assert served((0, 100), (0.25, 110), (1, 150)) == (50.0,), "a push between two points counts to the next"
+    assert served((0, 100), (30, 150)) == ()
+    assert served((0, 100), (1, 50), (2, 60)) == (10.0,)
+
+
+def test_spend_is_a_series_of_each_campaign() -> None:
+    told = everything()(p.GetCampaigns())
+    assert isinstance(told, p.CampaignList)
+    spent = p.CampaignList(items=(replace_(told.items[0], campaign="c", spent_today="1.25"),))
+    state = after(Told(T, p.GetCampaigns(), spent, META), Told(T + SECOND, p.GetCampaigns(), spent, META))
+    assert state.series.of("spent/c") == (1.25, 1.25)
 
 
 def test_an_answer_replaces_the_one_before_and_a_failure_keeps_it() -> None:

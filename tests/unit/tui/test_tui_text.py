@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from tui_stage import HOSTILE, HOSTILE_SHOWN
@@ -50,6 +50,7 @@ def test_shortened_and_padded_text_keeps_its_width(data: str, width: int) -> Non
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Mn", "Me", "Cf"])), st.integers(2, 30), st.integers(1, 5))
+@example("0 000", 2, 2)
 def test_wrapped_lines_fit(data: str, width: int, most: int) -> None:
     lines = wrapped(data, width, most)
     assert len(lines) <= most

@@ -1,0 +1,60 @@
+"""The line of keys below a screen: what can be pressed where the keys go now, made from the bindings themselves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from textual import events
+from textual.binding import Binding
+
+from promovolvectl.tui import theme
+from promovolvectl.tui.text import Line, fitted, width_of
+from promovolvectl.tui.widgets.lines import Lines
+
+_GAP = "  "
+
+
+class _Place(NamedTuple):
+    """Where a key stands in the line: from `begin` to before `end`."""
+
+    begin: int
+    end: int
+    key: str
+
+
+class KeyBar(Lines):
+    """One widget for all keys: Textual's own footer is one for each, and is laid out anew with every screen."""
+
+    DEFAULT_CSS = "KeyBar { height: 1; width: 1fr; padding: 0 1; background: $panel; }"
+
+    def __init__(self) -> None:
+        super().__init__("keys")
+        self._places: list[_Place] = []
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.again())
+
+    def drawn(self) -> list[Line]:
+        line: Line = []
+        self._places = []
+        for binding, enabled in self._bindings_shown():
+            line += [(_GAP, "")] if line else []
+            begin = width_of(line)
+            line.append((self.app.get_key_display(binding), theme.HEADING if enabled else theme.FAINT))
+            line.append((f" {binding.description}", "" if enabled else theme.FAINT))
+            self._places.append(_Place(begin, width_of(line), binding.key))
+        return [fitted(line, self.size.width)]
+
+    def _bindings_shown(self) -> list[tuple[Binding, bool]]:
+        found: dict[str, tuple[Binding, bool]] = {}
+        for _, binding, enabled, _ in self.screen.active_bindings.values():
+            if binding.show:
+                found.setdefault(binding.action, (binding, enabled))
+        return list(found.values())
+
+    def on_click(self, event: events.Click) -> None:
+        """As if the key was pressed."""
+        at = event.x - 1
+        key = next((place.key for place in self._places if place.begin <= at < place.end), None)
+        if key is not None:
+            self.app.simulate_key(key)

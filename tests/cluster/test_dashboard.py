@@ -1,0 +1,50 @@
+"""The dashboard on a terminal over real nodes: all screens, a size that changes, a node that is killed, the way out."""
+
+from __future__ import annotations
+
+from cluster_world import CTL, Cluster
+from rich.cells import cell_len
+from terminal import Terminal
+
+from promovolvectl.tui import keys
+
+# What stands on no other screen than this one.
+OWN = {
+    "overview": "─ serve index",
+    "nodes": "─ about",
+    "shards": "─ shards 256",
+    "serveindex": "maps | pending removals",
+    "replays": "replays | sites",
+    "serving": "slots | campaigns",
+    "operations": "operations | plans",
+    "events": "events | kept by the nodes",
+    "entities": "entities | quarantine",
+    "doctor": "checks | stuck",
+}
+SEEN_WITHIN_S = 20  # the promise is five; a busy machine's own pauses come on top
+
+
+def test_a_walk_through_the_dashboard_while_a_node_is_killed(cluster: Cluster) -> None:
+    names = sorted(row["name"] for row in cluster.status()["nodes"])
+    victim = next(name for name in names if name.startswith("entity"))
+    terminal = Terminal((CTL, "dashboard"), cluster.env)
+    try:
+        terminal.until("● live", "HEALTHY", *names)
+        for key, name, _ in keys.SCREENS:
+            terminal.press(key)
+            terminal.until("● live", OWN[name])
+        terminal.press("2")
+        terminal.until(OWN["nodes"])
+        terminal.resize(24, 80)
+        small = terminal.until("─ nodes 4", "● live")
+        assert all(cell_len(line) <= 80 for line in small.splitlines())
+        cluster.kill(victim)
+        terminal.until(victim, "unreachable", within_s=SEEN_WITHIN_S)
+        terminal.resize(40, 120)
+        terminal.press("1")
+        terminal.until(OWN["overview"], "unreachable", gone="HEALTHY")
+        terminal.press("q")
+        assert terminal.ended() == 0
+        assert terminal.restored, terminal.modes
+    finally:
+        terminal.close()
