@@ -75,4 +75,6 @@ def test_the_terminal_is_as_it_was_after_a_fault_of_ours(tmp_path: Path) -> None
     with begun(tmp_path, sys.executable, "-c", BROKEN) as terminal:
         assert terminal.ended() == ExitStatus.BUG
         assert terminal.restored, terminal.modes
-        assert "a fault of ours" in terminal.told
+        [report] = tmp_path.glob("promovolvectl/reports/*")
+        assert report.name in terminal.told, "one line says where the report is"
+        assert "a fault of ours" in report.read_text()
