@@ -28,6 +28,8 @@ from promovolvectl.tui.twin import screen_text
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 PLAY_S: Final = 0.05
 LOOK_S: Final = 0.1
+# Objects that came and stayed, for a look at the young ones; of such looks for one at the older; of these for all.
+GARBAGE: Final = (10_000, 20, 50)
 ONCE_SIZE: Final = (120, 40)
 
 
@@ -102,9 +104,10 @@ def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str],
 
 
 def play(app: Dashboard) -> int:
-    """Runs it on this terminal; returns what it wants to end with. Whatever was loaded stays to the end: the collector
-    of garbage needs not go through all of it, which takes it as long as ten pictures."""
+    """Runs it on this terminal; returns what it wants to end with. Whatever was loaded stays to the end, as do screens:
+    the collector of garbage goes through all of it rarely, which takes it as long as ten pictures."""
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
     return int(app.run() or 0)
 
 

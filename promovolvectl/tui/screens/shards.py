@@ -76,6 +76,11 @@ class Shards(Listing):
         self.grid.show(state, now_ns)
         super().show(state, now_ns)
 
+    def _fill(self, state: State, now_ns: int) -> None:
+        """The list is not seen while the map is."""
+        if not self.mapped:
+            super()._fill(state, now_ns)
+
     def go(self, view: str, where: Where) -> None:
         super().go(view, where)
         if self.mapped and where and where[-1].isdigit():

@@ -79,12 +79,20 @@ def test_hostile_names_are_shown_and_do_nothing_on_every_screen() -> None:
     asyncio.run(look())
 
 
-def test_all_hostile_names_stand_on_the_nodes_as_they_are() -> None:
+def test_all_hostile_names_stand_on_every_screen_as_they_are() -> None:
+    """In each screen's own part, between the bars: the strip of nodes has them wherever one is."""
+
     async def look() -> None:
         async with staged((120, 40), FakeSource(otherwise=everything(HOSTILE))) as stage:
-            await live(stage, *(node(name) for name in HOSTILE))
-            screen = await stage.go("nodes")
-            assert all(shown in screen for shown in HOSTILE_SHOWN), screen
+            faults = tuple(p.FaultRow(code=name, object=name, message=name, since=name) for name in HOSTILE)
+            rows = (node(name, address=name) for name in HOSTILE)
+            stage.source.play(push(*rows, faults=faults), *(event(name, name, name) for name in HOSTILE))
+            await stage.until("● live")
+            for name in NAMES:
+                screen = await stage.go(name)
+                own = "\n".join(screen.splitlines()[2:-3])
+                assert [shown for shown in HOSTILE_SHOWN if shown not in own] == [], (name, screen)
+                fits(screen, (120, 40))
 
     asyncio.run(look())
 

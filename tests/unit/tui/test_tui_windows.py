@@ -55,7 +55,7 @@ def test_entities_come_by_pages_and_a_filter_goes_to_the_cluster() -> None:
             await stage.pilot.press("left_square_bracket", "left_square_bracket")
             await stage.until("page 1 ]", "this is the first page")
             await stage.pilot.press("right_square_bracket", "slash", *"type=site", "enter")
-            await stage.until("entities 0 of 0")
+            await stage.until("entities 0 of 0", "empty: none in memory")
             await stage.pilot.press("escape")
             await stage.until("page 1 ]", "campaign/c00000")
             asked = asked_of(source, p.GetEntities)
