@@ -1,6 +1,6 @@
 """`python -m scripts.benchmarks.dashboard_child EVENTS_PER_S SCREEN FILE`: the dashboard on this terminal over a
 made-up cluster. When it ends it leaves in FILE, for each key that it acted on, when the picture with the effect of it
-had been written (monotonic nanoseconds, 0 for never)."""
+had been written (monotonic nanoseconds, 0 for never), and how much of a core it took from the action to there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Measured(Dashboard):
 
     def __init__(self, events_per_s: int, screen: str) -> None:
         super().__init__(MadeUp(events_per_s), "bench", SystemClock(), Options(screen=screen))
-        self.painted_ns: list[int] = []
+        self.painted: list[tuple[int, int]] = []
+        self._acted_cpu_ns = 0
         self._waiting: tuple[Any, Any] | None = None  # the widget and the screen that a key was about
 
     async def run_action(
@@ -32,8 +33,9 @@ class Measured(Dashboard):
     ) -> bool:
         """Beside doing it: from now on its picture is waited for."""
         before = self.screen
+        self._acted_cpu_ns = time.thread_time_ns()
         done = await super().run_action(action, default_namespace, namespaces)
-        self.painted_ns.append(0)
+        self.painted.append((0, 0))
         self._waiting = (self.screen if self.screen is not before else self.focused, self.screen)
         return done
 
@@ -42,7 +44,7 @@ class Measured(Dashboard):
         shown = wanted is not None and self._has(screen, *wanted)
         super()._display(screen, renderable)
         if shown and renderable is not None:
-            self.painted_ns[-1] = time.monotonic_ns()
+            self.painted[-1] = (time.monotonic_ns(), time.thread_time_ns() - self._acted_cpu_ns)
             self._waiting = None
 
     def _has(self, screen: Screen[Any], widget: Any, of: Any) -> bool:
@@ -56,7 +58,7 @@ def main() -> None:
     play(app)
     if app.crash is not None:
         raise app.crash
-    file.write_text(json.dumps(app.painted_ns), encoding="utf-8")
+    file.write_text(json.dumps(app.painted), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -63,6 +63,20 @@ def test_a_confirmed_plan_is_committed_once_with_its_reason_and_followed_to_its_
     asyncio.run(look())
 
 
+def test_keys_that_come_in_one_burst_reach_the_field_that_they_are_for() -> None:
+    async def look() -> None:
+        source = FakeSource(otherwise=everything())
+        async with staged((100, 30), source) as stage:
+            dialog = await opened(stage, DRAIN)
+            await stage.until("Moves")
+            stage.burst("tab", *"walk")
+            await stage.until("node drain entity-1 --reason walk")
+            assert stage.app.focused is dialog.query_one("#reason")
+            assert not changes(source)
+
+    asyncio.run(look())
+
+
 def test_a_plan_that_breaks_a_rule_or_changes_nothing_can_not_be_committed() -> None:
     async def look() -> None:
         for answer, step, words in (

@@ -167,11 +167,16 @@ class Stage:
         """Presses keys as `Pilot.press` does, each once all that the one before led to was done; it waits for the
         messages themselves, not for the process to be idle."""
         for key in keys:
-            name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
-            assert self.app._driver is not None
-            self.app._driver.send_message(events.Key(name, " " if key == "space" else key if len(key) == 1 else None))
+            self.burst(key)
             for _ in range(ROUNDS):
                 await self.pilot.pause(0)
+
+    def burst(self, *keys: str) -> None:
+        """Keys as a line brings them that was held up: nothing is done between them."""
+        assert self.app._driver is not None
+        for key in keys:
+            name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
+            self.app._driver.send_message(events.Key(name, " " if key == "space" else key if len(key) == 1 else None))
 
     async def until(self, *wanted: str) -> str:
         """The screen once all of this stands on it."""
