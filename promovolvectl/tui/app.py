@@ -210,7 +210,7 @@ class Dashboard(App[int]):
         identity = self.state.told(IDENTITY.params, Identity)
         if identity is not None:
             found.append(f"{identity.name}:{identity.role}")
-        if self._options.recorded or not self.is_running:
+        if self._options.recorded:
             found.append("RECORDING")
         elif self._locked:
             found.append("READ-ONLY")
