@@ -23,7 +23,7 @@ _NODES_SHOWN = 3
 
 
 def traffic(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
-    """Requests a second of the whole cluster as a chart, and of each api node beside each other."""
+    """Requests a second of the whole cluster as a chart, and of the nodes whose sites they were for."""
     status = state.status
     if status is None:
         return []
