@@ -31,7 +31,6 @@ from promovolvectl.tui.recording import Recorded, Recorder, read
 from promovolvectl.tui.screens.board import Board
 from promovolvectl.tui.screens.listing import Listing
 from promovolvectl.tui.start import Replayed
-from promovolvectl.tui.twin import screen_text
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "dashboard.md"
@@ -41,6 +40,8 @@ SIZE: Final = (120, 40)
 WATCHED_S: Final = 40  # long enough for lines that show how figures changed
 LOOK_S: Final = 0.2
 LOOKS_TOLD: Final = 5
+STILL_S: Final = 0.02
+LOOKS_ALIKE: Final = 40
 MARKED: Final = re.compile(r"(<!-- made: ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # they would be fetched from elsewhere
 
@@ -101,26 +102,30 @@ def _table(bindings: Iterable[BindingType]) -> str:
     return "\n".join(["| keys | |", "|---|---|", *rows]) + "\n" if rows else ""
 
 
-async def pictures(recorded: Recorded) -> dict[str, str]:
-    """SVG of each screen as the recording leaves it, by the screen's name."""
+async def pictures(recorded: Recorded, looks: int = LOOKS_ALIKE) -> dict[str, str]:
+    """SVG of each screen as the recording leaves it, by the screen's name; drawn when it was alike at so many `looks`
+    in a row. A busy machine needs many until widgets, focus and footer have all heard of each other."""
     clock = ManualClock(mono_ns=recorded.began_ns + recorded.lasts_ms * MS)
     app = Replayed(recorded, clock, Options(recorded=True))
     drawn: dict[str, str] = {}
     async with app.run_test(size=SIZE) as pilot:
         for _, name, _ in keys.SCREENS:
             app.go(name)
-            await _still(app, pilot)
-            svg = app.export_screenshot(title=f"promovolvectl dashboard --screen {name}")
-            drawn[name] = FONTS.sub("", re.sub(r"terminal-\d+", "terminal", svg))
+            drawn[name] = await _still(app, pilot, name, looks)
     return drawn
 
 
-async def _still(app: Dashboard, pilot: Pilot[int]) -> None:
-    """Until nothing changes any more."""
-    seen = ""
-    while seen != (seen := screen_text(app)) or not seen:
+async def _still(app: Dashboard, pilot: Pilot[int], name: str, looks: int) -> str:
+    seen, alike = "", 0
+    while alike < looks:
         app.paint()
-        await pilot.pause()
+        await pilot.pause(STILL_S)
+        svg = app.export_screenshot(title=f"promovolvectl dashboard --screen {name}")
+        now = FONTS.sub("", re.sub(r"terminal-\d+", "terminal", svg))
+        shown = app.screen is app.boards[name] and "RECORDING" in now
+        alike = alike + 1 if shown and now == seen else 0
+        seen = now
+    return seen
 
 
 async def record(profile: str, path: Path) -> None:

@@ -25,8 +25,12 @@ def test_the_page_tells_of_every_screen_in_the_order_of_its_key_and_of_every_kin
 
 
 def test_the_pictures_are_those_of_the_recording() -> None:
-    drawn = asyncio.run(made.pictures(read(made.RECORDING)))
-    differ = [name for name in NAMES if (made.PICTURES / f"{name}.svg").read_text("utf-8") != drawn[name]]
+    """Hastily, and where that makes others, with all the patience that the script has."""
+    kept = {name: (made.PICTURES / f"{name}.svg").read_text("utf-8") for name in NAMES}
+    drawn = asyncio.run(made.pictures(read(made.RECORDING), looks=2))
+    if drawn != kept:
+        drawn = asyncio.run(made.pictures(read(made.RECORDING)))
+    differ = [name for name in NAMES if kept[name] != drawn[name]]
     assert not differ, "python -m scripts.dashboard_page"
     assert not [name for name, svg in drawn.items() if "url(http" in svg or "failed:" in svg]
 
