@@ -120,7 +120,7 @@ def _refuse_unfit(record: str, bind: str, *, once: bool, insecure: bool, reason:
         raise usage("--bind", f"{bind!r} is not an address of this machine", "--bind 127.0.0.1") from error
     if address.is_loopback:
         return
-    if address.is_unspecified or address.is_multicast:
+    if address.is_unspecified or address.is_multicast or "%" in bind:
         raise usage("--bind", f"{bind} is no address that a browser could name", "--bind and one of this machine's")
     if not (insecure and reason.strip()):
         text = f"whoever can watch the way to {bind} can read what is shown and act as you: it is not encrypted"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import hmac
 import ipaddress
+import re
 import secrets
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -28,8 +29,9 @@ def secret() -> str:
 
 
 def authority(address: str, port: int) -> str:
-    """`host:port` as a browser sends it in `Host`; browsers leave 80 away."""
-    host = f"[{address}]" if ipaddress.ip_address(address).version == 6 else address
+    """`host:port` as a browser sends it in `Host`, whatever the address was written like; browsers leave 80 away."""
+    named = ipaddress.ip_address(address)
+    host = f"[{named}]" if named.version == 6 else str(named)
     return host if port == 80 else f"{host}:{port}"
 
 
@@ -45,7 +47,7 @@ class Door:
     @property
     def cookie(self) -> str:
         """Its name. Cookies are the same for all ports of a host: two dashboards must not take each other's."""
-        return f"promovolvectl-{self.authority.rpartition(':')[2]}"
+        return f"promovolvectl-{re.sub('[^0-9a-z.]+', '-', self.authority)}"
 
     @property
     def origin(self) -> str:

@@ -31,6 +31,7 @@ def profile(tmp_path: Path) -> None:
         "--web --bind :: --insecure-bind --reason lab",
         "--web --bind 224.0.0.1 --insecure-bind --reason lab",
         "--web --bind 2001:db8::1",
+        "--web --bind fe80::1%eth0 --insecure-bind --reason lab",
         "--web --bind ::ffff:192.0.2.7",
         "--web --bind localhost",
         "--web --bind evil.example --insecure-bind --reason lab",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from http.cookies import SimpleCookie
 
 import pytest
 
@@ -69,3 +70,12 @@ def test_an_authority_is_what_browsers_send() -> None:
     assert authority("127.0.0.1", 4711) == "127.0.0.1:4711"
     assert authority("::1", 4711) == "[::1]:4711"
     assert authority("127.0.0.1", 80) == "127.0.0.1"
+    assert authority("0:0:0:0:0:0:0:1", 4711) == "[::1]:4711"
+    assert authority("2001:DB8::1", 80) == "[2001:db8::1]"
+
+
+@pytest.mark.parametrize("known", ["127.0.0.1:4711", "127.0.0.1", "[::1]:4711", "[2001:db8::1]"])
+def test_the_name_of_a_cookie_is_one(known: str) -> None:
+    jar = SimpleCookie()
+    jar[Door(known).cookie] = "x"
+    assert jar.output().endswith("=x")

@@ -103,7 +103,7 @@ def test_without_the_cookie_every_path_is_closed(path: str) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Cookie": "promovolvectl-4711=x"},
+        {"Cookie": "promovolvectl-127.0.0.1-4711=x"},
         {"Cookie": ""},
         {"Origin": "http://evil.example"},
         {"Origin": "http://127.0.0.1:4712"},
