@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from node.admin.caller import ASKED_BY, ROLE
 from node.admin.can_stop import can_stop
 from node.admin.coordinator import ask_coordinator
 from node.admin.operation_requests import drain_name, operation
-from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, no_member
+from node.admin.outcomes import CONFLICT, REFUSED, TIMED_OUT, USAGE, ask, no_member
 from node.admin.permits import ADMIN, allows
 from node.admin.views import Reports
 from node.ads.keys import entity_id
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from node.admin.server import AdminServer
 
 _OVERRIDDEN = "overridden: "
+START_TRIES = 3  # long enough for a dead node's shards to have found another
 
 
 class PlanRequests:
@@ -228,8 +229,19 @@ class PlanRequests:
         elif not plan.changes:
             raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", "the plan changes nothing", about=plan.target)
         await ask_coordinator(self._engine, r.Commit(plan.id, name, request.reason), plan.id)
-        status = await ask(self._engine, EntityRef("operation", name), start)
+        status = await self._started(EntityRef("operation", name), start)
         return operation(status, self._engine.world.clock.wall_ms()), call
+
+    async def _started(self, of: EntityRef, start: f.StartOperation) -> Any:
+        """Asked again where nobody answers: the plan is under way, and the operation may have lived on a node that dies
+        by it. Started twice it is one."""
+        for _ in range(START_TRIES - 1):
+            try:
+                return await ask(self._engine, of, start)
+            except p.AdminRefusal as refused:
+                if refused.exit_status != TIMED_OUT:
+                    raise
+        return await ask(self._engine, of, start)
 
     def _in_order_of_restart(self) -> tuple[tuple[str, int], ...]:
         """The youngest first: singletons move once, when the oldest node's turn comes at the end."""

@@ -19,6 +19,7 @@ from node.actors.bus import Bus, Topic
 from node.admin import protocol as p
 from node.admin.check_requests import shard_rows
 from node.admin.live import SUBSCRIBER_MS_MAX
+from node.admin.plan_requests import START_TRIES
 from node.admin.server import AdminServer
 from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
@@ -298,7 +299,7 @@ def test_a_commit_whose_answer_was_lost_can_be_repeated() -> None:
         engine.answers = [Failed(Failure.UNREACHABLE)]  # n2's report
         plan = await console.ask(p.StageMove(shard=1, to="n2"))
         assert [(move.from_node, move.to, move.state) for move in plan.moves] == [("n1", "n2", "waiting")]
-        engine.answers = [Failed(Failure.TIMEOUT), DONE]
+        engine.answers = [*[Failed(Failure.TIMEOUT)] * START_TRIES, Failed(Failure.TIMEOUT), DONE]
         assert (await console.ask(p.CommitPlan(id=plan.id))).exit == 9
         assert (await console.ask(p.CommitPlan(id=plan.id))).id == "op-1"
         operations = {to for to, message in engine.asked if isinstance(message, f.StartOperation)}
