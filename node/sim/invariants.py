@@ -158,10 +158,12 @@ class InTime:
 class ReplicaTruth:
     """X1: what a replica holds for a key was written so, under that version, by somebody. I3: within one start of a
     node, a key never goes back: not to an older version, and not to an older one after it was gone. Only what expired
-    leaves no trace: an older removal may come after it, or what expired as well, and reads as absent."""
+    leaves no trace: an older removal may come after it, or what expired as well, and reads as absent. It may have come
+    and gone between two looks at a replica; that it was, another one's look has told."""
 
     written: dict[tuple[str, h.KeyVersion], int] = field(default_factory=dict)
-    newest: dict[tuple[NodeId, str], tuple[h.KeyVersion, int]] = field(default_factory=dict)
+    newest: dict[tuple[NodeId, str], h.KeyVersion] = field(default_factory=dict)
+    expiring: dict[str, dict[h.KeyVersion, int]] = field(default_factory=dict)
 
     def see(self, event: h.Event) -> Violation | None:
         if isinstance(event, h.Put):
@@ -172,14 +174,20 @@ class ReplicaTruth:
             if self.written.get((event.key, event.version)) != event.value:
                 words = f"{event.node} holds {event.key} as nobody wrote it, under version {event.version}"
                 return Violation("X1", event.at_ns, words)
-            held = (event.version, event.expires_at_ms)
-            newest, expires_at_ms = self.newest.get((event.node, event.key), held)
-            excused = event.damaged or (event.absent and 0 < expires_at_ms <= event.wall_ms)
+            if event.expires_at_ms:
+                self.expiring.setdefault(event.key, {})[event.version] = event.expires_at_ms
+            newest = self.newest.get((event.node, event.key), event.version)
+            excused = event.damaged or (event.absent and self._expired_since(newest, event))
             if event.version < newest and not excused:
                 words = f"{event.key} on {event.node} went back from version {newest} to {event.version}"
                 return Violation("I3", event.at_ns, words)
-            self.newest[(event.node, event.key)] = held
+            self.newest[(event.node, event.key)] = event.version
         return None
+
+    def _expired_since(self, newest: h.KeyVersion, held: h.Held) -> bool:
+        """Whether this replica may have held what was as new as `newest`, or newer, and has expired by its clock."""
+        expiring = self.expiring.get(held.key, {})
+        return any(version >= newest and ends_ms <= held.wall_ms for version, ends_ms in expiring.items())
 
 
 @dataclass(slots=True)

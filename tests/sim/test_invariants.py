@@ -105,12 +105,16 @@ def test_what_excuses_lateness_and_age() -> None:
     assert first_violation([*GOOD, *more]) is None
 
 
+@pytest.mark.parametrize("looked_at", [B1, A1])
 @pytest.mark.parametrize(("absent", "wall_ms", "right"), [(True, 50, True), (True, 49, False), (False, 50, False)])
-def test_only_what_reads_as_absent_comes_after_what_expired(absent: bool, wall_ms: int, right: bool) -> None:
+def test_only_what_reads_as_absent_comes_after_what_expired(
+    looked_at: NodeId, absent: bool, wall_ms: int, right: bool
+) -> None:
+    """Also where what expired came and went between two looks at the replica, and another one's look told of it."""
     more: list[h.Event] = [
         h.Put(9, A1, "p|s", (1, 12, "a"), 222, removed=False),
-        h.Held(9, B1, "p|s", (1, 12, "a"), 222, expires_at_ms=50),
-        h.Held(10, B1, "p|s", (1, 11, "a"), 0, absent=absent, wall_ms=wall_ms),
+        h.Held(9, looked_at, "p|s", (1, 12, "a"), 222, expires_at_ms=50),
+        h.Held(10, B1, "p|s", (1, 10, "a"), 111, absent=absent, wall_ms=wall_ms),
     ]
     found = first_violation([*GOOD, *more])
     assert (found is None) == right
