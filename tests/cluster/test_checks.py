@@ -94,7 +94,7 @@ def test_a_drain_whose_node_was_killed_is_told_by_the_placement_table(patient: C
         patient.ask("node", "remove", NODE, "--yes")
         over = patient.ask("op", "wait", operation, "-t", "60s", status=15)
         assert (over["state"], over["result"]["interrupted_at"]) == ("failed", "shards")
-        assert patient.refused("node", "drain", NODE, "--yes", status=3)["code"] == "E-NOT-FOUND"  # E9
+        assert patient.refused("node", "drain", NODE, "--yes", status=3)["code"] == "E-NODE-GONE"  # E9
         patient.run("cluster", "wait", "--for", "shards=allocated", "-t", "60s")
         assert patient.shards()[node.shard]["node"] not in (NODE, None)
     patient.ask("auth", "key", "revoke", "reader", "--yes")
@@ -135,7 +135,7 @@ def test_check_e9_e2_a_drain_of_a_node_that_stops_or_has_gone(patient: Cluster) 
     drains = {each["id"] for each in found if each["kind"] == "Operation" and each["state"] == "done"}
     assert len(drains) <= 1, "two drains of one node"
     patient.run("node", "wait", NODE, "--for", "removed", "-t", "60s")
-    assert patient.refused("node", "drain", NODE, "--yes", status=3)["code"] == "E-NOT-FOUND"
+    assert patient.refused("node", "drain", NODE, "--yes", status=3)["code"] == "E-NODE-GONE"
 
     early = patient.refused("node", "wait", NODE, "--for", "up", "-t", "1s", status=9)
     assert f"{NODE} up: " in early["message"]
