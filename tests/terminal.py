@@ -72,13 +72,13 @@ class Terminal:
         self._size(lines, columns)
         self.process.send_signal(signal.SIGWINCH)
 
-    def until(self, *wanted: str, within_s: float = WITHIN_S, gone: str = "") -> str:
-        """The screen once all of this stands on it, and `gone` does not."""
+    def until(self, *wanted: str) -> str:
+        """The screen once all of this stands on it."""
+        return self.when(lambda text: all(part in text for part in wanted), f"{wanted}")
 
-        def there() -> bool:
-            return all(part in self.text for part in wanted) and (not gone or gone not in self.text)
-
-        self._wait(there, within_s, f"{wanted} never appeared")
+    def when(self, met: Callable[[str], bool], what: str) -> str:
+        """The screen once it is so."""
+        self._wait(lambda: met(self.text), WITHIN_S, f"{what} never appeared")
         return self.text
 
     def ended(self, within_s: float = WITHIN_S) -> int:
