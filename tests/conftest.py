@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -15,6 +16,9 @@ from canary import RECENTLY_MADE, fail_if_told
 from scripts.postgres_server import PostgresServer
 
 RECENTLY_MADE.listen()  # before a module of tests is imported, which may make keys
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts tests in the background has them ignore Ctrl-C, and so would every program that they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
