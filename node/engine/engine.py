@@ -385,7 +385,7 @@ class Engine:
 
     def topology_changed(self) -> None:
         """Who may own shards, who coordinates, or who hosts singletons is to be found out anew."""
-        draining, storeless, held = self.draining_nodes(), self.storeless.nodes(), self._balance_held_ns > 0
+        draining, storeless, held = self.draining_nodes(), self.storeless.nodes(), self.balance_held
         self.sharding.nodes_changed(
             topology.entity_nodes(self.view, draining, self._closing, storeless=storeless, held=held)
         )
@@ -393,9 +393,14 @@ class Engine:
 
     # ---- balance
 
+    @property
+    def balance_held(self) -> bool:
+        """Whether nothing is moved for balance's sake."""
+        return self._balance_held_ns > 0
+
     def hold_balance(self, until_ns: int) -> None:
-        """Move nothing for balance's sake until then."""
-        before, self._balance_held_ns = self._balance_held_ns, max(self._balance_held_ns, until_ns)
+        """Move nothing for balance's sake until then; the newest word counts."""
+        before, self._balance_held_ns = self._balance_held_ns, until_ns
         if not before:
             self.topology_changed()
 

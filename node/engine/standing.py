@@ -51,7 +51,8 @@ class Standing:
     def _hold(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, HoldBalance):
             wanted_ms = max(0, min(envelope.message.for_ms, balance_held_ms_max))
-            self._engine.hold_balance(self._engine.world.clock.mono_ns() + wanted_ms * MS)
+            if wanted_ms or self._engine.balance_held:
+                self._engine.hold_balance(self._engine.world.clock.mono_ns() + wanted_ms * MS)
 
 
 def why_not_placed(engine: Engine) -> str:

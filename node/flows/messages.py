@@ -185,7 +185,7 @@ class NodeStanding(msgspec.Struct, frozen=True):
 
 @wire_type("flow.hold_balance", lane=Lane.CONTROL)
 class HoldBalance(msgspec.Struct, frozen=True):
-    """To every node, repeated while it is wanted: nothing is rebalanced for so long."""
+    """To every node, repeated while it is wanted: nothing is rebalanced for so long; 0 ends it."""
 
     for_ms: int
 

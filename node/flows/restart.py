@@ -192,6 +192,8 @@ class Restart:
 
     def _end(self, ctx: Context, over: Over, sight: Sight, now_ms: int) -> None:
         ctx.cancel("poll")
+        for name in sorted(self._witnesses):
+            ctx.tell(ServiceRef(name, "/node"), HoldBalance(0))
         last = "done" if over.outcome == "done" else "interrupted"
         status = msgspec.structs.replace(
             self._state.status,

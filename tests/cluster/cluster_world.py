@@ -20,6 +20,7 @@ from warm_command import Took, warm
 CTL = str(Path(sys.executable).with_name("promovolvectl"))
 COMMAND_S = 150
 POLL_S = 0.1
+NOT_NOW = 5
 T = TypeVar("T")
 
 
@@ -124,8 +125,10 @@ class Cluster:
 
     def even(self) -> None:
         """Evens the shards out now, for who compares where they are: after a node's return the coordinator does it by
-        itself some seconds later, which may be in the midst of a test."""
-        self.ask("shard", "rebalance", "--yes", "-t", "60s")
+        itself some seconds later, which may be in the midst of a test. Waits where it is refused for now."""
+        words = ("shard", "rebalance", "--yes", "-t", "60s", "-o", "json")
+        found = eventually(lambda: self._ended(words), lambda took: took.status != NOT_NOW, 30, "that shards may move")
+        assert found.status == 0, found
 
     def replicas_agree(self) -> None:
         """Waits until all four replicas are found equal: what is written meanwhile reaches each at its own moment."""
