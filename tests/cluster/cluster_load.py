@@ -192,7 +192,8 @@ class Probes:
     """The readiness of each api node, asked for again and again from entering to leaving the context."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
-        self._seen: dict[str, list[tuple[float, bool]]] = {address: [] for address in addresses}
+        # Of each probe: when it was asked, when it was answered, and whether by 200.
+        self._seen: dict[str, list[tuple[float, float, bool]]] = {address: [] for address in addresses}
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._watch, args=(address,), daemon=True) for address in addresses]
 
@@ -208,14 +209,16 @@ class Probes:
 
     def outages(self, address: str) -> int:
         """How often it went from ready to not ready."""
-        states = [ready for _, ready in self._seen[address]]
+        states = [ready for _, _, ready in self._seen[address]]
         return sum(before and not after for before, after in itertools.pairwise(states))
 
     def ready(self, address: str, at: float) -> bool:
-        """Whether it surely was ready at a moment: in the last answer before it and in the first one after it."""
+        """Whether it surely was ready at a moment: in the last answer that had come before it, in the first one that
+        was asked for after it, and in any between them."""
         seen = self._seen[address]
-        after = bisect.bisect(seen, (at, True))
-        return all(ready for _, ready in seen[max(0, after - 1) : after + 1])
+        before = bisect.bisect(seen, at, key=lambda probe: probe[1]) - 1
+        after = bisect.bisect_left(seen, at, key=lambda probe: probe[0])
+        return before >= 0 and all(ready for _, _, ready in seen[before : after + 1])
 
     def _watch(self, address: str) -> None:
         while not self._stop.wait(0.02):
@@ -228,4 +231,4 @@ class Probes:
                 ready = False
             finally:
                 connection.close()
-            self._seen[address].append((asked, ready))
+            self._seen[address].append((asked, time.monotonic(), ready))
