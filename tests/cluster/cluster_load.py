@@ -6,6 +6,7 @@ import bisect
 import http.client
 import itertools
 import json
+import select
 import threading
 import time
 from collections.abc import Sequence
@@ -179,12 +180,15 @@ class Load:
             return 0, repr(error), ""
 
     def _connection(self, address: str) -> http.client.HTTPConnection:
-        """This thread's own, kept alive."""
+        """This thread's own, kept alive; made anew where the other end has closed it meanwhile, which is said on it."""
         mine: dict[str, http.client.HTTPConnection] = self._local.__dict__.setdefault("connections", {})
         if address not in mine:
             mine[address] = http.client.HTTPConnection(address, timeout=15)
             with self._lock:
                 self._connections.append(mine[address])
+        idle = mine[address].sock
+        if idle is not None and select.select([idle], [], [], 0)[0]:
+            mine[address].close()
         return mine[address]
 
 
