@@ -29,6 +29,7 @@ from promovolvectl.local.layout import Layout
 from promovolvectl.local.ports import HOST
 
 CHUNK_BYTES = 65_536
+PIECES = 16  # of a link, between one end's socket and the other's
 LANES = ("control", "data")
 DATABASE = "database"
 LOOKS, LOOK_EACH_S = 20, 0.05
@@ -208,9 +209,33 @@ class Relay:
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, condition: Condition) -> None:
-    while data := await reader.read(CHUNK_BYTES):
-        if condition.delay_ms:
-            await asyncio.sleep(condition.delay_ms / 1_000)
+    """What comes goes on in its order, each piece not before its own delay has passed: those behind it are on their way
+    meanwhile."""
+    on_the_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(PIECES)
+    async with asyncio.TaskGroup() as both:
+        both.create_task(_come(reader, on_the_way, condition))
+        both.create_task(_go(writer, on_the_way, condition))
+
+
+async def _come(
+    reader: asyncio.StreamReader, on_the_way: asyncio.Queue[tuple[float, bytes]], condition: Condition
+) -> None:
+    clock = asyncio.get_running_loop()
+    data = b"-"
+    while data:
+        data = await reader.read(CHUNK_BYTES)
+        await on_the_way.put((clock.time() + condition.delay_ms / 1_000, data))
+
+
+async def _go(
+    writer: asyncio.StreamWriter, on_the_way: asyncio.Queue[tuple[float, bytes]], condition: Condition
+) -> None:
+    clock = asyncio.get_running_loop()
+    while True:
+        due, data = await on_the_way.get()
+        if not data:
+            raise ConnectionResetError  # one direction has ended: so has the connection
+        await asyncio.sleep(max(0.0, due - clock.time()))
         if condition.bytes_per_s:
             await asyncio.sleep(len(data) / condition.bytes_per_s)
         await condition.open.wait()
@@ -221,7 +246,6 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, con
         condition.carried += len(data)
         writer.write(data)
         await writer.drain()
-    raise ConnectionResetError  # one direction has ended: so has the connection
 
 
 def _inode_of(port: int) -> str:
