@@ -150,13 +150,12 @@ class Relay:
         task = asyncio.current_task()
         assert task is not None
         self._accepted.add(task)
-        task.add_done_callback(self._accepted.discard)
-        source = await self._dialler(writer.get_extra_info("peername")[1])
-        link = (source, name, lane)
-        condition = self._condition(*link)
-        self._pipes.setdefault(link, set()).add(task)
         host, _, port = target.partition(":")
+        pipes: set[asyncio.Task[None]] = set()
         try:
+            link = (await self._dialler(writer.get_extra_info("peername")[1]), name, lane)
+            condition, pipes = self._condition(*link), self._pipes.setdefault(link, set())
+            pipes.add(task)
             await condition.open.wait()
             there, back = await asyncio.open_connection(host, int(port))
             try:
@@ -169,7 +168,8 @@ class Relay:
             pass  # the other end went away, or the link was reset: the dialler sees its connection end
         finally:
             writer.close()
-            self._pipes[link].discard(task)
+            pipes.discard(task)
+            self._accepted.discard(task)
 
     async def _dialler(self, port: int) -> str:
         """The node whose connection comes from this port; "?" for what is no node. The kernel's table is read in pieces
