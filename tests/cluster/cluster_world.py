@@ -130,6 +130,12 @@ class Cluster:
         found = eventually(lambda: self._ended(words), lambda took: took.status != NOT_NOW, 30, "that shards may move")
         assert found.status == 0, found
 
+    def coordinator(self) -> str:
+        """Who coordinates. A cluster is whole without one, too: a lease that the store's absence let lapse is taken
+        some seconds after its return."""
+        name: str = eventually(lambda: self.status()["coordinator"], bool, 30, "that somebody coordinates")
+        return name
+
     def replicas_agree(self) -> None:
         """Waits until all four replicas are found equal: what is written meanwhile reaches each at its own moment."""
 

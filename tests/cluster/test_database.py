@@ -109,8 +109,7 @@ def ordered(cluster: Cluster, shard: int, to: str, endpoint: str) -> bool:
 def test_n6_a_coordinator_without_the_store_has_a_successor_that_reaches_it(world: World) -> None:
     """N6: its lease can't be renewed, and it says so; another takes the next term and moves shards."""
     cluster, relay, _ = world
-    before = cluster.status()
-    first = before["coordinator"]
+    first, before = cluster.coordinator(), cluster.status()
     relay.cut(first, DATABASE)
     after = eventually(cluster.status, lambda s: s["coordinator"] not in (None, first), NAMED_WITHIN_S, "a successor")
     assert after["term"] > before["term"]
@@ -123,7 +122,7 @@ def test_n6_a_coordinator_without_the_store_has_a_successor_that_reaches_it(worl
     eventually(lambda: ordered(cluster, shard, "entity-3", asked), bool, 6 * NAMED_WITHIN_S, "a move that is taken on")
     assert cluster.shards()[shard]["node"] == "entity-3" != row["node"]
     relay.heal()
-    eventually(lambda: cluster.status()["coordinator"], bool, 2 * NAMED_WITHIN_S, "a coordinator, old or new")
+    cluster.coordinator()
     eventually(lambda: store_faults(cluster), lambda codes: not codes, 15, "the end of the fault")
 
 
@@ -159,7 +158,8 @@ def test_n6_an_owner_without_the_store_writes_nothing(world: World) -> None:
     """N6: nothing of its shards changes in the store, nothing of them is acknowledged; the others' writes go on."""
     cluster, relay, server = world
     owner = owners(cluster)
-    victim = next(node for node in owner.values() if node != cluster.status()["coordinator"])
+    first = cluster.coordinator()
+    victim = next(node for node in owner.values() if node != first)
     owned = [number for number, row in cluster.shards().items() if row["node"] == victim]
     shards = ", ".join(str(number) for number in owned)
     query = f"SELECT kind, id, revision FROM {schema_of(cluster.data)}.states WHERE shard IN ({shards}) ORDER BY 1, 2"

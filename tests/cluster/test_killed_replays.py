@@ -42,7 +42,7 @@ def test_a_replay_whose_coordinator_is_killed_in_the_middle_ends_with_exact_coun
     assert "r-killed" in refused["message"]
     assert "promovolvectl replay watch r-killed" in refused["hint"]
     eventually(lambda: shown(cluster, "r-killed")["pages"]["replayed"], lambda done: done >= RATE, 20, "a beginning")
-    victim = cluster.status()["coordinator"]
+    victim = cluster.coordinator()
     cluster.kill(victim)
     again = cluster.begun("replay", "start", "--all", "--rate", str(RATE), "--request-id", "killed", "-t", "90s")
     found = cluster.ended(again)

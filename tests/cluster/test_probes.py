@@ -150,7 +150,7 @@ def test_p92_a_probe_speaks_of_its_own_node_only(watched: tuple[Cluster, Watch, 
         assert told[name].alive == {200}, name
         assert all(reasons for _, reasons in told[name].unready), (name, told[name].unready)
 
-    first = cluster.status()["coordinator"]
+    first = cluster.coordinator()
     others = tuple(name for name in names if name != first)
     told = through(
         watch,

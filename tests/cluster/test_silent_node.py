@@ -66,9 +66,8 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Five]:
         site = cluster.sites()[0]["site"]
         slot = cluster.ask("site", "show", site)["slots"][0]["slot"]
         # The one whose silence costs most: it owns the site, and somebody else coordinates.
-        status = cluster.status()
-        away = [row["name"] for row in status["nodes"] if "entity" in row["roles"]]
-        victim = next(name for name in sorted(away, reverse=True) if name != status["coordinator"])
+        away = [row["name"] for row in cluster.status()["nodes"] if "entity" in row["roles"]]
+        victim = next(name for name in sorted(away, reverse=True) if name != cluster.coordinator())
         of = {"NODE": victim, "SHARD": "17", "TYPE": "site", "ID": site, "SITE": site, "KEY": f"{site}|{slot}"}
         own = {name: text.format(victim=victim) for name, text in WORDS.items()}
         names = Names({**of, "DRILL": "fence"}, own, {})
