@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
@@ -52,7 +54,7 @@ class CoverageRequests:
                 raise not_found("site", site, known)
         if request.node and request.node not in self._engine.view.members:
             raise no_member(self._engine, request.node)
-        found = views.coverage(reports, request.sites)
+        found = await self._told_apart(views.coverage(reports, request.sites), call)
         slots = {
             site.site: frozenset(site.slots)
             for report in reports.values()
@@ -79,6 +81,23 @@ class CoverageRequests:
         return p.Coverage(
             expected=found.expected, present=found.present, ratio=found.ratio, sites=found.sites, nodes=rows
         ), self._server.with_missing(call, missing)
+
+    async def _told_apart(self, found: p.Coverage, call: p.Meta) -> p.Coverage:
+        """Empty slots whose pool an operator removed are not waiting for an auction's winners, though a site, which
+        knows nothing of the order, says so. Only keys that the audit log names are looked up: there may be many."""
+        pending = [slot for site in found.sites for slot in site.missing if slot.reason == AUCTION_PENDING]
+        entries = await self._removals("key/", call) if pending else ()
+        named = {entry.about for entry in entries}
+        sites = []
+        for site in found.sites:
+            missing = []
+            for slot in site.missing:
+                key = serve_key(site.site, slot.slot)
+                looked_up = slot.reason == AUCTION_PENDING and f"key/{key}" in named
+                removed = looked_up and await self._removed_words(key, entries)
+                missing.append(p.EmptySlot(slot=slot.slot, reason=REMOVED) if removed else slot)
+            sites.append(msgspec.structs.replace(site, missing=tuple(missing)))
+        return msgspec.structs.replace(found, sites=tuple(sites))
 
     async def _on_nodes(self, keys: Sequence[str], members: Sequence[str]) -> dict[str, set[str]]:
         """Of these keys, those that each node's own replica can serve; a node that does not say is left out."""
@@ -121,20 +140,23 @@ class CoverageRequests:
     async def _removed(self, explained: m.CoverageExplained, call: p.Meta) -> dict[str, p.ExplainedSlot]:
         """Of the slots whose winners should stand in the index by now, those whose pool an operator removed."""
         pending = [slot for slot in explained.slots if slot.reason == AUCTION_PENDING]
-        entries = await self._removals(explained.site, call) if pending else ()
+        entries = await self._removals(f"key/{serve_key(explained.site, '')}", call) if pending else ()
         found = {}
         for slot in pending:
-            key = serve_key(explained.site, slot.slot)
-            histories, _ = await self._server.gatherer.each(self._engine.view.members, GetKeyHistory(key), KeyHistory)
-            if why := removed_words(key, histories, entries):
+            if why := await self._removed_words(serve_key(explained.site, slot.slot), entries):
                 fill = f"promovolvectl replay start --site {explained.site}"
                 found[slot.slot] = p.ExplainedSlot(slot=slot.slot, reason=REMOVED, why=why, fill=fill, pages=slot.pages)
         return found
 
-    async def _removals(self, site: str, call: p.Meta) -> Sequence[audit.AuditEntry]:
-        """Removals of the site's keys in the audit log, the newest first; none where it can't be read: replicas
+    async def _removed_words(self, key: str, entries: Sequence[audit.AuditEntry]) -> str:
+        """Who removed the key, by what every replica remembers of it and by the log; empty where nobody did."""
+        histories, _ = await self._server.gatherer.each(self._engine.view.members, GetKeyHistory(key), KeyHistory)
+        return removed_words(key, histories, entries)
+
+    async def _removals(self, about: str, call: p.Meta) -> Sequence[audit.AuditEntry]:
+        """Removals of keys that begin so in the audit log, the newest first; none where it can't be read: replicas
         remember, too."""
-        log = audit.GetAudit(verb="remove", about=f"key/{serve_key(site, '')}", limit=audit_list_max)
+        log = audit.GetAudit(verb="remove", about=about, limit=audit_list_max)
         try:
             found, _ = await self._server.handlers[audit.GetAudit](log, call)
         except p.AdminRefusal:

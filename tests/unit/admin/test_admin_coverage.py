@@ -14,7 +14,7 @@ from node.admin import domain_views
 from node.admin import protocol as p
 from node.admin.business_requests import BusinessRequests
 from node.admin.coverage_requests import CoverageRequests, placement_nodes, why_there
-from node.admin.protocol.audit import AuditEntry, GetAudit
+from node.admin.protocol.audit import AuditEntry, AuditList, GetAudit
 from node.admin.removed_pools import removed_words
 from node.admin.resting import resting
 from node.ads import messages as m
@@ -169,6 +169,29 @@ def test_an_explanation_says_who_removed_a_pool_and_what_puts_it_back(server: Se
     assert (side.reason, side.why) == ("auction_pending", "on their way")
     assert (top.reason, top.fill) == ("removed", f"promovolvectl replay start --site {SITE}")
     assert "by ann: takedown" in top.why
+
+
+def test_coverage_tells_a_removed_pool_from_one_that_is_on_its_way(server: Server) -> None:
+    """By the log, which may name thousands of slots less than wait; what was written since is on its way again."""
+    missing = (
+        ("again", "auction_pending"),
+        ("side", "auction_pending"),
+        ("top", "auction_pending"),
+        ("x", "no_demand"),
+    )
+    server.reported = {"n1": SimpleNamespace(sites=(SiteReport(SITE, 4, 0, missing, ("again", "side", "top", "x")),))}
+    server.remembered = {f"{SITE}|top": [KeyHistory("n1", (PUT, GONE), BY_ANN)]}
+    server.remembered[f"{SITE}|again"] = [KeyHistory("n1", (PUT, GONE, PUT_AGAIN), BY_ANN)]
+    entries = tuple(logged("1970-01-01T00:00:02.500Z", about=f"key/{SITE}|{slot}") for slot in ("again", "top", "x"))
+
+    async def removals(request: GetAudit, _call: Any) -> Any:
+        assert (request.verb, request.about) == ("remove", "key/")
+        return AuditList(items=entries), META
+
+    server.handlers[GetAudit] = removals
+    [row] = server.call(p.GetCoverage()).sites
+    told = {slot.slot: slot.reason for slot in row.missing}
+    assert told == {"again": "auction_pending", "side": "auction_pending", "top": "removed", "x": "no_demand"}
 
 
 def campaign(name: str, cpm: int, *, spent: int = 0, **more: Any) -> CampaignState:
