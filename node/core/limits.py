@@ -311,6 +311,7 @@ http_head_bytes_max = 32 << 10  # a request's line and headers; browsers send 2 
 http_head_ms_max = 10_000  # from the connection, or a request's first byte, to the end of its headers
 http_body_ms_max = 10_000  # and to the end of its body: who sends slower holds memory for nothing
 http_connections_max = 4_096  # and never more than half of the files that the process may open
+http_query_fields_max = 32  # a beacon has eleven
 audit_append_attempts = 16  # others' entries that one waits behind, and changes of the shard's owner meanwhile
 audit_page_max = 500  # entries of one read of the log
 audit_list_max = 200  # entries of one answer: 600 bytes each, far below what a message may hold

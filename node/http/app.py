@@ -1,23 +1,18 @@
-"""The ASGI application: the hot routes by a small table in front, the rest by Starlette's router.
+"""The ASGI application: each request to its route's handler, by the table in `routes`.
 
-Starlette's routing alone costs as much as a whole decision, so serving and beacons don't pass through it.
+The hot routes are found by one look into a dictionary; what has parameters in its path is looked for by its shape.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response as StarletteResponse
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from node.core import limits
 from node.engine.nodeservice import NodeService
-from node.http import metrics, probes, serve
+from node.http import metrics, openapi, probes, routes, serve
+from node.http.call import Answer, Call, Handler, Stream, body_of, send_stream
 from node.http.cluster import ClusterGate
 from node.http.guard import REFUSED
 from node.http.overload import RETRY_AFTER_S, Kind, Overload, OverloadSettings
@@ -36,142 +31,134 @@ PREFLIGHT = Response(
     ),
 )
 
-Handler = Callable[[Scope, bytes], Awaitable[Response]]
-
 
 class App:
-    """See the module. `base_url` is what tracking urls begin with."""
+    """See the module. `base_url` is what tracking urls begin with; `more`: further routes with their handlers."""
 
     def __init__(
-        self, gate: ClusterGate, service: NodeService, base_url: str, overload: Overload | None = None
+        self,
+        gate: ClusterGate,
+        service: NodeService,
+        base_url: str,
+        overload: Overload | None = None,
+        more: Mapping[routes.Route, Handler] | None = None,
     ) -> None:
         self._gate = gate
+        self.table = routes.Table((*routes.PUBLIC, *(more or {})))
+        self._handlers = {
+            **_public(gate, service, base_url, self.table),
+            **{route.name: handler for route, handler in (more or {}).items()},
+        }
         self._hot: dict[tuple[str, str], tuple[Kind, Handler]] = {
-            ("POST", "/v1/serve/batch"): (Kind.SERVE, lambda scope, body: serve.serve_batch(gate, base_url, body)),
-            ("POST", "/v1/classify-page"): (Kind.CLASSIFY, lambda scope, body: serve.classify_page(gate, body)),
-            ("GET", "/v1/imp"): (Kind.EVENT, lambda scope, body: serve.track(gate, "imp", scope["query_string"])),
-            ("GET", "/v1/click"): (Kind.EVENT, lambda scope, body: serve.track(gate, "click", scope["query_string"])),
+            (route.method, route.path): (route.kind, self._handlers[route.name])
+            for route in self.table.routes
+            if route.kind is not None and not route.params
         }
         self.overload = overload or Overload(OverloadSettings(), gate.now_ns())
-        self._rest = _starlette(gate, service)
         service.edges.append(self.counters)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._rest(scope, receive, send)
-            return
+            raise RuntimeError(f"this application speaks HTTP, not {scope['type']}")
         if scope["method"] == "OPTIONS":
             # A page on any host may ask: what it may not do is decided per site.
             await send_response(send, PREFLIGHT)
             return
         hot = self._hot.get((scope["method"], scope["path"]))
-        if hot is None:
-            allowed = [method for method, path in self._hot if path == scope["path"]]
-            if allowed:
-                await send_response(send, not_allowed(scope["method"], scope["path"], allowed))
-            else:
-                await self._rest(scope, receive, send)
-            return
-        await send_response(send, await self._answer(*hot, scope, receive))
+        answer = await (self._rest(scope, receive) if hot is None else self._admitted(*hot, scope, receive))
+        if isinstance(answer, Stream):
+            await send_stream(send, receive, answer)
+        else:
+            await send_response(send, answer)
 
     def counters(self) -> dict[str, int]:
         """The limit, what is inside and what was refused, for the node's report."""
         return self.overload.counters() | {f"http.refused_{reason}": count for reason, count in REFUSED.items()}
 
-    async def _answer(self, kind: Kind, handler: Handler, scope: Scope, receive: Receive) -> Response:
+    async def _admitted(self, kind: Kind, handler: Handler, scope: Scope, receive: Receive) -> Answer:
+        """The answer of a route under the limit of requests inside."""
         if not self._gate.accepts_work:
             return leaving()
         try:
             # A body that comes slowly is its sender's slowness: it says nothing about this node, nor takes room.
-            body = await _body(receive)
+            body = await body_of(receive)
             ticket = self.overload.admit(kind, self._gate.now_ns())
             if ticket is None:
                 return overloaded(RETRY_AFTER_S[kind]).response()
             try:
-                return await handler(scope, body)
+                return await handler(Call(scope, body))
             finally:
                 self.overload.done(ticket, self._gate.now_ns())
         except ProblemError as problem:
             return problem.response()
         except Exception:
-            _log.exception("a request failed: %s %s", scope["method"], scope["path"])
-            return ProblemError(500, "Internal error", "a fault of this server; it is in its log").response()
+            return _fault(scope)
+
+    async def _rest(self, scope: Scope, receive: Receive) -> Answer:
+        method, path = scope["method"], scope["path"]
+        found, params = self.table.find(path)
+        route = found.get(method)
+        if method == "HEAD" and routes.GET in found and found[routes.GET].kind is None:
+            route = found[routes.GET]
+        if not found:
+            return ProblemError(404, "Not found", f"there is no {method} {path[:200]}").response()
+        if route is None:
+            return not_allowed(method, path, sorted(found))
+        if route.kind is not None:
+            return await self._admitted(route.kind, self._handlers[route.name], scope, receive)
+        try:
+            body = await body_of(receive) if route.body is not None else b""
+            return await self._handlers[route.name](Call(scope, body, params))
+        except ProblemError as problem:
+            return problem.response()
+        except Exception:
+            return _fault(scope)
 
 
-async def _body(receive: Receive) -> bytes:
-    try:
-        async with asyncio.timeout(limits.http_body_ms_max / 1_000):
-            return await _whole_body(receive)
-    except TimeoutError:
-        text = f"no whole body in {limits.http_body_ms_max / 1_000:g} s"
-        raise ProblemError(408, "Request timeout", text) from None
+def _fault(scope: Scope) -> Response:
+    _log.exception("a request failed: %s %s", scope["method"], scope["path"])
+    return ProblemError(500, "Internal error", "a fault of this server; it is in its log").response()
 
 
-async def _whole_body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ProblemError(400, "Bad request", "the client went away")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limits.http_body_bytes_max:
-            raise ProblemError(413, "Too large", f"a body has at most {limits.http_body_bytes_max} bytes")
-        parts.append(part)
-        if not message.get("more_body"):
-            return b"".join(parts)
+def _public(gate: ClusterGate, service: NodeService, base_url: str, table: routes.Table) -> dict[str, Handler]:
+    """The handlers of what needs no token, by their routes' names."""
 
+    async def batch(call: Call) -> Answer:
+        return await serve.serve_batch(gate, base_url, call.body)
 
-def _starlette(gate: ClusterGate, service: NodeService) -> Starlette:
-    async def alive(_request: Request) -> StarletteResponse:
-        return _starlette_response(probes.alive())
+    async def classify(call: Call) -> Answer:
+        return await serve.classify_page(gate, call.body)
 
-    async def ready(_request: Request) -> StarletteResponse:
-        return _starlette_response(probes.ready(service.checks()))
+    def beacon(event: str) -> Handler:
+        return lambda call: serve.track(gate, event, call)
 
-    async def startup(_request: Request) -> StarletteResponse:
-        return _starlette_response(probes.startup(service.start_phases()))
+    async def alive(_call: Call) -> Answer:
+        return probes.alive()
 
-    async def metrics_page(_request: Request) -> StarletteResponse:
-        return StarletteResponse(metrics.exposition(service), media_type="text/plain; version=0.0.4")
+    async def ready(_call: Call) -> Answer:
+        return probes.ready(service.checks())
 
-    async def approve(request: Request) -> StarletteResponse:
-        body = await _body(request.receive)
-        path = request.path_params
-        return _starlette_response(await serve.approve(gate, path["publisher"], path["site"], body))
+    async def startup(_call: Call) -> Answer:
+        return probes.startup(service.start_phases())
 
-    async def pending(request: Request) -> StarletteResponse:
-        path = request.path_params
-        return _starlette_response(await serve.pending(gate, path["publisher"], path["site"]))
+    async def exposition(_call: Call) -> Answer:
+        return Response(200, metrics.exposition(service), routes.TEXT)
 
-    async def problem(_request: Request, error: Exception) -> StarletteResponse:
-        found = error if isinstance(error, ProblemError) else ProblemError(500, "Internal error", "see the log")
-        return _starlette_response(found.response())
+    described: list[Response] = []
 
-    async def not_found(request: Request, _error: Exception) -> StarletteResponse:
-        found = ProblemError(404, "Not found", f"there is no {request.method} {request.url.path}")
-        return _starlette_response(found.response())
+    async def described_once(_call: Call) -> Answer:
+        if not described:
+            described.append(Response(200, openapi.encoded(table.routes)))
+        return described[0]
 
-    async def wrong_method(request: Request, error: Exception) -> StarletteResponse:
-        allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
-        return _starlette_response(not_allowed(request.method, request.url.path, allowed.split(", ")))
-
-    approval = "/v1/publishers/{publisher}/sites/{site}/approval"
-    return Starlette(
-        routes=[
-            *(Route(path, alive) for path in probes.ALIVE),
-            *(Route(path, ready) for path in probes.READY),
-            *(Route(path, startup) for path in probes.STARTUP),
-            Route("/metrics", metrics_page),
-            Route(f"{approval}/approve", approve, methods=["POST"]),
-            Route(f"{approval}/pending", pending),
-        ],
-        exception_handlers={ProblemError: problem, 404: not_found, 405: wrong_method, Exception: problem},
-    )
-
-
-def _starlette_response(response: Response) -> StarletteResponse:
-    return StarletteResponse(
-        response.body, response.status, dict(response.headers), media_type=response.media_type or None
-    )
+    by_probe = {**dict.fromkeys(probes.ALIVE, alive), **dict.fromkeys(probes.READY, ready)}
+    by_probe |= dict.fromkeys(probes.STARTUP, startup)
+    return {
+        "serve": batch,
+        "classify": classify,
+        "imp": beacon("imp"),
+        "click": beacon("click"),
+        "openapi": described_once,
+        "metrics": exposition,
+        **{route.name: by_probe[route.path] for route in routes.PUBLIC if route.path in by_probe},
+    }

@@ -41,12 +41,20 @@ class ClassifyBody(msgspec.Struct, frozen=True):
     imp: tuple[Imp, ...] = ()
 
 
-class ApproveBody(msgspec.Struct, frozen=True):
-    """The reference's `url` and `slot` say where the creative was seen; approval is for the whole site."""
+class BeaconQuery(msgspec.Struct, frozen=True):
+    """What a tracking url says; all of it is signed, but for `tok`, which is the signature."""
 
-    creativeId: str  # noqa: N815 - the API's name
-    url: str = ""
-    slot: str = ""
+    pub: str
+    url: str
+    slot: str
+    cid: str
+    v: str
+    b: str
+    tok: str
+    camp: str
+    adv: str
+    cpm: str
+    rid: str
 
 
 def parse(body: bytes, shape: type[T]) -> T:
@@ -54,12 +62,17 @@ def parse(body: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
-        text, _, path = str(error).partition(" - at `$")
-        # A missing field is named in the text, and the path ends at the object that lacks it.
-        about = ".".join(part for part in (path.rstrip("`").lstrip("."), _named(text)) if part)
-        raise bad_request(about or "body", text) from None
+        raise refused_shape(error, "body") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request("body", f"not JSON: {error}") from None
+
+
+def refused_shape(error: msgspec.ValidationError, whole: str) -> ProblemError:
+    """What a value is refused for that has another shape, named by its field, or as the `whole`."""
+    text, _, path = str(error).partition(" - at `$")
+    # A missing field is named in the text, and the path ends at the object that lacks it.
+    about = ".".join(part for part in (path.rstrip("`").lstrip("."), _named(text)) if part)
+    return bad_request(about or whole, text)
 
 
 def serve_slots(imp: tuple[Imp, ...]) -> tuple[SlotRequest, ...]:

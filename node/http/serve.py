@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl
-
 import msgspec
 
 from node.ads import messages as m
 from node.ads.hosts import host_of_url
-from node.ads.keys import entity_id, site_id
+from node.ads.keys import site_id
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.http import bodies
+from node.http.call import Call
 from node.http.cluster import ClusterGate
 from node.http.problem import ProblemError, Response, bad_request
 
@@ -76,22 +75,18 @@ async def classify_page(gate: ClusterGate, body: bytes) -> Response:
     return ACCEPTED
 
 
-async def track(gate: ClusterGate, event: str, query: bytes) -> Response:
+async def track(gate: ClusterGate, event: str, call: Call) -> Response:
     """`GET /v1/imp` and `/v1/click`: a signed beacon, counted once."""
-    try:
-        fields = dict(parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=32))
-    except ValueError:
-        raise bad_request("query", "not a query string") from None
-    needed = ("pub", "url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")
-    for name in needed:
-        if not fields.get(name):
+    beacon = call.query(bodies.BeaconQuery)
+    for name in beacon.__struct_fields__:
+        if not getattr(beacon, name):
             raise bad_request(name, "is missing")
     try:
-        site = site_id(fields["pub"], "pub")
+        site = site_id(beacon.pub, "pub")
     except BadInput as error:
         raise bodies.as_problem(error) from None
-    message = m.Track(event, *(fields[name] for name in needed[1:]))
-    tracked: m.Tracked = await gate.ask(EntityRef("adserver", site), message)
+    fields = (getattr(beacon, name) for name in beacon.__struct_fields__ if name != "pub")
+    tracked: m.Tracked = await gate.ask(EntityRef("adserver", site), m.Track(event, *fields))
     match tracked.verdict:
         case "counted":
             return NO_CONTENT
@@ -103,37 +98,6 @@ async def track(gate: ClusterGate, event: str, query: bytes) -> Response:
             raise ProblemError(404, "Not found", f"there is no site {site!r}", about="pub")
         case verdict:
             raise ProblemError(403, "Forbidden", f"the token is not valid: {verdict}", about="tok")
-
-
-async def approve(gate: ClusterGate, publisher: str, site: str, body: bytes) -> Response:
-    """`POST …/approval/approve`: from now on the creative may be served on the site."""
-    request = bodies.parse(body, bodies.ApproveBody)
-    try:
-        entity_id(request.creativeId, "creativeId")
-    except BadInput as error:
-        raise bodies.as_problem(error) from None
-    await _own_site(gate, publisher, site)
-    accepted: m.Accepted = await gate.ask(EntityRef("site", site), m.ApproveCreative(request.creativeId))
-    document = {"creativeId": request.creativeId, "site": site, "changed": accepted.changed}
-    return Response(200, msgspec.json.encode(document))
-
-
-async def pending(gate: ClusterGate, publisher: str, site: str) -> Response:
-    """`GET …/approval/pending`: creatives that won and wait for the publisher."""
-    info = await _own_site(gate, publisher, site)
-    return Response(200, msgspec.json.encode({"data": [{"creativeId": name} for name in info.pending]}))
-
-
-async def _own_site(gate: ClusterGate, publisher: str, site: str) -> m.SiteInfo:
-    """The publisher's site; another publisher's does not exist for this one."""
-    missing = ProblemError(404, "Not found", f"there is no site {site!r} of publisher {publisher!r}")
-    try:
-        info: m.SiteInfo = await gate.ask(EntityRef("site", site_id(site)), m.GetSite())
-    except BadInput:
-        raise missing from None
-    if info.publisher != publisher:
-        raise missing
-    return info
 
 
 def _seat(outcome: m.SlotOutcome, base_url: str) -> dict[str, object]:

@@ -28,14 +28,12 @@ from node.http.problem import MEDIA_TYPE
 SITE = "news.example"
 PAGE = f"https://{SITE}/a"
 SERVE = {"pub": SITE, "url": PAGE, "imp": [{"id": "top", "w": 300, "h": 250}, {"id": "side", "w": 300, "h": 250}]}
-APPROVAL = f"/v1/publishers/acme/sites/{SITE}/approval"
 BEACON = {
     name: name for name in ("url", "slot", "cid", "v", "b", "tok", "camp", "adv", "cpm", "rid")
 } | {"pub": SITE}  # fmt: skip
 WINNER = m.Winner(
     "c1", "camp", "adv", "https://cdn/x", "https://shop/", "image/png", 300, 250, "483", 1, "r1", "pub=x&tok=i", "tok=c"
 )  # fmt: skip
-INFO = m.SiteInfo(SITE, SITE, "acme", (), 0, False, 1, ("c0",), ("c1",))
 
 
 class Cluster:
@@ -206,8 +204,6 @@ def test_remembered_hosts_are_bounded(api: Api, monkeypatch: pytest.MonkeyPatch)
         ("/v1/serve/batch", SERVE | {"domain": "x" * 500}, "domain"),
         ("/v1/classify-page", {"pub": SITE, "url": PAGE, "text": " "}, "text"),
         ("/v1/classify-page", {"pub": SITE, "url": "nothing", "text": "words"}, "url"),
-        (f"{APPROVAL}/approve", {"creativeId": "a/b"}, "creativeId"),
-        (f"{APPROVAL}/approve", {}, "creativeId"),
     ],
 )
 def test_bad_input_names_its_field_and_asks_nobody(api: Api, path: str, body: Any, about: str) -> None:
@@ -216,8 +212,8 @@ def test_bad_input_names_its_field_and_asks_nobody(api: Api, path: str, body: An
 
 
 def test_a_body_that_is_too_large_is_refused(api: Api) -> None:
-    problem(api.call("POST", "/v1/classify-page", content=b"x" * (limits.http_body_bytes_max + 1)), 413)
-    problem(api.call("POST", f"{APPROVAL}/approve", content=b"x" * (limits.http_body_bytes_max + 1)), 413)
+    for path in ("/v1/classify-page", "/v1/serve/batch"):
+        problem(api.call("POST", path, content=b"x" * (limits.http_body_bytes_max + 1)), 413, "body")
     assert api.cluster.asked == []
 
 
@@ -268,20 +264,8 @@ def test_a_beacon_of_no_site_or_of_too_many_fields_is_refused(api: Api) -> None:
     problem(api.call("GET", "/v1/imp", params=BEACON | {"pub": "x" * 9_000}), 400, "pub")
     problem(api.call("GET", "/v1/imp?" + "a=1&" * 50), 400, "query")
     problem(api.call("GET", "/v1/imp?%FF=%ZZ"), 400, "pub")
+    problem(api.call("GET", "/v1/imp?pub=a&pub=b"), 400, "pub")
     assert api.cluster.asked == []
-
-
-def test_approval_is_for_the_publishers_own_sites(api: Api) -> None:
-    api.cluster.answers[m.GetSite] = [INFO]
-    api.cluster.answers[m.ApproveCreative] = [m.Accepted(changed=False)]
-    response = api.call("POST", f"{APPROVAL}/approve", json={"creativeId": "c1"})
-    assert response.json() == {"creativeId": "c1", "site": SITE, "changed": False}
-    assert api.call("GET", f"{APPROVAL}/pending").json() == {"data": [{"creativeId": "c1"}]}
-    other = APPROVAL.replace("acme", "other")
-    problem(api.call("POST", f"{other}/approve", json={"creativeId": "c1"}), 404)
-    problem(api.call("GET", f"{other}/pending"), 404)
-    problem(api.call("GET", APPROVAL.replace(SITE, "A B") + "/pending"), 404)
-    assert [type(message) for _, message in api.cluster.asked].count(m.ApproveCreative) == 1
 
 
 @pytest.mark.parametrize(
@@ -298,9 +282,9 @@ def test_approval_is_for_the_publishers_own_sites(api: Api) -> None:
     ],
 )
 def test_failures_of_the_cluster(api: Api, failed: Failed, status: int) -> None:
-    api.cluster.answers[m.GetSite] = [failed]
+    api.cluster.answers[m.BatchSelect] = [failed]
     before_ns = api.cluster.clock.mono_ns()
-    response = api.call("GET", f"{APPROVAL}/pending")
+    response = api.serve()
     problem(response, status)
     assert ("retry-after" in response.headers) == (status == 503)
     assert api.cluster.clock.mono_ns() - before_ns <= (DEADLINE_MS + 1_000) * MS
@@ -319,9 +303,6 @@ def test_what_may_have_happened_is_asked_once_more_when_twice_is_harmless(api: A
     assert api.serve().status_code == 200
     api.cluster.answers[m.BatchSelect] = [unknown, unknown, m.BatchSelected("served")]
     assert api.serve().status_code == 503
-    api.cluster.answers[m.GetSite] = [INFO]
-    api.cluster.answers[m.ApproveCreative] = [unknown, m.Accepted()]
-    assert api.call("POST", f"{APPROVAL}/approve", json={"creativeId": "c1"}).status_code == 503
     assert api.gate.in_flight == 0
 
 
@@ -336,14 +317,16 @@ def test_a_draining_node_says_ask_another(api: Api) -> None:
 def test_a_fault_of_ours_is_a_problem_document_too(api: Api) -> None:
     api.cluster.answers[m.BatchSelect] = [m.BatchSelected("served", (msgspec.structs.replace,))]  # type: ignore[arg-type]
     problem(api.serve(), 500)
-    api.cluster.answers[m.GetSite] = [m.Accepted()]
-    problem(api.call("GET", f"{APPROVAL}/pending"), 500)
+    api.cluster.answers[m.Track] = [m.Accepted()]
+    problem(api.call("GET", "/v1/imp", params=BEACON), 500)
 
 
 def test_what_is_not_there(api: Api) -> None:
     problem(api.call("GET", "/v1/nothing"), 404)
     problem(api.call("GET", "/v1/serve/batch"), 405)
-    problem(api.call("GET", f"{APPROVAL}/approve"), 405)
+    assert api.call("HEAD", "/alive").status_code == 200
+    assert api.call("HEAD", "/v1/imp", params=BEACON).status_code == 405
+    assert api.cluster.asked == []
 
 
 def test_a_browser_may_ask_from_any_host(api: Api) -> None:
@@ -406,7 +389,7 @@ def test_health_and_metrics(api: Api) -> None:
     [
         ("GET", "/v1/serve/batch", "POST"),
         ("POST", "/v1/imp", "GET"),
-        ("DELETE", "/v1/publishers/p/sites/s/approval/approve", "POST"),
+        ("DELETE", "/metrics", "GET"),
     ],
 )
 def test_a_wrong_method_is_told_the_right_one(api: Api, method: str, path: str, allowed: str) -> None:
