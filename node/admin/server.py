@@ -23,6 +23,7 @@ from node.admin.decision_requests import DecisionRequests
 from node.admin.diagnosis_requests import DiagnosisRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.drills import Drills
+from node.admin.fact_requests import FactRequests
 from node.admin.forecasts import DomainForecasts
 from node.admin.gather import Gatherer
 from node.admin.guard import Guard
@@ -92,6 +93,7 @@ class AdminServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests_before = (0, 0)
         AuditRequests(self)
+        FactRequests(self)
         ClusterRequests(self)
         DecisionRequests(self)
         PlanRequests(self)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol
-from node.admin.protocol import audit, diagnosis, operators
+from node.admin.protocol import audit, diagnosis, facts, operators
 from promovolvectl.cli.render import API_VERSION
 from promovolvectl.client import doctor_kinds, index_kinds, kinds, own_kinds, store_kinds
 
@@ -55,6 +55,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "EventList": diagnosis.EventList,
     "ErrorCode": kinds.ErrorCode,
     "ErrorCodeList": kinds.ErrorCodeList,
+    "FactList": facts.FactList,
     "Health": protocol.Health,
     "Identity": operators.Identity,
     "KeyRotation": protocol.KeyRotation,

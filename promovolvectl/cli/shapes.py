@@ -8,6 +8,7 @@ from typing import Final
 from promovolvectl.cli.auth_shapes import AUTH_SHAPES
 from promovolvectl.cli.diagnosis_shapes import DIAGNOSIS_SHAPES
 from promovolvectl.cli.index_shapes import INDEX_SHAPES
+from promovolvectl.cli.money_shapes import MONEY_SHAPES
 from promovolvectl.cli.own_shapes import OWN_SHAPES
 from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under
 from promovolvectl.cli.shaping import columns_of as _columns
@@ -289,6 +290,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _columns("id! verb target! state:state! elapsed_s:seconds started_at? reason? result+"), _each("op", "id")
     ),
     **DIAGNOSIS_SHAPES,
+    **MONEY_SHAPES,
     **INDEX_SHAPES,
     "Replay": Shape(
         _columns(

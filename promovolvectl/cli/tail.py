@@ -15,6 +15,7 @@ from typing import Any, Final
 from node.admin.protocol import Meta
 from promovolvectl.cli.render import MACHINE
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.text import scalar
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.visible import visible
@@ -25,11 +26,24 @@ Item = Mapping[str, Any]
 Ask = Callable[[str], Awaitable[tuple[Sequence[Item], str, Meta]]]
 
 
-async def tailed(run: Run, ask: Ask, columns: tuple[str, ...], cursor: str) -> ExitStatus:
+def _by_node(item: Item) -> str:
+    return f"node/{item['node']}"
+
+
+async def tailed(
+    run: Run,
+    ask: Ask,
+    columns: tuple[str, ...],
+    cursor: str,
+    *,
+    placed: Callable[[Item], str] | None = None,
+    name: Callable[[Item], str] = _by_node,
+) -> ExitStatus:
     """Asks again and again for what came after the cursor; ends after `--limit` lines, `--timeout` or a signal.
 
     `ask` gives the items, the cursor behind them and who was silent. The first answer is what was kept: a snapshot.
-    Raises CommandFailed (8, 9) when no node has answered for `SILENT_S`.
+    `placed` gives an item's own cursor, where each has one; `name` what an item is called with `-o name`. Raises
+    CommandFailed (8, 9) when no node has answered for `SILENT_S`.
     """
     until = time.monotonic() + run.timeout_ms() / 1000 if run.flags.timeout else None
     heard = time.monotonic()
@@ -49,10 +63,14 @@ async def tailed(run: Run, ask: Ask, columns: tuple[str, ...], cursor: str) -> E
         silent = _said(run, silent, meta)
         for index, item in enumerate(items):
             # Until the last of an answer is written, its reader goes on from before it: twice rather than never.
-            at = behind if index + 1 == len(items) else cursor
+            at = placed(item) if placed else behind if index + 1 == len(items) else cursor
             headed = not (written or run.flags.no_headers)
             told = {**item, "at": run.moment(str(item["at"]))}
-            run.out.write(line(run.format, "gap" if item["gap"] else kind, told, columns, at, headed=headed))
+            what = "gap" if item.get("gap") else kind
+            if run.format == "name":
+                run.out.write(f"{visible(name(item))}\n")
+            else:
+                run.out.write(line(run.format, what, told, columns, at, headed=headed))
             written += 1
             if run.flags.limit and written >= run.flags.limit:
                 run.out.flush()
@@ -84,17 +102,16 @@ def line(form: str, kind: str, item: Item, columns: tuple[str, ...], cursor: str
             return out.getvalue()
         case "value":
             return "\t".join(map(visible, cells)) + "\n"
-        case "name":
-            return f"node/{visible(str(item['node']))}\n"
         case _:
             return visible("  ".join(cell for cell in cells if cell)) + "\n"
 
 
 def _cell(item: Item, column: str) -> str:
-    if item["gap"] and column == "text":
-        lost = item["gap"]
+    lost = item.get("gap")
+    if lost and column == "text":
         return "GAP: the node started anew" if lost < 0 else f"GAP: {lost} before this are kept no more"
-    return str(item.get(column, ""))
+    value = item.get(column, "")
+    return scalar(value) if isinstance(value, dict) else str(value)
 
 
 def _yaml(document: Mapping[str, Any]) -> str:

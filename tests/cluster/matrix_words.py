@@ -159,6 +159,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
             "cluster wait": "--for converged",
             "cluster watch": "--limit 1",
             "events": "--limit 3",
+            "facts list": "--limit 3",
             "node logs": "entity-2 --limit 3",
             "node log-level": "entity-2",
             "cluster restart": "--rolling --dry-run",

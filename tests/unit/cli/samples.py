@@ -8,7 +8,7 @@ import msgspec
 from diagnosis_samples import samples as diagnosis_samples
 
 from node.admin import protocol as p
-from node.admin.protocol import audit, operators
+from node.admin.protocol import audit, facts, operators
 from promovolvectl.cli.render import plain
 from promovolvectl.cli.schemas import schema_of
 from promovolvectl.client import doctor_kinds as d
@@ -406,6 +406,19 @@ SAMPLES: dict[str, msgspec.Struct] = {
     "ErrorCode": k.ErrorCode(code="E-X", exit=3, meaning=NASTY),
     "ErrorCodeList": k.ErrorCodeList(items=(k.ErrorCode(code="E-X", exit=3, meaning=NASTY),)),
     "Health": p.Health(state="unhealthy", reasons=(p.HealthReason(code="E-X", object="node/node-2", text=NASTY),)),
+    "FactList": facts.FactList(
+        items=(
+            facts.FactItem(
+                offset=17, at=AT, type="impression", about="campaign/rail", fields={"site": NASTY, "price": "0.003"}
+            ),
+            facts.FactItem(
+                offset=18, at=AT, type="click", about="campaign/rail", problem=f"malformed: {NASTY}", size_bytes=3
+            ),
+        ),
+        next=18,
+        more=True,
+        first=1,
+    ),
     "AuditEntries": audit.AuditEntries(items=(_ENTRY,)),
     "AuditEntry": _ENTRY,
     "AuditList": audit.AuditList(items=(_ENTRY,), next_below=17),

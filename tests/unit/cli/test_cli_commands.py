@@ -22,6 +22,7 @@ from samples import node as sample_node
 
 from node.admin import protocol as p
 from node.admin.protocol import diagnosis as d
+from node.admin.protocol.facts import GetFacts
 from promovolvectl.cli import follow, terminal
 from promovolvectl.cli.follow import Words
 from promovolvectl.cli.nouns import NOUNS, app_of
@@ -54,6 +55,8 @@ READS: list[tuple[str, type, str]] = [
     ("node log-level node-1 node.sharding debug --for 5m --dry-run", d.StageLogLevel, "Plan"),
     ("node restart node-1 --dry-run", p.StageRestart, "Plan"),
     ("events --since 1h --type shard.*", d.GetEventList, "EventList"),
+    ("facts tail --type click --object campaign/rail", GetFacts, "FactList"),
+    ("facts list --with site=example.com --limit 2", GetFacts, "FactList"),
     ("entity where site/example.com", d.GetEntityPlace, "EntityPlace"),
     ("entity history site example.com", d.GetEntityHistory, "EntityHistory"),
     ("node list", p.GetNodes, "NodeList"),

@@ -17,6 +17,7 @@ from samples import NASTY, node, status
 
 from node.admin import protocol as p
 from node.admin.protocol import diagnosis as d
+from node.admin.protocol import facts as f
 
 EVENT = d.EventItem(at=AT, topic="shard.moved", object="shard/17", text="n1 → n2", node="node-1")
 STATUS: d.NodeStatus = diagnosis_samples(NASTY)["NodeStatus"]
@@ -141,3 +142,25 @@ def test_a_cluster_that_is_not_so_in_time_ends_with_9_and_says_what_lacks(tmp_pa
         code, _, err = invoke("cluster", "watch", "--for", "nodes=9", "-t", "300ms")
     assert code == 9
     assert "nodes=9: 2 up" in err
+
+
+def test_facts_go_on_behind_each_ones_own_offset(tmp_path: Path, invoke: Invoke) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def answer(request: f.GetFacts) -> f.FactList:
+        asked.append((request.after, request.last))
+        first = request.after or 7
+        rows = tuple(f.FactItem(offset=n, at=AT, type="click", about="campaign/a", fields={"site": "s"}) for n in
+                     range(first + 1, first + 3))  # fmt: skip
+        return f.FactList(items=rows, next=first + 2)
+
+    with FakeNode({f.GetFacts: answer}) as server:
+        server.write(tmp_path)
+        code, out, _ = invoke("facts", "tail", "--follow", "--last", "2", "--limit", "3", "-o", "jsonl")
+        _, named, _ = invoke("facts", "tail", "--follow", "--after", "9", "--limit", "1", "-o", "name")
+        _, table, _ = invoke("facts", "tail", "--follow", "--after", "9", "--limit", "1")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert (code, asked[:2]) == (0, [(0, 2), (9, 0)])
+    assert [document["cursor"] for document in found] == ["8", "9", "10"]
+    assert [document["type"] for document in found] == ["snapshot", "snapshot", "event"]
+    assert (named, table) == ("fact/10\n", f"10  {AT}  click  campaign/a  site=s\n")
