@@ -14,6 +14,7 @@ from promovolvectl.cli.events import since_of
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, plain
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import usage
 from promovolvectl.cli.tail import Item, tailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -29,7 +30,7 @@ Types = Annotated[
 About = Annotated[
     str,
     typer.Option(
-        "--object", metavar="KIND/ID", show_default=False, help="Of the entity that begins so: campaign/rail."
+        "--object", metavar="TYPE/ID", show_default=False, help="Of the entity that begins so: campaign/rail."
     ),
 ]
 With = Annotated[
@@ -62,7 +63,7 @@ async def list_(
     fields: With = None,
     since: Since = "",
     after: Annotated[
-        int, typer.Option("--after", metavar="OFFSET", min=0, help="Only what stands behind this one.")
+        int, typer.Option("--after", metavar="NUMBER", min=0, help="Only what stands behind this one.")
     ] = 0,
 ) -> Answer:
     wanted = _asked(types, about, fields, since)
@@ -103,7 +104,7 @@ async def tail(
     ),
     after: Annotated[
         int | None,
-        typer.Option("--after", metavar="OFFSET", min=0, show_default=False, help="With --follow: begin behind this."),
+        typer.Option("--after", metavar="NUMBER", min=0, show_default=False, help="With --follow: begin behind this."),
     ] = None,
 ) -> Answer | ExitStatus:
     wanted = _asked(types, about, fields, since)
@@ -120,6 +121,9 @@ async def tail(
 
 
 def _asked(types: list[str] | None, about: str, fields: list[str] | None, since: str) -> GetFacts:
+    for field in fields or ():
+        if not field.partition("=")[0] or "=" not in field:
+            raise usage("--with", f"{field!r} is not NAME=VALUE", "--with site=example.com")
     return GetFacts(
         types=tuple(types or ()), about=about, fields=tuple(fields or ()), since_ms=since_of(since), limit=_PAGE
     )

@@ -37,6 +37,7 @@ MALFORMED: dict[str, tuple[str, ...]] = {
     "NAME,HOST:PORT,KEY": ("n", "n,host", "n,host:1,key"),
     "NAME=ROLES": ("n", "n=", "n=king", "N=api,entity,singleton", "operator=api,entity,singleton", "n=api,entity"),
     "NAME=ROLES@HOST[:PORT]": ("n", "n=@h", "n=api", "n=king@h", "n=api,entity,singleton@h:99999", "n=entity@h"),
+    "NAME=VALUE": ("site", "=x", ""),
     "NAME:AMOUNT": ("top", "top:", ":1.20", "top:much", "top:-1"),
     "NAME:WxH": ("top", "top:", ":728x90", "top:728", "top:0x90"),
     "NUMBER": ("", "x", "1.5", "-1"),
