@@ -8,7 +8,7 @@ from node.admin import protocol as p
 from node.admin.outcomes import not_found
 from node.admin.states import States
 from node.ads import messages as m
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState
 from node.ads.keys import site_id
 

@@ -12,7 +12,7 @@ from node.admin import protocol as p
 from node.admin.approvals import creative_of, revoking_sites, sites_that_know
 from node.admin.outcomes import ask
 from node.ads import messages as m
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState
 from node.ads.keys import entity_id, site_id
 from node.core.ids import EntityRef

@@ -18,7 +18,7 @@ from node.admin.resting import resting
 from node.admin.shard_requests import shard_map
 from node.ads import messages as m
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.coverage import AUCTION_PENDING, FILLED, UNEXPECTED
 from node.ads.keys import serve_key, site_id
 from node.core.clock import rfc3339

@@ -19,7 +19,7 @@ from node.admin.pages import page, wanted
 from node.ads import messages as m
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.page_shelf import KIND as PAGE_SHELF
 from node.ads.entities.page_shelf import PageShelfState, shelf_id
 from node.ads.entities.site_state import SiteState

@@ -11,7 +11,7 @@ from node.ads import messages as m
 from node.ads.budget import roll_over
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import FRESHNESS_WINDOW_MS, SiteState
 from node.ads.entities.site_views import info_of
 from node.ads.explain import ServeDecision

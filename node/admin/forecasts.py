@@ -14,7 +14,7 @@ from node.admin.approvals import approving_sites, creative_of, revoking_sites, s
 from node.admin.order_plans import Forecast, OrderPlans
 from node.admin.outcomes import not_found
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState, update
 from node.ads.keys import entity_id, site_id
 from node.ads.money import format_money

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from node.ads.budget import BudgetState, roll_over
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.money import impression_cost_micros
 
 NAMED_MAX = 3

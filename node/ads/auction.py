@@ -38,6 +38,8 @@ class Offer(msgspec.Struct, frozen=True):
     ancestor_hops: int = 0
     filler: bool = False
     product: str = ""
+    places: tuple[str, ...] = ()
+    blocked_categories: tuple[str, ...] = ()
 
 
 class AuctionOutcome(msgspec.Struct, frozen=True):

@@ -15,6 +15,9 @@ from node.ads.auction import Offer
 from node.ads.floors.demand import Demand, demand_of
 from node.ads.floors.site_floors import SITE_WIDE
 from node.ads.pricing import passes_floor
+from node.ads.targeting import SITE_NOT_ALLOWED, site_fits
+from node.ads.taxonomy import UNMATCHED
+from node.ads.view import TurnedAway
 from node.core import limits
 
 QUOTE_AGE_MS_MAX = 10 * 60_000
@@ -78,11 +81,14 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
     """
     able: list[m.Quote] = []
     rejected: list[m.Quote] = []
+    away: list[TurnedAway] = []
     for name, bid in book.bids.items():
         quote = bid.quote
-        if bid.expired(now_ms) or book.is_stranger(name) or not _takes_part(quote, book.category, request.site):
+        if bid.expired(now_ms) or book.is_stranger(name) or not _takes_part(quote, book.category):
             continue
-        if passes_floor(quote.max_cpm_micros, request.floor_micros):
+        if not site_fits(quote.targeting, request.site):
+            away.append(TurnedAway(name, SITE_NOT_ALLOWED))
+        elif passes_floor(quote.max_cpm_micros, request.floor_micros):
             able.append(quote)
         else:
             rejected.append(quote)
@@ -101,11 +107,13 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
         max((quote.max_cpm_micros for quote in rejected), default=0),
         sum((c.width, c.height) not in sizes for quote in kept for c in quote.creatives),
         tuple(_rejected(rejected, sizes)),
+        tuple(sorted(away)[: limits.turned_away_max]),
     )
 
 
-def _takes_part(quote: m.Quote, category: str, site: str) -> bool:
-    return quote.active and category in quote.categories and (not quote.sites or site in quote.sites)
+def _takes_part(quote: m.Quote, category: str) -> bool:
+    wants = quote.targeting.unmatched if category == UNMATCHED else category in quote.categories
+    return quote.active and wants
 
 
 def _rejected(quotes: list[m.Quote], sizes: set[tuple[int, int]]) -> Iterable[m.RejectedBid]:
@@ -131,7 +139,10 @@ def _offers(quotes: Iterable[m.Quote], category: str, sizes: set[tuple[int, int]
             creative.mime,
             creative.width,
             creative.height,
+            filler=category == UNMATCHED,
             product=creative.product,
+            places=quote.targeting.places,
+            blocked_categories=quote.targeting.blocked_categories,
         )
         for quote in quotes
         for creative in quote.creatives

@@ -14,12 +14,14 @@ class Classification(msgspec.Struct, frozen=True):
     """What a page is about: at most five (category id, confidence in (0, 1]), the surest first.
 
     Empty `categories` means that the text gave too little evidence, which is an answer and not a failure.
-    `fallback` marks an answer that a provider gave in place of its own judgement; operators are shown it.
+    `fallback` marks an answer that a provider gave in place of its own judgement; operators are shown it. `places`:
+    where it is about, at most three codes of the gazetteer.
     """
 
     categories: tuple[tuple[str, float], ...]
     provider: str
     fallback: bool = False
+    places: tuple[str, ...] = ()
 
 
 class Classifier(Protocol):

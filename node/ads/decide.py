@@ -18,6 +18,7 @@ from node.ads.explain import CandidateOutcome
 from node.ads.messages import SlotRequest
 from node.ads.money import impression_cost_micros
 from node.ads.pins import honoured
+from node.ads.places import decayed, hops_within
 from node.ads.pricing import clearing_micros, passes_floor
 from node.ads.selection import (
     CreativeStats,
@@ -30,6 +31,7 @@ from node.ads.selection import (
     runner_up,
     sample,
 )
+from node.ads.targeting import page_objection
 from node.ads.view import CandidateView, ServeView
 
 NOBODY: Mapping[str, str] = MappingProxyType({})
@@ -54,7 +56,8 @@ class Rules:
     """What holds for all slots of one batch. `left_of`: what is known to be left of a campaign's budget, None of most:
     one that would refuse its reservation for certain is not asked. `paced_out`: campaigns that this page view goes by
     because they are ahead of their day; `served`: whether the whole page view is, pins aside; `slots`: those that the
-    site has."""
+    site has. Of the page: `places` it is about with what they lie in, and whether it is `matched`: what is known to
+    have no category is for fillers, of what is not known nothing is."""
 
     approved: Callable[[str], bool]
     blocked: Callable[[CandidateView], bool]
@@ -63,6 +66,8 @@ class Rules:
     paced_out: Callable[[str], bool] = _never
     served: bool = True
     slots: Collection[str] | None = None
+    places: Mapping[str, int] = field(default_factory=dict)
+    matched: bool = True
 
 
 @dataclass(slots=True)
@@ -152,7 +157,7 @@ def decide_slot(
         if reason:
             filtered.append(_outcome(candidate, explain.FILTERED, reason))
         else:
-            kept.append(candidate)
+            kept.append(_near(candidate, rules.places) if candidate.places else candidate)
     pool = dedupe_by_creative(kept, page_reach)
     order = sample(pool, stats_of, bid_weight=rules.bid_weight, rng=rng) if pool else []
     pinned = Choice(pin, 0, "", pinned=True) if pin is not None else None
@@ -221,8 +226,10 @@ def _forbidden(candidate: CandidateView, request: SlotRequest, page_reach: Mappi
         return explain.BLOCKED
     if not fits(candidate, request.width, request.height):
         return explain.WRONG_SIZE
-    if not eligible_for_page(candidate, page_reach, page_matched=bool(page_reach)):
+    if not eligible_for_page(candidate, page_reach, page_matched=rules.matched):
         return explain.WRONG_CATEGORY
+    if candidate.places or candidate.blocked_categories:
+        return page_objection(candidate.places, candidate.blocked_categories, rules.places, page_reach)
     return ""
 
 
@@ -233,6 +240,13 @@ def _held_back(candidate: CandidateView, floor_of: Callable[[str], int], rules: 
     if not passes_floor(candidate.cpm_micros, floor_of(candidate.category)):
         return explain.BELOW_FLOOR
     return ""
+
+
+def _near(candidate: CandidateView, page_places: Mapping[str, int]) -> CandidateView:
+    """The candidate as it is worth on this page: a place that is wanted and only contains the page's costs score."""
+    hops = hops_within(candidate.places, page_places) or 0
+    score = decayed(candidate.category_score, hops)
+    return msgspec.structs.replace(candidate, category_score=score) if hops else candidate
 
 
 def _outcome(candidate: CandidateView, outcome: str, reason: str) -> CandidateOutcome:

@@ -75,3 +75,4 @@ class ServeDecision(msgspec.Struct, frozen=True):
     view_version_ms: int = 0
     reason: str = ""
     pool: PoolVersion | None = None
+    page_places: tuple[str, ...] = ()

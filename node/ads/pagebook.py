@@ -110,4 +110,4 @@ def newer(page: PageEntry, known: PageEntry) -> bool:
 
 def page_bytes(page: PageEntry) -> int:
     """At most what a page takes in a record."""
-    return 2 * len(page.url.encode()) + sum(map(len, page.slots)) + 24 * len(page.categories) + 160
+    return 2 * len(page.url.encode()) + sum(map(len, page.slots)) + 24 * (len(page.categories) + len(page.places)) + 160

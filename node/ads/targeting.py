@@ -1,4 +1,8 @@
-"""Whether a campaign bids for a place: every rule that can say no, in the order in which they are told."""
+"""Whether a campaign bids for a place: every rule that can say no, in the order in which they are told.
+
+What follows from a site alone is asked of its bidders once for many pages; what follows from a page is asked for each
+auction, and again for each page view, since the pool of a slot serves many pages.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from node.ads.places import Gazetteer, match_hops
+from node.ads.places import Gazetteer, hops_within, match_hops, place_reach
 from node.ads.pricing import passes_floor
 from node.wire.registry import wire_type
 
@@ -25,7 +29,7 @@ NO_CREATIVES = "no_creatives"
 @wire_type("ads.targeting")
 class Targeting(msgspec.Struct, frozen=True):
     """Filters that add up; empty means no restriction. Places and audience are codes, `start_ms` is the first moment
-    and `end_ms` the first after; 0: open."""
+    and `end_ms` the first after; 0: open. `unmatched`: it bids for pages without a category too."""
 
     categories: tuple[str, ...] = ()
     blocked_categories: tuple[str, ...] = ()
@@ -78,16 +82,32 @@ def category_fits(targeting: Targeting, page_reach: Collection[str]) -> bool:
     return any(category in page_reach for category in targeting.categories)
 
 
+def site_fits(targeting: Targeting, site: str) -> bool:
+    return not targeting.sites or site in targeting.sites
+
+
+def page_objection(
+    places: Collection[str], blocked: Collection[str], page_places: Mapping[str, int], page_reach: Collection[str]
+) -> str:
+    """Why a campaign that wants these places, and none of the blocked categories, does not bid for a page; empty when
+    it does. `page_places`: what the page is about and what that lies in."""
+    if hops_within(places, page_places) is None:
+        return PLACE_NOT_ALLOWED
+    return CATEGORY_BLOCKED if any(category in page_reach for category in blocked) else ""
+
+
 def objection(gazetteer: Gazetteer, targeting: Targeting, bidder: Bidder, chance: Opportunity, now_ms: int) -> str:
     """The first reason for which a campaign does not bid; empty when it does."""
+    places = place_reach(gazetteer, chance.page_places)
+    page = page_objection(targeting.places, targeting.blocked_categories, places, chance.page_reach)
     checks = (
         (PAUSED, bidder.active),
         (OUT_OF_SCHEDULE, in_schedule(targeting, now_ms)),
-        (SITE_NOT_ALLOWED, not targeting.sites or chance.site in targeting.sites),
+        (SITE_NOT_ALLOWED, site_fits(targeting, chance.site)),
         (AUDIENCE_NOT_ALLOWED, audience_fits(gazetteer, targeting, chance)),
-        (PLACE_NOT_ALLOWED, match_hops(gazetteer, targeting.places, chance.page_places) is not None),
+        (PLACE_NOT_ALLOWED, page != PLACE_NOT_ALLOWED),
         (CATEGORY_MISMATCH, category_fits(targeting, chance.page_reach)),
-        (CATEGORY_BLOCKED, not any(c in chance.page_reach for c in targeting.blocked_categories)),
+        (CATEGORY_BLOCKED, page != CATEGORY_BLOCKED),
         (BELOW_FLOOR, passes_floor(bidder.cpm_micros, chance.floor_micros)),
         (BUDGET_EXHAUSTED, bidder.solvent),
         (NO_CREATIVES, bidder.creatives > 0),

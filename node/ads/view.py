@@ -22,6 +22,7 @@ class CandidateView(msgspec.Struct, frozen=True, gc=False):
 
     `category_score` is in [0, 1] and already decayed by `ancestor_hops`; `cpm_micros` is the highest price the
     campaign pays; times are wall milliseconds; `product` is the IAB ad product category of what is advertised, if said.
+    `places` and `blocked_categories` are what the campaign wants of a page and what it does not: judged page by page.
     """
 
     creative_id: str
@@ -41,15 +42,26 @@ class CandidateView(msgspec.Struct, frozen=True, gc=False):
     auction_id: str = ""
     filler: bool = False
     product: str = ""
+    places: tuple[str, ...] = ()
+    blocked_categories: tuple[str, ...] = ()
 
     @property
     def identity(self) -> tuple[str, str]:
         return (self.creative_id, self.category)
 
 
+@wire_type("ads.turned_away")
+class TurnedAway(msgspec.Struct, frozen=True, order=True):
+    """A campaign whose own targeting kept it out of an auction: `reason` as in `node.ads.targeting`."""
+
+    campaign: str
+    reason: str
+
+
 @wire_type("ads.auction_info", version=1)
 class AuctionInfo(msgspec.Struct, frozen=True):
-    """Where a pool came from: kept in the view so that `serve explain` can say it without another read."""
+    """Where a pool came from: kept in the view so that `serve explain` can say it without another read.
+    `turned_away`: some of the campaigns that have the page's categories and don't want the page."""
 
     auction_id: str
     trigger: str
@@ -57,6 +69,7 @@ class AuctionInfo(msgspec.Struct, frozen=True):
     page_url: str = ""
     page_categories: tuple[str, ...] = ()
     floor_micros: int = 0
+    turned_away: tuple[TurnedAway, ...] = ()
 
 
 @wire_type("ads.serve_view", version=1)

@@ -9,7 +9,8 @@ from node.ads.classifier import Classifier
 from node.ads.entities.adserver import TAUGHT, AdServer
 from node.ads.entities.advertiser import Advertiser, AdvertiserState
 from node.ads.entities.auctioneer import Auctioneer
-from node.ads.entities.campaign import Campaign, CampaignState
+from node.ads.entities.campaign import Campaign
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.category_bidder import CategoryBidder
 from node.ads.entities.page_shelf import KIND as PAGE_SHELF
 from node.ads.entities.page_shelf import PageShelf, PageShelfState

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.page_shelf import PageShelfState
 from node.ads.entities.site_state import SiteState
 from node.ads.facts import Click, CreativeApproved, Impression, PageClassified

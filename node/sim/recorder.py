@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.facts import Click, Impression
 from node.core.clock import MS
 from node.core.ids import NodeId

@@ -303,6 +303,8 @@ class AdServer:
             gate.paced_out.__contains__,
             gate.served,
             {slot.slot for slot in settings.slots},
+            dict(page.places) if page is not None else {},
+            page is None or bool(page.categories),
         )
         return [
             decide_slot(

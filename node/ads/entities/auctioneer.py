@@ -21,8 +21,9 @@ from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_
 from node.ads.bidbook import demands_of
 from node.ads.entities.site_state import fresh
 from node.ads.hosts import under_domain
-from node.ads.taxonomy import load_taxonomy
-from node.ads.view import AuctionInfo, CandidateView
+from node.ads.targeting import page_objection
+from node.ads.taxonomy import UNMATCHED, load_taxonomy
+from node.ads.view import AuctionInfo, CandidateView, TurnedAway
 from node.core import limits
 from node.core.hashing import spread_ms, stripe_of
 from node.core.ids import EntityRef
@@ -98,7 +99,9 @@ class Auctioneer:
                 ctx.reply(self._restore(ctx, message))
             case m.Reevaluate(urls, trigger):
                 self._mark(ctx, urls or tuple(self._pages), trigger, DEBOUNCE_MS)
-            case m.CampaignChanged(campaign, categories, standing, until_ms, withdrawn):
+            case m.CampaignChanged(campaign, categories, standing, until_ms, withdrawn, sites):
+                if sites and self._site not in sites:
+                    standing = "elsewhere"
                 self._edit(ctx, edits.of_campaign_standing(campaign, standing, until_ms, withdrawn))
                 self._mark(ctx, self._pages_reaching(categories), "campaign", DEBOUNCE_MS)
             case m.AdvertiserChanged(advertiser, status):
@@ -162,13 +165,8 @@ class Auctioneer:
         return m.Restored(len(newer), len(message.entries) - len(newer))
 
     def _pages_reaching(self, categories: Sequence[str]) -> tuple[str, ...]:
-        taxonomy = load_taxonomy()
         wanted = set(categories)
-        return tuple(
-            url
-            for url, page in self._pages.items()
-            if not wanted.isdisjoint(taxonomy.expand_with_hops(category for category, _ in page.categories))
-        )
+        return tuple(url for url, page in self._pages.items() if not wanted.isdisjoint(markets_of(page)))
 
     def _mark(self, ctx: Context, urls: Sequence[str], trigger: str, delay_ms: int) -> None:
         if not urls or self._suspended:
@@ -222,6 +220,8 @@ class Auctioneer:
         page = self._pages.get(url)
         if page is None:
             return {}
+        if not page.categories:
+            return {UNMATCHED: 0}
         ranked = rank_categories(page.categories, {})
         return fan_out(load_taxonomy(), [category for category, _ in ranked])
 
@@ -275,7 +275,8 @@ class Auctioneer:
             for offer in answer.offers
         ]
         allowed = [offer for offer in offers if not self._is_blocked(offer)]
-        ordered = order_offers(allowed)
+        wanting, away = self._turn_away(page, allowed, known)
+        ordered = order_offers(wanting)
         info = AuctionInfo(
             f"{self._site}:{ctx.wall_ms()}:{finished.number}",
             trigger,
@@ -283,6 +284,7 @@ class Auctioneer:
             page.url,
             tuple(category for category, _ in page.categories),
             self._floor_micros,
+            away,
         )
         pools = tuple(
             m.SlotPool(name, tuple(_candidate(o, page, info) for o in ordered if _fits(o, self._slots[name])))
@@ -292,7 +294,8 @@ class Auctioneer:
         answered = tuple(answer.category for answer in known if answer.complete and not answer.truncated)
         # What is blocked is not offered here: a candidate that stands in a pool from before goes with this auction.
         offered = tuple({(offer.creative_id, offer.category): None for offer in allowed})
-        collected = m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, answered, offered)
+        targets = {o.campaign_id: (o.places, o.blocked_categories) for o in allowed if o.places or o.blocked_categories}
+        collected = m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, answered, offered, targets)
         ctx.tell(self._ref_adserver, collected)
         seen = m.SlotReport(
             "",
@@ -302,13 +305,25 @@ class Auctioneer:
                 (self._floor_of(answer.category) for answer in known if answer.rejected_by_floor),
                 default=self._floor_micros,
             ),
-            blocked=len({o.creative_id for o in offers}) - len(ordered),
+            blocked=len({o.creative_id for o in offers} - {o.creative_id for o in allowed}),
             late=late,
+            turned_away=away,
         )
         unfit = max((answer.other_sizes for answer in known), default=0)
         report = tuple(_report(pool, seen, len(ordered) + unfit) for pool in pools)
         ctx.tell(self._ref_site, m.AuctionReport(page.url, ctx.wall_ms(), report))
         return late == 0
+
+    def _turn_away(
+        self, page: m.PageEntry, offers: Sequence[Offer], answers: Sequence[m.CategoryBidResponse]
+    ) -> tuple[list[Offer], tuple[TurnedAway, ...]]:
+        """The offers whose campaigns want the page, and some of the campaigns that don't want it, or its site."""
+        reach, places = markets_of(page), dict(page.places)
+        objections = [page_objection(o.places, o.blocked_categories, places, reach) for o in offers]
+        away = {found for answer in answers for found in answer.turned_away}
+        away |= {TurnedAway(o.campaign_id, why) for o, why in zip(offers, objections, strict=True) if why}
+        wanting = [offer for offer, why in zip(offers, objections, strict=True) if not why]
+        return wanting, tuple(sorted(away)[: limits.turned_away_max])
 
     def _floor_of(self, category: str) -> int:
         """What a bidder is asked for: the least that any slot would take."""
@@ -334,6 +349,12 @@ def _report(pool: m.SlotPool, seen: m.SlotReport, offers: int) -> m.SlotReport:
     )
 
 
+def markets_of(page: m.PageEntry) -> dict[str, int]:
+    """Whom a page could be sold to: its categories and all above them; a page without any has a market of its own."""
+    hops = load_taxonomy().expand_with_hops(category for category, _ in page.categories)
+    return hops or {UNMATCHED: 0}
+
+
 def _fits(offer: Offer, slot: m.SlotSpec) -> bool:
     return (offer.width, offer.height) == (slot.width, slot.height)
 
@@ -357,4 +378,6 @@ def _candidate(offer: Offer, page: m.PageEntry, info: AuctionInfo) -> CandidateV
         info.auction_id,
         offer.filler,
         offer.product,
+        offer.places,
+        offer.blocked_categories,
     )

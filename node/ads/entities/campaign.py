@@ -7,7 +7,6 @@ auction is answered from state. It registers with the campaign directory until t
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,7 +14,18 @@ from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account, SettledIds
-from node.ads.budget import BudgetState, SettledMinute, day_bounds_ms, next_midnight_ms, open_budget, roll_over
+from node.ads.budget import BudgetState, day_bounds_ms, next_midnight_ms, open_budget
+from node.ads.entities.campaign_state import (
+    STATUSES,
+    CampaignState,
+    info_of,
+    left_micros,
+    next_turn_ms,
+    quote_of,
+    retargeted,
+    spent_up,
+    standing_of,
+)
 from node.ads.entities.money import BudgetWritten, Till, answer_at_once
 from node.ads.facts import Click, Impression
 from node.ads.money import impression_cost_micros
@@ -25,42 +35,12 @@ from node.ads.registries import Registry
 from node.core.errors import BadInput
 from node.core.hashing import STRIPE_COUNT, spread_ms
 from node.core.ids import EntityRef, SingletonRef
-from node.wire.registry import wire_type
 
 DIRECTORY = SingletonRef("campaign-directory")
-STATUSES = ("active", "paused", "deleted")  # of a campaign and of each of its creatives
 QUOTE_PERIOD_MS = 60_000
 # An exhausted campaign's place in a pool outlives its day by so much, so that it is there when its next one has begun.
 PLACE_KEPT_MS = 2 * 3_600_000
 REGISTER_TIMEOUT_MS = 2_000
-
-
-@wire_type("state.campaign")
-class CampaignState(msgspec.Struct, frozen=True):
-    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions. `status` is what
-    the operator said: active, paused or deleted. `withdrawn`: creatives that are not active, with what they are."""
-
-    campaign: str
-    advertiser: str
-    name: str
-    max_cpm_micros: int
-    categories: tuple[str, ...]
-    budget: BudgetState
-    creatives: tuple[m.CreativeSpec, ...] = ()
-    status: str = "active"
-    impressions: int = 0
-    clicks: int = 0
-    clicked: tuple[SettledMinute, ...] = ()
-    advertiser_suspended: bool = False
-    withdrawn: dict[str, str] = {}
-
-    @property
-    def bids(self) -> bool:
-        return self.status == "active" and not self.advertiser_suspended
-
-    @property
-    def active_creatives(self) -> tuple[m.CreativeSpec, ...]:
-        return tuple(spec for spec in self.creatives if spec.creative not in self.withdrawn)
 
 
 class _Announce(msgspec.Struct, frozen=True):
@@ -89,6 +69,8 @@ class Campaign:
         self._till: Till | None = None
         self._clicked = SettledIds()
         self._was_exhausted = False
+        self._was_standing = ""
+        self._markets: tuple[str, ...] = ()
         self._attempt = 0
 
     def start(self, ctx: Context, state: CampaignState | None) -> None:
@@ -111,7 +93,7 @@ class Campaign:
         self._till.roll_back(state.budget, ctx.wall_ms())
         if state.clicked is not known.clicked:
             self._clicked = SettledIds(state.clicked)
-        if self._exhausted(ctx, state) != self._was_exhausted:
+        if spent_up(state, ctx.wall_ms()) != self._was_exhausted:
             ctx.after("announce", 0, _Announce(False))
 
     def receive(self, ctx: Context, message: Any) -> None:
@@ -173,11 +155,12 @@ class Campaign:
     def _create(self, ctx: Context, message: m.CreateCampaign) -> None:
         known = self._state
         if known is not None:
-            same = (known.advertiser, known.name, known.max_cpm_micros, known.categories) == (
+            same = (known.advertiser, known.name, known.max_cpm_micros, known.categories, known.targeting) == (
                 message.advertiser,
                 message.name,
                 message.max_cpm_micros,
                 message.categories,
+                message.targeting,
             ) and known.budget.daily_budget_micros == message.daily_budget_micros
             if same:
                 ctx.reply_durable(msgspec.structs.replace(self._info(ctx, known), changed=False))
@@ -190,7 +173,13 @@ class Campaign:
             ctx.reject(str(error))
             return
         self._state = CampaignState(
-            self._campaign, message.advertiser, message.name, message.max_cpm_micros, message.categories, budget
+            self._campaign,
+            message.advertiser,
+            message.name,
+            message.max_cpm_micros,
+            message.categories,
+            budget,
+            targeting=message.targeting,
         )
         ctx.persist(self._state, reply=self._info(ctx, self._state))
         self._live(ctx, self._state)
@@ -224,7 +213,10 @@ class Campaign:
             ctx.reject(f"conflict: campaign {self._campaign!r} is deleted, which is for ever")
             return
         updated = msgspec.structs.replace(
-            state, name=order.name or state.name, max_cpm_micros=order.max_cpm_micros or state.max_cpm_micros
+            state,
+            name=order.name or state.name,
+            max_cpm_micros=order.max_cpm_micros or state.max_cpm_micros,
+            targeting=retargeted(state.targeting, order),
         )
         if order.daily_budget_micros not in (0, state.budget.daily_budget_micros):
             budget = till.rebudget(order.daily_budget_micros, ctx.wall_ms())
@@ -263,7 +255,9 @@ class Campaign:
     def _money(
         self, ctx: Context, state: CampaignState, till: Till, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
-        if isinstance(message, m.Reserve) and (not state.bids or message.creative in state.withdrawn):
+        if isinstance(message, m.Reserve) and (
+            not state.bids(ctx.wall_ms()) or message.creative in state.withdrawn
+        ):
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
         account = till.account
@@ -281,7 +275,7 @@ class Campaign:
             price = account.budget.spent_micros - spent_before
             facts = (Impression(message.request_id, message.site, self._campaign, message.creative, price),)
         ctx.persist(self._state, facts=facts, reply=reply, then=BudgetWritten(account.budget))
-        if self._exhausted(ctx, self._state) != self._was_exhausted:
+        if spent_up(self._state, ctx.wall_ms()) != self._was_exhausted:
             ctx.after("announce", 0, _Announce(True))
 
     def _money_now(self, state: CampaignState, account: Account) -> CampaignMoney:
@@ -296,14 +290,6 @@ class Campaign:
             state.max_cpm_micros,
         )
 
-    def _exhausted(self, ctx: Context, state: CampaignState) -> bool:
-        """Whether what is left of the day's budget pays for no impression at the campaign's own price."""
-        return self._left_micros(ctx, state) < impression_cost_micros(state.max_cpm_micros)
-
-    def _left_micros(self, ctx: Context, state: CampaignState) -> int:
-        today = roll_over(state.budget, now_ms=ctx.wall_ms())
-        return max(0, today.daily_budget_micros - today.spent_micros)
-
     def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
         if message.request_id in self._clicked:
             ctx.reply_durable(m.Confirmed(False))
@@ -316,27 +302,37 @@ class Campaign:
     # ---- the standing bid
 
     def _announce(self, ctx: Context, state: CampaignState, changed: bool) -> None:
+        now_ms = ctx.wall_ms()
         quote = self._quote(ctx, state)
-        for category in state.categories:
+        # Those that it bids in no more must hear that, too.
+        markets = tuple(dict.fromkeys((*state.markets, *self._markets)))
+        self._markets = state.markets
+        for market in markets:
             for stripe in range(STRIPE_COUNT):
-                ctx.tell(EntityRef("category-bidder", f"{category}|{stripe}"), quote)
+                ctx.tell(EntityRef("category-bidder", f"{market}|{stripe}"), quote)
         self._register(ctx, state)
-        exhausted = self._exhausted(ctx, state)
-        day_ends_ms = next_midnight_ms(ctx.wall_ms(), state.budget.timezone)
+        exhausted = spent_up(state, now_ms)
+        day_ends_ms = next_midnight_ms(now_ms, state.budget.timezone)
         if exhausted:
-            self._exhausted_campaigns.set(self._campaign, self._left_micros(ctx, state), day_ends_ms)
+            self._exhausted_campaigns.set(self._campaign, left_micros(state, now_ms), day_ends_ms)
         else:
             self._exhausted_campaigns.clear(self._campaign)
-        if changed or exhausted != self._was_exhausted:
-            self._was_exhausted = exhausted
+        self._was_exhausted = exhausted
+        standing = standing_of(state, now_ms, exhausted=exhausted)
+        if changed or standing != self._was_standing:
+            self._was_standing = standing
             until_ms = day_ends_ms + PLACE_KEPT_MS if exhausted else 0
-            standing = _standing(state, exhausted)
-            event = m.CampaignChanged(self._campaign, state.categories, standing, until_ms, tuple(state.withdrawn))
+            event = m.CampaignChanged(
+                self._campaign, markets, standing, until_ms, tuple(state.withdrawn), state.targeting.sites
+            )
             ctx.publish(m.CAMPAIGN_CHANGED, event)
+        turn_ms = next_turn_ms(state.targeting, now_ms)
+        if turn_ms is not None and turn_ms - now_ms < QUOTE_PERIOD_MS:
+            ctx.after("schedule", turn_ms - now_ms, _Announce(False))
 
     def _register(self, ctx: Context, state: CampaignState) -> None:
-        categories = state.categories if state.bids else ()
-        ready = m.CampaignReady(self._campaign, categories)
+        markets = state.markets if state.bids(ctx.wall_ms()) else ()
+        ready = m.CampaignReady(self._campaign, markets)
         ctx.ask(DIRECTORY, ready, REGISTER_TIMEOUT_MS, lambda outcome: _Registered(not isinstance(outcome, Failed)))
 
     def _registered(self, ctx: Context, ok: bool) -> None:
@@ -347,49 +343,14 @@ class Campaign:
         ctx.after("register", 1_000 * 2**self._attempt, _Announce(False))
 
     def _quote(self, ctx: Context, state: CampaignState) -> m.Quote:
-        return m.Quote(
-            state.campaign,
-            state.advertiser,
-            state.bids and bool(state.active_creatives),
-            state.max_cpm_micros,
-            state.categories,
-            tuple(
-                m.QuotedCreative(
-                    c.creative, c.asset_url, c.landing_url, urlsplit(c.landing_url).hostname or "", c.mime, c.width,
-                    c.height, c.product,
-                )
-                for c in state.active_creatives
-            ),
-            ctx.wall_ms(),
-            self._till is None
-            or self._till.account.can_pay(impression_cost_micros(state.max_cpm_micros), ctx.wall_ms()),
-        )  # fmt: skip
+        cost_micros = impression_cost_micros(state.max_cpm_micros)
+        solvent = self._till is None or self._till.account.can_pay(cost_micros, ctx.wall_ms())
+        return quote_of(state, ctx.wall_ms(), solvent=solvent)
 
     def _info(self, ctx: Context, state: CampaignState) -> m.CampaignInfo:
         account = self._till.account if self._till else None
         if account is not None:
             account.pass_time(ctx.wall_ms())
-        today = roll_over(state.budget, now_ms=ctx.wall_ms())
-        return m.CampaignInfo(
-            state.campaign,
-            state.advertiser,
-            state.name,
-            state.status,
-            state.max_cpm_micros,
-            today.daily_budget_micros,
-            today.spent_micros,
-            account.promised_micros if account else 0,
-            state.impressions,
-            state.clicks,
-            state.categories,
-            state.creatives,
-            withdrawn=state.withdrawn,
-        )
-
-
-def _standing(state: CampaignState, exhausted: bool) -> str:
-    if state.status != "active":
-        return state.status
-    if state.advertiser_suspended:
-        return "suspended"
-    return "exhausted" if exhausted else "active"
+        promised_micros = account.promised_micros if account else 0
+        now_ms = ctx.wall_ms()
+        return info_of(state, now_ms, promised_micros=promised_micros, exhausted=spent_up(state, now_ms))

@@ -9,6 +9,7 @@ The reasons, and what each follows from:
 - `late_bidders`: an auction lacked a complete answer, and is repeated;
 - `auction_pending`: no auction has ended yet, or its winners are on their way into the index;
 - `below_floor`: all bids were;
+- `turned_away`: the campaigns that have the pages' categories don't want the pages, or the site;
 - `blocked`: all offers land on a domain, or are of a product, that the publisher blocks;
 - `no_demand`: nobody bids, or not in the slot's size.
 
@@ -39,6 +40,7 @@ LATE_BIDDERS: Final = "late_bidders"
 AUCTION_PENDING: Final = "auction_pending"
 BELOW_FLOOR: Final = "below_floor"
 BLOCKED: Final = "blocked"
+TURNED_AWAY: Final = "turned_away"
 NO_DEMAND: Final = "no_demand"
 NO_PAGE: Final = "no_page"  # no page shows the slot: nothing says that it should have a pool
 FILLED: Final = "filled"
@@ -150,7 +152,9 @@ def slot_reason(state: SiteState, slot: str, wanted: Wanted, reports: Reports) -
         return AUCTION_PENDING
     if any(report.rejected for report in found):
         return BELOW_FLOOR
-    return BLOCKED if any(report.blocked for report in found) else NO_DEMAND
+    if any(report.blocked for report in found):
+        return BLOCKED
+    return TURNED_AWAY if any(report.turned_away for report in found) else NO_DEMAND
 
 
 def slot_reports(slot: str, urls: Iterable[str], reports: Reports) -> list[m.SlotReport]:
@@ -220,6 +224,13 @@ def _words(
             return (
                 f"all that is offered is of blocked domains or products: {_many(blocked, 'creative')}",
                 f"other demand, or promovolvectl site update {state.site} --unblock-domain DOMAIN",
+            )
+        case "turned_away":
+            away = sorted({each for report in found for each in report.turned_away})
+            return (
+                f"no campaign with the categories of its {pages} wants to be there: "
+                + _names([f"{each.campaign} ({each.reason})" for each in away]),
+                "other demand, or another targeting: promovolvectl campaign show " + away[0].campaign,
             )
         case _:
             others = max((report.other_sizes for report in found), default=0)

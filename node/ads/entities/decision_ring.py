@@ -57,6 +57,7 @@ def explained(
         decision.view.version_ms if decision.view else 0,
         "" if choice else why_empty(decision),
         pool,
+        tuple(place for place, hops in page.places if not hops) if page else (),
     )
 
 

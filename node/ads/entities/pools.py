@@ -33,7 +33,11 @@ class Pools:
         answered, offered = frozenset(collected.answered), frozenset(collected.offered)
 
         def absent(candidate: CandidateView) -> bool:
-            return candidate.category in answered and (candidate.creative_id, candidate.category) not in offered
+            if candidate.category not in answered:
+                return False
+            targets = (candidate.places, candidate.blocked_categories)
+            outdated = targets != collected.targets.get(candidate.campaign_id, ((), ()))
+            return outdated or (candidate.creative_id, candidate.category) not in offered
 
         for pool in collected.pools:
             for candidate in pool.candidates:

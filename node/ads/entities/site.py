@@ -29,6 +29,7 @@ from node.ads.entities.site_state import (
 from node.ads.entities.site_views import info_of, lesson_of, settings_of
 from node.ads.hosts import host_of_url, same_host
 from node.ads.pagebook import newer
+from node.ads.places import load_gazetteer, place_reach
 from node.ads.serveindex import ServeIndex
 from node.core import limits
 from node.core.errors import BadInput
@@ -309,6 +310,7 @@ class Site:
             ctx.wall_ms(),
             outcome.provider,
             outcome.fallback,
+            tuple(place_reach(load_gazetteer(), outcome.places).items()) if outcome.places else (),
         )
         self._marked(ctx, state, entry, observed, "classification")
 

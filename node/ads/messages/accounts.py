@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from node.ads.pacing.campaigns import CampaignMoney
+from node.ads.targeting import Targeting
 from node.wire.registry import wire_type
 
 # ---- money: the same questions to a campaign and to its advertiser
@@ -84,6 +85,7 @@ class CreateCampaign(msgspec.Struct, frozen=True):
     daily_budget_micros: int
     categories: tuple[str, ...]
     timezone: str
+    targeting: Targeting = Targeting()
 
 
 @wire_type("ads.add_creative")
@@ -100,11 +102,18 @@ class SetCampaignStatus(msgspec.Struct, frozen=True):
 
 @wire_type("ads.update_campaign")
 class UpdateCampaign(msgspec.Struct, frozen=True):
-    """What is empty or 0 stays as it is. Answered by CampaignInfo."""
+    """A name, price or budget that is empty or 0 stays as it is, and so does of the targeting what is None; an empty
+    tuple, or a moment of 0, lifts that restriction. Answered by CampaignInfo."""
 
     name: str = ""
     max_cpm_micros: int = 0
     daily_budget_micros: int = 0
+    sites: tuple[str, ...] | None = None
+    places: tuple[str, ...] | None = None
+    blocked_categories: tuple[str, ...] | None = None
+    start_ms: int | None = None
+    end_ms: int | None = None
+    unmatched: bool | None = None
 
 
 @wire_type("ads.set_creative_status")
@@ -144,7 +153,8 @@ class GetCampaign(msgspec.Struct, frozen=True):
 
 @wire_type("ads.campaign_info")
 class CampaignInfo(msgspec.Struct, frozen=True):
-    """`withdrawn`: creatives that are not active, with what they are."""
+    """`withdrawn`: creatives that are not active, with what they are. `standing`: active, or what keeps it from
+    bidding now."""
 
     campaign: str
     advertiser: str
@@ -160,6 +170,8 @@ class CampaignInfo(msgspec.Struct, frozen=True):
     creatives: tuple[CreativeSpec, ...]
     changed: bool = True
     withdrawn: dict[str, str] = {}
+    targeting: Targeting = Targeting()
+    standing: str = "active"
 
 
 @wire_type("ads.create_advertiser")

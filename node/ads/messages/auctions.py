@@ -6,6 +6,8 @@ import msgspec
 
 from node.ads.auction import Offer
 from node.ads.messages.shared import PageEntry, SlotSpec
+from node.ads.targeting import Targeting
+from node.ads.view import TurnedAway
 from node.wire.registry import wire_type
 
 # ---- auctioneer
@@ -66,7 +68,7 @@ class Quote(msgspec.Struct, frozen=True):
     """A campaign's standing bid: state, so that an auction never waits for the campaign. `active` false withdraws it.
 
     `as_of_ms` orders quotes of one campaign: an older one never replaces a newer. `solvent` false: it has no money for
-    one more impression now, and will have tomorrow. `sites`: where it bids at all, empty for everywhere."""
+    one more impression now, and will have tomorrow. `targeting`: where it bids, besides its categories."""
 
     campaign: str
     advertiser: str
@@ -76,7 +78,7 @@ class Quote(msgspec.Struct, frozen=True):
     creatives: tuple[QuotedCreative, ...]
     as_of_ms: int
     solvent: bool = True
-    sites: tuple[str, ...] = ()
+    targeting: Targeting = Targeting()
 
 
 @wire_type("ads.get_quote")
@@ -105,7 +107,7 @@ class CategoryBidResponse(msgspec.Struct, frozen=True):
     """`complete` false: quotes of registered campaigns are still missing, so absence says nothing yet. `truncated`:
     there are more offers than one answer carries, so absence says nothing either. `best_rejected_micros`: the highest
     of the bids below the floor, `rejected` the best of them; `other_sizes`: creatives of bidders that fit none of the
-    sizes asked for."""
+    sizes asked for; `turned_away`: some of those that do not want the site."""
 
     category: str
     offers: tuple[Offer, ...]
@@ -116,6 +118,7 @@ class CategoryBidResponse(msgspec.Struct, frozen=True):
     best_rejected_micros: int = 0
     other_sizes: int = 0
     rejected: tuple[RejectedBid, ...] = ()
+    turned_away: tuple[TurnedAway, ...] = ()
 
 
 @wire_type("ads.campaign_ready")
@@ -148,13 +151,15 @@ class DirectoryStarted(msgspec.Struct, frozen=True):
 @wire_type("ads.campaign_changed_event")
 class CampaignChanged(msgspec.Struct, frozen=True):
     """`standing`: active, paused, suspended (its advertiser is), deleted, or exhausted until `until_ms`, when its next
-    day begins. `withdrawn`: all of its creatives that are paused or deleted."""
+    day begins; scheduled or ended: its time is not come, or over. `withdrawn`: all of its creatives that are paused or
+    deleted. `sites`: where it bids at all, empty for everywhere."""
 
     campaign: str
     categories: tuple[str, ...]
     standing: str = "active"
     until_ms: int = 0
     withdrawn: tuple[str, ...] = ()
+    sites: tuple[str, ...] = ()
 
 
 @wire_type("ads.advertiser_changed_event")

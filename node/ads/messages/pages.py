@@ -7,6 +7,7 @@ import msgspec
 from node.ads.floors.demand import Demand
 from node.ads.messages.shared import PageEntry, SlotSpec
 from node.ads.pacing.shape import TrafficShape
+from node.ads.view import TurnedAway
 from node.wire.registry import wire_type
 
 # ---- publisher
@@ -201,7 +202,7 @@ class SlotReport(msgspec.Struct, frozen=True):
     `creatives`: those offered in the slot's size, the best bids first, at most so many as an explanation shows;
     `other_sizes`: offers that fit only other slots; `rejected`: campaigns below the floor, the best of them at
     `best_rejected_micros`; `blocked`: offers that the publisher has blocked; `late`: categories without an answer that
-    is complete."""
+    is complete; `turned_away`: some of the campaigns that don't want the site, or the page."""
 
     slot: str
     creatives: tuple[str, ...] = ()
@@ -212,6 +213,7 @@ class SlotReport(msgspec.Struct, frozen=True):
     floor_micros: int = 0
     blocked: int = 0
     late: int = 0
+    turned_away: tuple[TurnedAway, ...] = ()
 
 
 @wire_type("ads.auction_found")

@@ -75,7 +75,8 @@ class CandidatesCollected(msgspec.Struct, frozen=True):
 
     `answered`: the categories whose bidders know all their campaigns; `offered`: with what they bid, as `(creative,
     category)`. A candidate of an answered category that is not offered is gone. Of any other category, absence says
-    nothing."""
+    nothing. `targets`: the places and blocked categories of the campaigns that have any; a candidate with others than
+    its campaign's is gone too."""
 
     url: str
     classified_at_ms: int
@@ -83,6 +84,7 @@ class CandidatesCollected(msgspec.Struct, frozen=True):
     pools: tuple[SlotPool, ...]
     answered: tuple[str, ...]
     offered: tuple[tuple[str, str], ...]
+    targets: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
 
 @wire_type("ads.slot_request")

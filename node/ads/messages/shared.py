@@ -23,7 +23,8 @@ class SlotSpec(msgspec.Struct, frozen=True):
 
 @wire_type("ads.page_entry")
 class PageEntry(msgspec.Struct, frozen=True):
-    """One classified page: its categories with confidences, the slots seen on it, when and by whom it was judged."""
+    """One classified page: its categories with confidences, the slots seen on it, when and by whom it was judged.
+    `places`: what it is about and what that lies in, each with its distance."""
 
     url: str
     categories: tuple[tuple[str, float], ...]
@@ -31,6 +32,7 @@ class PageEntry(msgspec.Struct, frozen=True):
     classified_at_ms: int
     provider: str = "local"
     fallback: bool = False
+    places: tuple[tuple[str, int], ...] = ()
 
 
 @wire_type("ads.accepted")

@@ -7,7 +7,7 @@ that they lie in; a campaign's do not: who wants a city does not want its countr
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -111,15 +111,25 @@ def page_places(gazetteer: Gazetteer, emitted: Iterable[str]) -> tuple[str, ...]
     return tuple(dict.fromkeys(code for code in known if code is not None))[:page_places_max]
 
 
+def place_reach(gazetteer: Gazetteer, places: Iterable[str]) -> dict[str, int]:
+    """The places with all that they lie in, each with the least distance to it."""
+    hops: dict[str, int] = {}
+    for place in places:
+        for distance, reached in enumerate((place, *gazetteer.ancestors(place))):
+            hops[reached] = min(distance, hops.get(reached, distance))
+    return hops
+
+
+def hops_within(targets: Collection[str], reach: Mapping[str, int]) -> int | None:
+    """The distance to the nearest place that is wanted; 0 when nothing is, None when none matches."""
+    if not targets:
+        return 0
+    return min((reach[target] for target in targets if target in reach), default=None)
+
+
 def match_hops(gazetteer: Gazetteer, targets: Iterable[str], page: Iterable[str]) -> int | None:
     """The least distance from a page's places up to one that is wanted; 0 when nothing is, None when none matches."""
-    wanted = frozenset(targets)
-    if not wanted:
-        return 0
-    distances = [
-        hops for place in page for hops, reached in enumerate((place, *gazetteer.ancestors(place))) if reached in wanted
-    ]
-    return min(distances, default=None)
+    return hops_within(frozenset(targets), place_reach(gazetteer, page))
 
 
 def decayed(score: float, hops: int) -> float:

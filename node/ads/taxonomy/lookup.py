@@ -13,6 +13,8 @@ from importlib import resources
 import msgspec
 
 _DATA_FILE = "iab_content_3_0.tsv"
+# Stands where a category would for pages that have none: those that bid there want such pages. No id of the taxonomy.
+UNMATCHED = "unmatched"
 
 # IAB 1.0 tier-1 numbers and the 3.0 tier-1 category that took over their subject. 24 ("Uncategorized")
 # has no successor and passes through.

@@ -20,7 +20,7 @@ from node.admin.resting import resting
 from node.ads import messages as m
 from node.ads.budget import open_budget
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState
 from node.core.clock import ManualClock
 from node.core.errors import BadInput

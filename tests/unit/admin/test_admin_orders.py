@@ -14,7 +14,7 @@ from node.admin.protocol import audit
 from node.ads import messages as m
 from node.ads.budget import open_budget
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState
 from node.core.hashing import shard_of
 from node.core.ids import EntityRef

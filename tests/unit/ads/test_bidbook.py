@@ -5,6 +5,8 @@ import pytest
 
 from node.ads import bidbook as b
 from node.ads import messages as m
+from node.ads.targeting import SITE_NOT_ALLOWED, Targeting
+from node.ads.view import TurnedAway
 from node.core import limits
 
 UNIT = 1_000_000
@@ -47,8 +49,11 @@ def test_v20_an_aged_quote_is_excluded_and_is_no_floor_rejection() -> None:
 
 
 def test_v20_a_site_that_is_not_allowed_gets_no_bid() -> None:
-    assert campaigns(ask(book(quote("elsewhere", 5, sites=("other.example",))))) == []
-    assert campaigns(ask(book(quote("here", 5, sites=("other.example", "news.example"))))) == ["here"]
+    elsewhere = ask(book(quote("elsewhere", 5, targeting=Targeting(sites=("other.example",)))))
+    assert campaigns(elsewhere) == []
+    assert elsewhere.turned_away == (TurnedAway("elsewhere", SITE_NOT_ALLOWED),), "and is named"
+    both = Targeting(sites=("other.example", "news.example"))
+    assert campaigns(ask(book(quote("here", 5, targeting=both)))) == ["here"]
 
 
 @pytest.mark.parametrize(("settled", "expected"), [(True, ["known"]), (False, ["known", "stranger"])])

@@ -21,6 +21,7 @@ from node.actors.system import ActorSystem
 from node.ads import messages as m
 from node.ads.classifier import Classification
 from node.ads.serveindex import PoolVersion, SiteKeys
+from node.ads.targeting import Targeting
 from node.ads.view import ServeView
 from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
@@ -48,6 +49,7 @@ PAGE = f"https://{SITE}/travel"
 CARS = f"https://{SITE}/cars"
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
+ANYWHERE = Targeting()
 TRAVEL, TRAVEL_PARENT, AUTO = "654", "653", "1"
 
 
@@ -58,6 +60,7 @@ class FakeClassifier:
 
     def __init__(self) -> None:
         self.table = {"travel": ((TRAVEL, 0.9),), "cars": ((AUTO, 0.8),)}
+        self.places = {"Kamakura": ("GN1860672",), "Paris": ("FR-IDF",)}
         self.calls = 0
         self.fail = False
 
@@ -67,7 +70,8 @@ class FakeClassifier:
             self.fail = False
             raise RuntimeError("the provider is away")
         found = next((categories for word, categories in self.table.items() if word in text), ())
-        return Classification(found, self.name)
+        places = tuple(code for word, codes in self.places.items() if word in text for code in codes)
+        return Classification(found, self.name, places=places)
 
 
 class FakeRegistry:
@@ -288,11 +292,12 @@ class World:
         creatives: tuple[str, ...] = (),
         timezone: str = "UTC",
         size: tuple[int, int] = (300, 250),
+        targeting: Targeting = ANYWHERE,
     ) -> None:
         made = self.ask(
             "campaign",
             name,
-            m.CreateCampaign(name, advertiser, name, cpm, budget, categories or (TRAVEL,), timezone),
+            m.CreateCampaign(name, advertiser, name, cpm, budget, categories or (TRAVEL,), timezone, targeting),
         )
         assert isinstance(made, m.CampaignInfo), made
         for creative in creatives or (f"{name}-1",):

@@ -9,6 +9,7 @@ from ads_world import AUTO, CARS, HOUR_MS, PAGE, SITE, TRAVEL, World, serving_wo
 from node.ads import messages as m
 from node.ads.entities import coverage as c
 from node.ads.entities.site_state import SiteState
+from node.ads.targeting import Targeting
 from node.core.hashing import stripe_of
 from node.core.ids import EntityRef
 from node.flows.messages import GetCoverage, ReplaySite
@@ -100,6 +101,13 @@ def all_blocked() -> World:
     return world
 
 
+def wanted_elsewhere() -> World:
+    world = market()
+    world.campaign("aimed", targeting=Targeting(places=("JP",)))
+    world.advance(3_000)
+    return world
+
+
 def filled() -> World:
     return serving_world()
 
@@ -115,6 +123,7 @@ TABLE: list[tuple[Callable[[], World], str, str, str]] = [
     (judged_long_ago, c.EXPIRED, "more than 48 h ago", "to /v1/classify-page: a page view alone is not enough"),
     (suspended, c.SUSPENDED, "the site is suspended", "site resume news.example"),
     (all_blocked, c.BLOCKED, "all that is offered is of blocked domains or products: 1 creative", "--unblock-domain"),
+    (wanted_elsewhere, c.TURNED_AWAY, "1 page wants to be there: aimed (place_not_allowed)", "campaign show aimed"),
     (filled, c.FILLED, "1 candidate in its pool", ""),
 ]
 

@@ -1,0 +1,131 @@
+"""What a campaign keeps, and what follows from it at a moment: whether it bids, its quote, what an operator sees."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import msgspec
+
+from node.ads import messages as m
+from node.ads.budget import BudgetState, SettledMinute, roll_over
+from node.ads.money import impression_cost_micros
+from node.ads.targeting import Targeting, in_schedule
+from node.ads.taxonomy import UNMATCHED
+from node.wire.registry import wire_type
+
+STATUSES = ("active", "paused", "deleted")  # of a campaign and of each of its creatives
+
+
+@wire_type("state.campaign")
+class CampaignState(msgspec.Struct, frozen=True):
+    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions. `status` is what
+    the operator said: active, paused or deleted. `withdrawn`: creatives that are not active, with what they are.
+    `targeting`: where and when it bids, besides `categories`."""
+
+    campaign: str
+    advertiser: str
+    name: str
+    max_cpm_micros: int
+    categories: tuple[str, ...]
+    budget: BudgetState
+    creatives: tuple[m.CreativeSpec, ...] = ()
+    status: str = "active"
+    impressions: int = 0
+    clicks: int = 0
+    clicked: tuple[SettledMinute, ...] = ()
+    advertiser_suspended: bool = False
+    withdrawn: dict[str, str] = {}
+    targeting: Targeting = Targeting()
+
+    @property
+    def active_creatives(self) -> tuple[m.CreativeSpec, ...]:
+        return tuple(spec for spec in self.creatives if spec.creative not in self.withdrawn)
+
+    @property
+    def markets(self) -> tuple[str, ...]:
+        """Whose bidders hear of it: its categories, and those of pages without one if it wants them."""
+        return (*self.categories, UNMATCHED) if self.targeting.unmatched else self.categories
+
+    def bids(self, now_ms: int) -> bool:
+        return self.status == "active" and not self.advertiser_suspended and in_schedule(self.targeting, now_ms)
+
+
+def standing_of(state: CampaignState, now_ms: int, *, exhausted: bool) -> str:
+    """How it stands in one word: what its operator or its advertiser did, its schedule, its budget."""
+    if state.status != "active":
+        return state.status
+    if state.advertiser_suspended:
+        return "suspended"
+    if not in_schedule(state.targeting, now_ms):
+        return "scheduled" if now_ms < state.targeting.start_ms else "ended"
+    return "exhausted" if exhausted else "active"
+
+
+def next_turn_ms(targeting: Targeting, now_ms: int) -> int | None:
+    """When its schedule says something else; None: never."""
+    return min((at for at in (targeting.start_ms, targeting.end_ms) if at > now_ms), default=None)
+
+
+def retargeted(targeting: Targeting, order: m.UpdateCampaign) -> Targeting:
+    """What an order leaves of it; what the order does not name stays."""
+    named = {
+        "sites": order.sites,
+        "places": order.places,
+        "blocked_categories": order.blocked_categories,
+        "start_ms": order.start_ms,
+        "end_ms": order.end_ms,
+        "unmatched": order.unmatched,
+    }
+    return msgspec.structs.replace(targeting, **{name: value for name, value in named.items() if value is not None})
+
+
+def quote_of(state: CampaignState, now_ms: int, *, solvent: bool) -> m.Quote:
+    creatives = state.active_creatives
+    return m.Quote(
+        state.campaign,
+        state.advertiser,
+        state.bids(now_ms) and bool(creatives),
+        state.max_cpm_micros,
+        state.categories,
+        tuple(
+            m.QuotedCreative(
+                c.creative, c.asset_url, c.landing_url, urlsplit(c.landing_url).hostname or "", c.mime, c.width,
+                c.height, c.product,
+            )
+            for c in creatives
+        ),
+        now_ms,
+        solvent,
+        state.targeting,
+    )  # fmt: skip
+
+
+def info_of(state: CampaignState, now_ms: int, *, promised_micros: int, exhausted: bool) -> m.CampaignInfo:
+    today = roll_over(state.budget, now_ms=now_ms)
+    return m.CampaignInfo(
+        state.campaign,
+        state.advertiser,
+        state.name,
+        state.status,
+        state.max_cpm_micros,
+        today.daily_budget_micros,
+        today.spent_micros,
+        promised_micros,
+        state.impressions,
+        state.clicks,
+        state.categories,
+        state.creatives,
+        withdrawn=state.withdrawn,
+        targeting=state.targeting,
+        standing=standing_of(state, now_ms, exhausted=exhausted),
+    )
+
+
+def spent_up(state: CampaignState, now_ms: int) -> bool:
+    """Whether what is left of the day's budget pays for no impression at the campaign's own price."""
+    return left_micros(state, now_ms) < impression_cost_micros(state.max_cpm_micros)
+
+
+def left_micros(state: CampaignState, now_ms: int) -> int:
+    today = roll_over(state.budget, now_ms=now_ms)
+    return max(0, today.daily_budget_micros - today.spent_micros)
