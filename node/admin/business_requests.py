@@ -11,6 +11,7 @@ from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import creative_of, revoking_sites, sites_that_know
 from node.admin.outcomes import ask
+from node.admin.targets import ready_for
 from node.ads import messages as m
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState
@@ -57,6 +58,7 @@ class BusinessRequests:
 
     async def update_campaign(self, request: p.UpdateCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
         name = entity_id(request.campaign, "campaign")
+        await ready_for(request)
         order = order_messages.campaign_update(request)
         return views.campaign(await ask(self._engine, EntityRef("campaign", name), order)), call
 

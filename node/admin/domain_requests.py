@@ -16,6 +16,7 @@ from node.admin import protocol as p
 from node.admin.approvals import approving_sites, creative_of
 from node.admin.outcomes import CONFLICT, FAILED, USAGE, ask, not_found
 from node.admin.pages import page, wanted
+from node.admin.targets import ready_for
 from node.ads import messages as m
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
@@ -161,6 +162,7 @@ class DomainRequests:
         return counts
 
     async def create_campaign(self, request: p.CreateCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
+        await ready_for(request)
         order_messages.campaign_creation(request, "")  # what is wrong with it comes before who its advertiser is
         advertiser = EntityRef("advertiser", entity_id(request.advertiser, "advertiser"))
         owner: m.AdvertiserInfo = await ask(self._engine, advertiser, m.GetAdvertiser())

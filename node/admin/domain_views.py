@@ -7,11 +7,13 @@ from collections.abc import Iterable
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.targets import moment
 from node.ads import messages as m
 from node.ads.budget import roll_over
 from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
+from node.ads.entities.campaign_state import info_of as campaign_info
 from node.ads.entities.site_state import FRESHNESS_WINDOW_MS, SiteState
 from node.ads.entities.site_views import info_of
 from node.ads.explain import ServeDecision
@@ -77,6 +79,7 @@ def page(entry: m.PageEntry, now_ms: int) -> p.PageItem:
         classified_at=rfc3339(entry.classified_at_ms),
         fresh=entry.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS,
         categories=scores(entry.categories),
+        places=tuple(place for place, hops in entry.places if not hops),
     )
 
 
@@ -86,6 +89,7 @@ def classification(found: Classification, elapsed_ms: float) -> p.Classification
         provider=found.provider,
         elapsed_ms=round(elapsed_ms, 3),
         fallback=found.fallback,
+        places=found.places,
     )
 
 
@@ -132,26 +136,19 @@ def campaign(info: m.CampaignInfo) -> p.CampaignShow:
         categories=info.categories,
         creatives=tuple(spec.creative for spec in info.creatives),
         changed=info.changed,
+        standing=info.standing,
+        sites=info.targeting.sites,
+        places=info.targeting.places,
+        blocked_categories=info.targeting.blocked_categories,
+        start_at=moment(info.targeting.start_ms),
+        end_at=moment(info.targeting.end_ms),
+        unmatched=info.targeting.unmatched,
     )
 
 
 def campaign_of_state(state: CampaignState, now_ms: int) -> p.CampaignShow:
-    today = roll_over(state.budget, now_ms=now_ms)
-    info = m.CampaignInfo(
-        state.campaign,
-        state.advertiser,
-        state.name,
-        state.status,
-        state.max_cpm_micros,
-        today.daily_budget_micros,
-        today.spent_micros,
-        today.escrow_micros,
-        state.impressions,
-        state.clicks,
-        state.categories,
-        state.creatives,
-    )
-    return campaign(info)
+    escrow_micros = roll_over(state.budget, now_ms=now_ms).escrow_micros
+    return campaign(campaign_info(state, now_ms, promised_micros=escrow_micros))
 
 
 def creative(
@@ -201,7 +198,13 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
             for c in decision.candidates
         ),
         auction=p.ExplainedAuction(
-            at=rfc3339(auction.at_ms), trigger=auction.trigger, categories=auction.page_categories
+            at=rfc3339(auction.at_ms),
+            trigger=auction.trigger,
+            categories=auction.page_categories,
+            page=auction.page_url,
+            turned_away=tuple(
+                p.ExplainedTurnedAway(campaign=each.campaign, reason=each.reason) for each in auction.turned_away
+            ),
         )
         if auction
         else None,
@@ -209,6 +212,7 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
         request_id=decision.request_id,
         at=rfc3339(decision.at_ms),
         why=_why(decision),
+        page_places=decision.page_places,
     )
 
 

@@ -13,8 +13,9 @@ from node.admin import protocol as p
 from node.admin.approvals import approving_sites, creative_of, revoking_sites, sites_that_know
 from node.admin.order_plans import Forecast, OrderPlans
 from node.admin.outcomes import not_found
+from node.admin.targets import ready_for, targets_shown
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign_state import CampaignState
+from node.ads.entities.campaign_state import CampaignState, retargeted
 from node.ads.entities.site_state import SiteState, update
 from node.ads.keys import entity_id, site_id
 from node.ads.money import format_money
@@ -98,6 +99,7 @@ class DomainForecasts:
         return Forecast(notes=tuple(notes))
 
     async def create_campaign(self, order: p.CreateCampaign) -> Forecast:
+        await ready_for(order)
         wanted = order_messages.campaign_creation(order, "")
         owner = await self._state("advertiser", wanted.advertiser, AdvertiserState)
         if owner.status == "deleted":
@@ -109,6 +111,7 @@ class DomainForecasts:
             known.max_cpm_micros,
             known.categories,
             known.budget.daily_budget_micros,
+            known.targeting,
         )
         would = (
             wanted.advertiser,
@@ -116,6 +119,7 @@ class DomainForecasts:
             wanted.max_cpm_micros,
             wanted.categories,
             wanted.daily_budget_micros,
+            wanted.targeting,
         )
         return _creation(f"campaign {wanted.campaign!r}", has, would)
 
@@ -142,14 +146,17 @@ class DomainForecasts:
         )
 
     async def update_campaign(self, order: p.UpdateCampaign) -> Forecast:
+        await ready_for(order)
         wanted = order_messages.campaign_update(order)
         known = await self._state("campaign", entity_id(order.campaign, "campaign"), CampaignState)
         if known.status == "deleted":
             return Forecast(violations=(f"campaign {known.campaign!r} is deleted, which is for ever",))
+        has, wants = targets_shown(known.targeting), targets_shown(retargeted(known.targeting, wanted))
         return _update(
             ("name", known.name, wanted.name),
             ("max cpm", known.max_cpm_micros, wanted.max_cpm_micros),
             ("daily budget", known.budget.daily_budget_micros, wanted.daily_budget_micros),
+            *((field, has[field], wants[field]) for field in has),
         )
 
     # ---- creatives

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from node.admin import protocol as p
+from node.admin.targets import targeting_of, with_targets
 from node.ads import messages as m
 from node.ads.hosts import domain_name, site_host
 from node.ads.keys import entity_id, page_url, product_id, site_id, slot_id
@@ -67,7 +68,7 @@ def advertiser_update(order: p.UpdateAdvertiser) -> m.UpdateAdvertiser:
 
 def campaign_update(order: p.UpdateCampaign) -> m.UpdateCampaign:
     cpm, budget = _amount(order.max_cpm, "max_cpm"), _amount(order.daily_budget, "daily_budget")
-    message = m.UpdateCampaign(order.name, cpm, budget)
+    message = with_targets(m.UpdateCampaign(order.name, cpm, budget), order)
     if message == m.UpdateCampaign():
         raise BadInput("campaign", "nothing to change is named", hint="--max-cpm 4.00")
     return message
@@ -95,6 +96,7 @@ def campaign_creation(order: p.CreateCampaign, timezone: str) -> m.CreateCampaig
         parse_money(order.daily_budget, "daily_budget", allow_zero=False),
         categories,
         timezone,
+        targeting_of(order),
     )
 
 

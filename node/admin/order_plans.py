@@ -62,5 +62,5 @@ class OrderPlans:
     async def _carry_out(self, order: msgspec.Struct, call: p.Meta) -> Result:
         answer, _ = await self._server.handlers[type(order)](order, call)
         found: Result = {"changed": bool(getattr(answer, "changed", True))}
-        sites = getattr(answer, "sites", None)
+        sites = answer.sites if isinstance(answer, p.Approved | p.Revoked) else None
         return found if sites is None else {**found, "sites": ", ".join(sites)}

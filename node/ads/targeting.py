@@ -12,6 +12,7 @@ import msgspec
 
 from node.ads.places import Gazetteer, hops_within, match_hops, place_reach
 from node.ads.pricing import passes_floor
+from node.core.errors import BadInput
 from node.wire.registry import wire_type
 
 PAUSED = "paused"
@@ -61,6 +62,13 @@ class Bidder(msgspec.Struct, frozen=True):
     cpm_micros: int
     solvent: bool
     creatives: int
+
+
+def timed(targeting: Targeting) -> Targeting:
+    """The same; raises BadInput for one that would end before it begins."""
+    if targeting.end_ms and targeting.end_ms <= targeting.start_ms:
+        raise BadInput("end_at", "a campaign ends after it begins")
+    return targeting
 
 
 def in_schedule(targeting: Targeting, now_ms: int) -> bool:

@@ -23,6 +23,17 @@ from promovolvectl.cli.paging import After, paged
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.cli.targeting import (
+    BlockCategories,
+    End,
+    Lift,
+    Places,
+    Sites,
+    Start,
+    Unmatched,
+    chosen,
+    lifted,
+)
 from promovolvectl.cli.values import money
 
 app = group("Campaigns, their bids and categories.")
@@ -35,7 +46,7 @@ app = group("Campaigns, their bids and categories.")
     changes=ADDS.format(what="campaign"),
     examples=(
         "promovolvectl campaign create rail --advertiser acme --max-cpm 4.00 --daily-budget 50.00 --category 653",
-        "promovolvectl campaign create two --advertiser acme --max-cpm 2.50 --daily-budget 9 --category 1 --category 2",
+        "promovolvectl campaign create two --advertiser acme --max-cpm 2.50 --daily-budget 9 --category 1 --place JP",
     ),
     shows="CampaignShow",
 )
@@ -53,6 +64,12 @@ def create(
         naming("--category", "category", "ID", "A content category to bid on; repeatable."),
     ],
     name: Title = "",
+    on_site: Sites = None,
+    place: Places = None,
+    block_category: BlockCategories = None,
+    start: Start = "",
+    end: End = "",
+    unmatched: Unmatched = None,
     **given: Any,
 ) -> Change:
     order = CreateCampaign(
@@ -62,6 +79,7 @@ def create(
         max_cpm=money(max_cpm, "--max-cpm"),
         daily_budget=money(daily_budget, "--daily-budget"),
         categories=tuple(dict.fromkeys(category)),
+        **chosen(on_site, place, block_category, start, end, unmatched),
         **on_record(given),
     )
     return Change(order)
@@ -98,12 +116,13 @@ async def show(run: Run, campaign: CampaignId) -> Answer:
 @ordered(
     app,
     "update",
-    does="Change a campaign's name, bid or daily budget.",
-    changes="Another bid is auctioned within seconds. A budget holds from now on: what was spent and promised today "
-    "counts against it. Other categories are another campaign.",
+    does="Change a campaign's name, bid, daily budget, or where and when it bids.",
+    changes="Another bid, or another targeting, is auctioned within seconds; sites that are named no more are left "
+    "at once. A budget holds from now on: what was spent and promised today counts against it. Other categories are "
+    "another campaign.",
     examples=(
-        "promovolvectl campaign update rail --max-cpm 3.50",
-        "promovolvectl campaign update rail --daily-budget 80.00 --reason 'autumn' -o json",
+        "promovolvectl campaign update rail --max-cpm 3.50 --daily-budget 80.00 --reason 'autumn'",
+        "promovolvectl campaign update rail --place JP-14 --end 2026-12-24T00:00:00Z --lift sites -o json",
     ),
     shows="CampaignShow",
 )
@@ -116,16 +135,26 @@ def update(
     ] = "",
     daily_budget: NewBudget = "",
     name: NewTitle = "",
+    on_site: Sites = None,
+    place: Places = None,
+    block_category: BlockCategories = None,
+    start: Start = "",
+    end: End = "",
+    unmatched: Unmatched = None,
+    lift: Lift = None,
     **given: Any,
 ) -> Change:
-    if not (max_cpm or daily_budget or name):
+    targets = chosen(on_site, place, block_category, start, end, unmatched)
+    targets |= lifted(lift, targets)
+    if not (max_cpm or daily_budget or name or targets):
         hint = f"promovolvectl campaign update {campaign} --max-cpm 3.50"
-        raise usage("--max-cpm, --daily-budget, --name", "say what to change", hint)
+        raise usage("--max-cpm, --daily-budget, --place", "say what to change", hint)
     order = UpdateCampaign(
         campaign=campaign,
         name=name,
         max_cpm=money(max_cpm, "--max-cpm") if max_cpm else None,
         daily_budget=money(daily_budget, "--daily-budget") if daily_budget else None,
+        **targets,
         **on_record(given),
     )
     return Change(order)

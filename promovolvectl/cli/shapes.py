@@ -122,6 +122,7 @@ def _explanation_head(payload: Payload) -> Sequence[str]:
         lines.append(
             f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}, categories {cell(auction['categories'])}"
         )
+        lines += [f"NOT THERE  {cell(each['campaign'])}: {cell(each['reason'])}" for each in auction["turned_away"]]
     if payload["pool"]:
         pool = payload["pool"]
         lines.append(f"POOL       {pool['age_s']:.1f} s old, from {cell(pool['origin'])}")
@@ -357,14 +358,15 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     "CampaignList": Shape(
         _columns(
-            f"campaign! advertiser status:state! max_cpm {_MONEY_AD} categories? impressions_count? clicks_count?"
+            f"campaign! advertiser status:state! max_cpm {_MONEY_AD} categories? impressions_count? clicks_count? "
+            "standing:state? sites+ places+ start_at+ end_at+"
         ),
         _each("campaign", "campaign"),
     ),
     "CampaignShow": Shape(
         _columns(
-            f"campaign advertiser name status:state max_cpm {_MONEY_AD} reserved impressions_count clicks_count "
-            "categories creatives changed"
+            f"campaign advertiser name status:state standing:state max_cpm {_MONEY_AD} reserved impressions_count "
+            "clicks_count categories sites places blocked_categories start_at end_at unmatched creatives changed"
         ),
         _itself("campaign", "campaign"),
         _whole,

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from node.admin import protocol as p
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign import CampaignState
+from node.ads.entities.campaign_state import CampaignState
 from node.ads.view import ServeView
 from node.core.clock import SystemClock, rfc3339
 from node.core.hashing import map_of, shard_of

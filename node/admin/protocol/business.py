@@ -30,7 +30,7 @@ class SetAdvertiserStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.campaign_update")
 class UpdateCampaign(msgspec.Struct, frozen=True, kw_only=True):
-    """What is None or empty stays as it is."""
+    """What is None stays as it is, and so does an empty name. Of the targeting, what is empty is lifted."""
 
     campaign: str
     name: str = ""
@@ -38,6 +38,12 @@ class UpdateCampaign(msgspec.Struct, frozen=True, kw_only=True):
     daily_budget: str | None = None
     reason: str = ""
     request_id: str = ""
+    sites: tuple[str, ...] | None = None
+    places: tuple[str, ...] | None = None
+    blocked_categories: tuple[str, ...] | None = None
+    start_at: str | None = None
+    end_at: str | None = None
+    unmatched: bool | None = None
 
 
 @wire_type("admin.advertiser_update")

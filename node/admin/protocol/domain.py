@@ -111,6 +111,7 @@ class PageItem(msgspec.Struct, frozen=True, kw_only=True):
     classified_at: str
     fresh: bool
     categories: tuple[CategoryScore, ...]
+    places: tuple[str, ...] = ()
 
 
 @wire_type("admin.page_list")
@@ -136,6 +137,7 @@ class ClassificationShow(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     elapsed_ms: float
     fallback: bool = False
+    places: tuple[str, ...] = ()
 
 
 @wire_type("admin.advertiser_create")
@@ -180,6 +182,9 @@ class AdvertiserList(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.campaign_create")
 class CreateCampaign(msgspec.Struct, frozen=True, kw_only=True):
+    """`sites` and `places`: where it bids, empty for anywhere; never on pages of `blocked_categories` or below them.
+    From `start_at` until `end_at` (RFC 3339; empty: open). `unmatched`: on pages without a category, too."""
+
     campaign: str
     advertiser: str
     name: str
@@ -188,6 +193,12 @@ class CreateCampaign(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...]
     reason: str = ""
     request_id: str = ""
+    sites: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    blocked_categories: tuple[str, ...] = ()
+    start_at: str = ""
+    end_at: str = ""
+    unmatched: bool = False
 
 
 @wire_type("admin.campaign_list_get")
@@ -204,6 +215,9 @@ class GetCampaign(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.campaign")
 class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
+    """`status` is what its operator said; `standing` is active, or what keeps it from bidding now: also suspended (its
+    advertiser is), scheduled, ended or exhausted."""
+
     campaign: str
     advertiser: str
     name: str
@@ -217,6 +231,13 @@ class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...]
     creatives: tuple[str, ...]
     changed: bool = True
+    standing: str = "active"
+    sites: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    blocked_categories: tuple[str, ...] = ()
+    start_at: str | None = None
+    end_at: str | None = None
+    unmatched: bool = False
 
 
 @wire_type("admin.campaign_list")

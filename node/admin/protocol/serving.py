@@ -40,11 +40,23 @@ class ExplainedCandidate(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@wire_type("admin.explained_turned_away")
+class ExplainedTurnedAway(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign that has the page's categories and whose own targeting kept it out."""
+
+    campaign: str
+    reason: str
+
+
 @wire_type("admin.explained_auction")
 class ExplainedAuction(msgspec.Struct, frozen=True, kw_only=True):
+    """The auction that the winner came from: of `page`, whoever asked later. `turned_away`: ten at most."""
+
     at: str
     trigger: str
     categories: tuple[str, ...]
+    page: str = ""
+    turned_away: tuple[ExplainedTurnedAway, ...] = ()
 
 
 @wire_type("admin.explained_pool")
@@ -70,3 +82,4 @@ class ServeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str = ""
     at: str = ""
     why: str = ""
+    page_places: tuple[str, ...] = ()

@@ -212,11 +212,16 @@ class Campaign:
         if state.status == "deleted":
             ctx.reject(f"conflict: campaign {self._campaign!r} is deleted, which is for ever")
             return
+        try:
+            targeting = retargeted(state.targeting, order)
+        except BadInput as error:
+            ctx.reject(str(error))
+            return
         updated = msgspec.structs.replace(
             state,
             name=order.name or state.name,
             max_cpm_micros=order.max_cpm_micros or state.max_cpm_micros,
-            targeting=retargeted(state.targeting, order),
+            targeting=targeting,
         )
         if order.daily_budget_micros not in (0, state.budget.daily_budget_micros):
             budget = till.rebudget(order.daily_budget_micros, ctx.wall_ms())
@@ -318,7 +323,7 @@ class Campaign:
         else:
             self._exhausted_campaigns.clear(self._campaign)
         self._was_exhausted = exhausted
-        standing = standing_of(state, now_ms, exhausted=exhausted)
+        standing = standing_of(state, now_ms)
         if changed or standing != self._was_standing:
             self._was_standing = standing
             until_ms = day_ends_ms + PLACE_KEPT_MS if exhausted else 0
@@ -352,5 +357,4 @@ class Campaign:
         if account is not None:
             account.pass_time(ctx.wall_ms())
         promised_micros = account.promised_micros if account else 0
-        now_ms = ctx.wall_ms()
-        return info_of(state, now_ms, promised_micros=promised_micros, exhausted=spent_up(state, now_ms))
+        return info_of(state, ctx.wall_ms(), promised_micros=promised_micros)

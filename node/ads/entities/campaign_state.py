@@ -9,7 +9,7 @@ import msgspec
 from node.ads import messages as m
 from node.ads.budget import BudgetState, SettledMinute, roll_over
 from node.ads.money import impression_cost_micros
-from node.ads.targeting import Targeting, in_schedule
+from node.ads.targeting import Targeting, in_schedule, timed
 from node.ads.taxonomy import UNMATCHED
 from node.wire.registry import wire_type
 
@@ -50,7 +50,7 @@ class CampaignState(msgspec.Struct, frozen=True):
         return self.status == "active" and not self.advertiser_suspended and in_schedule(self.targeting, now_ms)
 
 
-def standing_of(state: CampaignState, now_ms: int, *, exhausted: bool) -> str:
+def standing_of(state: CampaignState, now_ms: int) -> str:
     """How it stands in one word: what its operator or its advertiser did, its schedule, its budget."""
     if state.status != "active":
         return state.status
@@ -58,7 +58,7 @@ def standing_of(state: CampaignState, now_ms: int, *, exhausted: bool) -> str:
         return "suspended"
     if not in_schedule(state.targeting, now_ms):
         return "scheduled" if now_ms < state.targeting.start_ms else "ended"
-    return "exhausted" if exhausted else "active"
+    return "exhausted" if spent_up(state, now_ms) else "active"
 
 
 def next_turn_ms(targeting: Targeting, now_ms: int) -> int | None:
@@ -67,7 +67,7 @@ def next_turn_ms(targeting: Targeting, now_ms: int) -> int | None:
 
 
 def retargeted(targeting: Targeting, order: m.UpdateCampaign) -> Targeting:
-    """What an order leaves of it; what the order does not name stays."""
+    """What an order makes of it; what the order does not name stays. Raises BadInput as `timed` does."""
     named = {
         "sites": order.sites,
         "places": order.places,
@@ -76,7 +76,7 @@ def retargeted(targeting: Targeting, order: m.UpdateCampaign) -> Targeting:
         "end_ms": order.end_ms,
         "unmatched": order.unmatched,
     }
-    return msgspec.structs.replace(targeting, **{name: value for name, value in named.items() if value is not None})
+    return timed(msgspec.structs.replace(targeting, **{name: v for name, v in named.items() if v is not None}))
 
 
 def quote_of(state: CampaignState, now_ms: int, *, solvent: bool) -> m.Quote:
@@ -100,7 +100,7 @@ def quote_of(state: CampaignState, now_ms: int, *, solvent: bool) -> m.Quote:
     )  # fmt: skip
 
 
-def info_of(state: CampaignState, now_ms: int, *, promised_micros: int, exhausted: bool) -> m.CampaignInfo:
+def info_of(state: CampaignState, now_ms: int, *, promised_micros: int) -> m.CampaignInfo:
     today = roll_over(state.budget, now_ms=now_ms)
     return m.CampaignInfo(
         state.campaign,
@@ -117,7 +117,7 @@ def info_of(state: CampaignState, now_ms: int, *, promised_micros: int, exhauste
         state.creatives,
         withdrawn=state.withdrawn,
         targeting=state.targeting,
-        standing=standing_of(state, now_ms, exhausted=exhausted),
+        standing=standing_of(state, now_ms),
     )
 
 

@@ -82,10 +82,18 @@ class Gazetteer:
 
 
 @lru_cache(maxsize=1)
+def load_scope_names() -> Mapping[str, str]:
+    """Countries and subdivisions by code, with their names: the small part of the tables, read once per process."""
+    text = resources.files(__package__).joinpath(_SCOPES_FILE).read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines())
+    return {code: name for code, name, *_ in rows}
+
+
+@lru_cache(maxsize=1)
 def load_gazetteer() -> Gazetteer:
     """The shipped tables, read once per process: some 70,000 places."""
     folder = resources.files(__package__)
-    codes = [line.split("\t")[0] for line in folder.joinpath(_SCOPES_FILE).read_text(encoding="utf-8").splitlines()]
+    codes = tuple(load_scope_names())
     rows = (
         line.split("\t") for line in gzip.decompress(folder.joinpath(_CITIES_FILE).read_bytes()).decode().splitlines()
     )

@@ -18,6 +18,7 @@ from node.ads.classifier import Classification
 from node.ads.taxonomy import Taxonomy, load_taxonomy
 from node.core.limits import classification_categories_max, page_text_chars_max
 from node.crawler.providers.lexicon import Lexicon, Term, load_lexicon, stems
+from node.crawler.providers.place_names import places_named
 
 PROVIDER = "local"
 
@@ -64,7 +65,8 @@ class LocalClassifier:
         """
         words = stems(text[:page_text_chars_max])
         evidence = self._weigh(words)
-        return Classification(categories=self._decide(evidence, len(words), hint), provider=PROVIDER)
+        kept = text[:page_text_chars_max]
+        return Classification(self._decide(evidence, len(words), hint), PROVIDER, places=places_named(kept))
 
     def _weigh(self, words: list[str]) -> dict[str, _Evidence]:
         counts: Counter[Term] = Counter(self._lexicon.matches(words))

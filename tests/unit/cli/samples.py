@@ -522,7 +522,12 @@ SAMPLES: dict[str, msgspec.Struct] = {
                 reason=NASTY,
             ),
         ),
-        auction=p.ExplainedAuction(at="2026-11-29T14:00:00.000Z", trigger="classified", categories=("653",)),
+        auction=p.ExplainedAuction(
+            at="2026-11-29T14:00:00.000Z",
+            trigger="classified",
+            categories=("653",),
+            turned_away=(p.ExplainedTurnedAway(campaign="jp", reason="place_not_allowed"),),
+        ),
         at="2026-11-29T14:03:10.004Z",
         why="cr-1 drew the best score; cr-2, its rival, sets the price 2.00",
         pool=p.ExplainedPool(version=_VERSION, age_s=61.0, origin="node-1"),

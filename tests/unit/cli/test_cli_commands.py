@@ -119,6 +119,7 @@ READS: list[tuple[str, type, str]] = [
     ("creative revoke cr-1 --dry-run", p.StageOrder, "Plan"),
     ("creative reject cr-1 --site example.com --dry-run", p.StageOrder, "Plan"),
     ("campaign update rail --max-cpm 3.5 --daily-budget 80", p.UpdateCampaign, "CampaignShow"),
+    ("campaign update rail --place JP --end 2026-12-24T00:00:00Z --lift sites", p.UpdateCampaign, "CampaignShow"),
     ("advertiser update acme --name Acme", p.UpdateAdvertiser, "AdvertiserShow"),
     ("creative pause cr-1", p.SetCreativeStatus, "CreativeShow"),
     ("creative resume cr-1", p.SetCreativeStatus, "CreativeShow"),
@@ -592,6 +593,24 @@ def test_stop_waits_for_the_process_that_this_machine_knows(tmp_path: Path, invo
         assert "node-2 was told to stop, but its process still runs" in err
         layout.pid_file(folder, "node-2").write_text(f"{os.getpid()} {int(started) - 1} {boot}")
         assert invoke("node", "stop", "node-2", "--yes", "-t", "400ms")[0] == 0
+
+
+# --- targeting
+
+
+def test_what_is_lifted_is_sent_empty_and_not_together_with_what_is_set(tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({p.UpdateCampaign: lambda _: SAMPLES["CampaignShow"]}) as node:
+        node.write(tmp_path)
+        update = ("campaign", "update", "rail", "--yes")
+        assert invoke(*update, "--place", "JP", "--place", "JP", "--lift", "sites", "--lift", "end")[0] == 0
+        sent = node.seen[-1]
+        assert isinstance(sent, p.UpdateCampaign)
+        assert (sent.places, sent.sites, sent.end_at) == (("JP",), (), "")
+        assert (sent.blocked_categories, sent.start_at, sent.unmatched) == (None, None, None), "these stay"
+        seen = len(node.seen)
+        for wrong in (("--place", "JP", "--lift", "places"), ("--lift", "budget"), ("--end", "tomorrow")):
+            assert invoke(*update, *wrong)[0] == 2
+        assert len(node.seen) == seen
 
 
 # --- waiting and watching
