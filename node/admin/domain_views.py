@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol.serving import ExplainedTurnedAway
 from node.admin.targets import moment
 from node.ads import messages as m
 from node.ads.budget import roll_over
@@ -203,7 +204,7 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
             categories=auction.page_categories,
             page=auction.page_url,
             turned_away=tuple(
-                p.ExplainedTurnedAway(campaign=each.campaign, reason=each.reason) for each in auction.turned_away
+                ExplainedTurnedAway(campaign=each.campaign, reason=each.reason) for each in auction.turned_away
             ),
         )
         if auction

@@ -9,6 +9,7 @@ from diagnosis_samples import samples as diagnosis_samples
 
 from node.admin import protocol as p
 from node.admin.protocol import audit, facts, operators
+from node.admin.protocol.serving import ExplainedTurnedAway
 from promovolvectl.cli.render import plain
 from promovolvectl.cli.schemas import schema_of
 from promovolvectl.client import doctor_kinds as d
@@ -526,7 +527,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
             at="2026-11-29T14:00:00.000Z",
             trigger="classified",
             categories=("653",),
-            turned_away=(p.ExplainedTurnedAway(campaign="jp", reason="place_not_allowed"),),
+            turned_away=(ExplainedTurnedAway(campaign="jp", reason="place_not_allowed"),),
         ),
         at="2026-11-29T14:03:10.004Z",
         why="cr-1 drew the best score; cr-2, its rival, sets the price 2.00",
