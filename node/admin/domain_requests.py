@@ -76,7 +76,12 @@ class DomainRequests:
 
     async def sites(self, request: p.GetSites, call: p.Meta) -> tuple[p.SiteList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
-        states, more = await self._server.states.page("site", SiteState, request.after, wanted(request.limit))
+        states: list[SiteState] = []
+        after, more = request.after, True
+        while more and len(states) <= wanted(request.limit):
+            read, more = await self._server.states.page("site", SiteState, after, wanted(request.limit))
+            states += [state for state in read if request.publisher in ("", state.publisher)]
+            after = read[-1].site if read else after
         pages = {state.site: dict(state.pages) for state in states}
         names = [shelf_id(state.site, number) for state in states for number in range(state.shelves)]
         for shelf in await self._server.states.some(PAGE_SHELF, names, PageShelfState):

@@ -45,16 +45,19 @@ class Guard:
         self.staged: Callable[[str], tuple[str, str] | None] = lambda _plan: None
 
     async def passed(
-        self, who: str, request: msgspec.Struct, meta: p.Meta, carry_out: Callable[[], Awaitable[Answered]]
+        self,
+        who: str,
+        role: OperatorRole | None,
+        request: msgspec.Struct,
+        meta: p.Meta,
+        carry_out: Callable[[], Awaitable[Answered]],
     ) -> Answered:
         """The answer to a request; raises AdminRefusal where it is not carried out. `carry_out` raises nothing: what
         goes wrong is an AdminError of its answer."""
         asked = asked_of(request)
-        role = self.role(who)
         ASKED_BY.set(who)
         ROLE.set(role)
         NEEDED.set(asked.role)
-        self.seen(who)
         if not allows(role, asked.role):
             refused = self.not_allowed(who, role, asked.role, asked.verb or "reading")
             await self._refused(who, role, asked, refused.code)
@@ -90,6 +93,11 @@ class Guard:
             text = f"this stands in the audit log as begun, without its outcome: {error.message}"
             meta = msgspec.structs.replace(meta, warnings=(*meta.warnings, p.Warned(code="E-AUDIT", text=text)))
         return answer, meta
+
+    async def refused_elsewhere(self, who: str, verb: str, code: str) -> None:
+        """Puts on record what another edge refused before it came to a request."""
+        asked = Asked(role=ADMIN, use=Use.CHANGE, verb=verb, object="", reason="", plan="")
+        await self._refused(who, None, asked, code)
 
     def _told(self, asked: Asked) -> Asked:
         """A commit by the command that its plan came from, where that is known before: should it fail, nobody tells."""

@@ -56,6 +56,7 @@ from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
 from node.wire.codec import CODEC, dumps, loads
 from node.wire.port import SendOutcome
+from node.wire.roster import OperatorRole
 
 _log = logging.getLogger(__name__)
 SECOND_LOOK_S = 0.15
@@ -154,12 +155,28 @@ class AdminServer:
             handler = self.handlers.get(type(request))
             if handler is None:  # nothing that anybody could be allowed
                 raise p.AdminRefusal(14, "E-PROTOCOL", f"{type(request).__name__} is not a request")
+            self.guard.seen(who)
             answer, meta = await self.guard.passed(
-                who, request, meta, lambda: self._carried_out(handler, who, timeout_ms, request, meta)
+                who,
+                self.guard.role(who),
+                request,
+                meta,
+                lambda: self._carried_out(handler, who, timeout_ms, request, meta),
             )
         except OperatingError as error:
             answer = _as_error(error)
         reply(self._document(number, meta, answer))
+
+    async def asked(self, who: str, role: OperatorRole, request: msgspec.Struct, timeout_ms: int) -> msgspec.Struct:
+        """What another edge asks in the name of somebody who is no operator: it passes the same guard, in that role.
+        Raises AdminRefusal."""
+        handler, meta = self.handlers[type(request)], self.meta()
+        answer, _ = await self.guard.passed(
+            who, role, request, meta, lambda: self._carried_out(handler, who, timeout_ms, request, meta)
+        )
+        if isinstance(answer, p.AdminError):
+            raise p.AdminRefusal(answer.exit, answer.code, answer.message, hint=answer.hint, about=answer.object)
+        return answer
 
     async def _carried_out(
         self, handler: Handler, who: str, timeout_ms: int, request: msgspec.Struct, meta: p.Meta

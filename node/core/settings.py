@@ -77,6 +77,11 @@ class WireSection(_Section):
     http: str = Field(
         default="", description="the public API; used by nodes with the api role", examples=["127.0.0.1:7403"]
     )
+    http_access_file: Path | None = Field(
+        default=None,
+        description="who may administer by HTTP: hashes of bearer tokens, mode 0600 or refused; without it nobody may",
+        examples=["/etc/promovolve/http-access.toml"],
+    )
     key_file: Path = Field(
         description="this node's CURVE keys, mode 0600 or refused", examples=["/etc/promovolve/node-1.key"]
     )

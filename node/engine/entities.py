@@ -18,6 +18,8 @@ from node.ads.entities.publisher import Publisher, PublisherState
 from node.ads.entities.site import Site
 from node.ads.entities.site_state import SiteState
 from node.ads.serveindex import ServeIndex
+from node.flows.answer_book import KIND as ANSWER_BOOK
+from node.flows.answer_book import AnswerBook, AnswerBookState
 from node.flows.cluster import Cluster
 from node.flows.operation import Operation
 from node.flows.replay import Replay
@@ -47,6 +49,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType("advertiser", Advertiser, AdvertiserState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("category-bidder", CategoryBidder),
         EntityType("campaign-directory", CampaignDirectory),
+        EntityType(ANSWER_BOOK, AnswerBook, AnswerBookState, idle_ms=PASSIVATE_MS),
         EntityType("replay", Replay, ReplayState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("replay-register", ReplayRegister, RegisterState, idle_ms=PASSIVATE_MS),
         EntityType(

@@ -71,10 +71,11 @@ class Startup(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """RFC 9457; `field` names the part of the request that is wrong."""
+    """RFC 9457; `field` names the part of the request that is wrong, `code` tells apart what has one status."""
 
     type: str
     title: str
     status: int
     detail: str
     field: str = ""
+    code: str = ""

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from starlette.types import Receive, Scope, Send
 
 from node.engine.nodeservice import NodeService
-from node.http import metrics, openapi, probes, routes, serve
+from node.http import metrics, openapi, probes, serve
 from node.http.call import Answer, Call, Handler, Stream, body_of, send_stream
 from node.http.cluster import ClusterGate
 from node.http.guard import REFUSED
 from node.http.overload import RETRY_AFTER_S, Kind, Overload, OverloadSettings
 from node.http.problem import ProblemError, Response, leaving, not_allowed, overloaded, send_response
+from node.http.route import GET, TEXT, Route, Table
+from node.http.routes import PUBLIC
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +43,10 @@ class App:
         service: NodeService,
         base_url: str,
         overload: Overload | None = None,
-        more: Mapping[routes.Route, Handler] | None = None,
+        more: Mapping[Route, Handler] | None = None,
     ) -> None:
         self._gate = gate
-        self.table = routes.Table((*routes.PUBLIC, *(more or {})))
+        self.table = Table((*PUBLIC, *(more or {})))
         self._handlers = {
             **_public(gate, service, base_url, self.table),
             **{route.name: handler for route, handler in (more or {}).items()},
@@ -98,8 +100,8 @@ class App:
         method, path = scope["method"], scope["path"]
         found, params = self.table.find(path)
         route = found.get(method)
-        if method == "HEAD" and routes.GET in found and found[routes.GET].kind is None:
-            route = found[routes.GET]
+        if method == "HEAD" and GET in found and found[GET].kind is None:
+            route = found[GET]
         if not found:
             return ProblemError(404, "Not found", f"there is no {method} {path[:200]}").response()
         if route is None:
@@ -120,7 +122,7 @@ def _fault(scope: Scope) -> Response:
     return ProblemError(500, "Internal error", "a fault of this server; it is in its log").response()
 
 
-def _public(gate: ClusterGate, service: NodeService, base_url: str, table: routes.Table) -> dict[str, Handler]:
+def _public(gate: ClusterGate, service: NodeService, base_url: str, table: Table) -> dict[str, Handler]:
     """The handlers of what needs no token, by their routes' names."""
 
     async def batch(call: Call) -> Answer:
@@ -142,7 +144,7 @@ def _public(gate: ClusterGate, service: NodeService, base_url: str, table: route
         return probes.startup(service.start_phases())
 
     async def exposition(_call: Call) -> Answer:
-        return Response(200, metrics.exposition(service), routes.TEXT)
+        return Response(200, metrics.exposition(service), TEXT)
 
     described: list[Response] = []
 
@@ -160,5 +162,5 @@ def _public(gate: ClusterGate, service: NodeService, base_url: str, table: route
         "click": beacon("click"),
         "openapi": described_once,
         "metrics": exposition,
-        **{route.name: by_probe[route.path] for route in routes.PUBLIC if route.path in by_probe},
+        **{route.name: by_probe[route.path] for route in PUBLIC if route.path in by_probe},
     }

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
+from node.http.admin_bodies import PARAMS
 from node.http.answers import Problem
 from node.http.problem import MEDIA_TYPE
-from node.http.routes import EVENTS, JSON, Route
+from node.http.route import EVENTS, JSON, Route
+from node.http.wording import camel
 
 VERSION: Final = "1"
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
@@ -37,10 +39,20 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": dict(sorted(components.items())),
+            "schemas": {name: _named(schema) for name, schema in sorted(components.items())},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _named(schema: dict[str, Any]) -> dict[str, Any]:
+    """A shape's schema under the names that its fields have on the wire."""
+    found = dict(schema)
+    if "properties" in found:
+        found["properties"] = {camel(name): value for name, value in found["properties"].items()}
+    if "required" in found:
+        found["required"] = [camel(name) for name in found["required"]]
+    return found
 
 
 def encoded(routes: Iterable[Route]) -> bytes:
@@ -64,7 +76,7 @@ def _operation(route: Route, shapes: dict[type[msgspec.Struct], Any]) -> dict[st
 
 def _parameters(route: Route) -> Iterator[dict[str, Any]]:
     for name in route.params:
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        yield {"name": name, "in": "path", "required": True, "schema": msgspec.json.schema(PARAMS[name])}
     if route.query is not None:
         for field in msgspec.structs.fields(route.query):
             schema = msgspec.json.schema(field.type)

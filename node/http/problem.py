@@ -22,15 +22,18 @@ class Response:
 
 
 class ProblemError(Exception):
-    """Raised by a handler to answer with a problem document."""
+    """Raised by a handler to answer with a problem document; `code` tells apart what has one status."""
 
-    def __init__(self, status: int, title: str, detail: str, *, about: str = "", retry_after_s: int = 0) -> None:
+    def __init__(
+        self, status: int, title: str, detail: str, *, about: str = "", retry_after_s: int = 0, code: str = ""
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.title = title
         self.detail = detail
         self.about = about
         self.retry_after_s = retry_after_s
+        self.code = code
 
     def response(self) -> Response:
         document: dict[str, object] = {
@@ -41,7 +44,13 @@ class ProblemError(Exception):
         }
         if self.about:
             document["field"] = self.about
-        headers = (("retry-after", str(self.retry_after_s)),) if self.retry_after_s else ()
+        if self.code:
+            document["code"] = self.code
+        headers: tuple[tuple[str, str], ...] = ()
+        if self.retry_after_s:
+            headers = (("retry-after", str(self.retry_after_s)),)
+        if self.status == 401:
+            headers = (*headers, ("www-authenticate", "Bearer"))
         return Response(self.status, msgspec.json.encode(document), MEDIA_TYPE, headers)
 
 

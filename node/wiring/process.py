@@ -28,6 +28,8 @@ from node.engine.keyservice import KeyService
 from node.engine.logservice import LogService
 from node.engine.nodeservice import NodeService
 from node.engine.operatorservice import OperatorService
+from node.http.access_file import AccessFile
+from node.http.administration import Administration
 from node.http.app import App
 from node.http.cluster import ClusterGate
 from node.http.front import Front
@@ -129,7 +131,10 @@ class Process:
         self._keep(care.watch(engine.faults), "replica-watch")
         self._keep(self._seeds.watch(engine), "seeds")
         self._keep(keys.watch(operators, admin, clock), "operators")
-        front.become(App(ClusterGate(engine), service, f"http://{settings.wire.http}"))
+        access = AccessFile(settings.wire.http_access_file, clock, engine.faults)
+        gate = ClusterGate(engine)
+        administration = Administration(gate, server, access.now)
+        front.become(App(gate, service, f"http://{settings.wire.http}", more=administration.handlers()))
         if http is not None:
             self._open.push_async_callback(http.stop)  # requests end first, before what answers them
         _log.info("node %s of cluster %s (%s): started", me, settings.cluster.name, cluster_id)

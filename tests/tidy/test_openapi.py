@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 
 from node.http.openapi import encoded
-from node.http.routes import EVERY, Table
+from node.http.route import Table
+from node.http.routes import EVERY
 from scripts.openapi import TARGET
 
 WRITTEN = json.loads(TARGET.read_text("utf-8"))

@@ -27,10 +27,12 @@ class CreateSite(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site_list_get")
 class GetSites(msgspec.Struct, frozen=True, kw_only=True):
-    """The first `limit` (0: as many as an answer holds) behind the id `after`. So with the other lists here."""
+    """The first `limit` (0: as many as an answer holds) behind the id `after`. So with the other lists here.
+    `publisher` empty: of all."""
 
     after: str = ""
     limit: int = 0
+    publisher: str = ""
 
 
 @wire_type("admin.site_get")

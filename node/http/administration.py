@@ -1,0 +1,243 @@
+"""Carries out administration by HTTP: whose token it is, whose things they are, once for each idempotency key.
+
+What a route orders goes through the admin protocol's guard in the bearer's name, so the audit log has it. What takes
+something away is staged and committed as everywhere, in one request here: a program has nobody to show the plan to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from node.admin import protocol as p
+from node.admin.permits import asked_of
+from node.ads import messages as m
+from node.ads.guards.rate_gate import RateGate
+from node.ads.keys import entity_id, site_id, slot_id
+from node.ads.taxonomy import load_taxonomy
+from node.core import limits
+from node.core.errors import BadInput
+from node.core.ids import EntityRef
+from node.http import admin_answers as answers
+from node.http import bodies
+from node.http.access import SCOPES, Access, Token, check_scope
+from node.http.admin_bodies import Creative as CreativeBody
+from node.http.admin_bodies import Flag, SearchQuery
+from node.http.admin_routes import ADMIN
+from node.http.call import Answer, Call, Handler
+from node.http.cluster import ClusterGate
+from node.http.once import Once
+from node.http.problem import ProblemError, Response
+from node.http.refusals import problem_of
+from node.http.route import Route
+from node.http.wording import encoded
+from node.wire.codec import CODEC
+
+if TYPE_CHECKING:
+    from node.admin.server import AdminServer
+
+_CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
+    "publisher": lambda text: entity_id(text, "publisher"),
+    "advertiser": lambda text: entity_id(text, "advertiser"),
+    "campaign": lambda text: entity_id(text, "campaign"),
+    "creative": lambda text: entity_id(text, "creative"),
+    "site": site_id,
+    "slot": slot_id,
+}
+# What holds nobody's things.
+_ANYBODYS: Final = ("listCategories",)
+_ASK_MS: Final = 5_000
+Special = Callable[[Token, Call, Any, Any], Awaitable[msgspec.Struct]]
+
+
+class Administration:
+    """The handlers of `admin_routes.ADMIN`. `access` gives the tokens that are accepted now."""
+
+    def __init__(self, gate: ClusterGate, server: AdminServer, access: Callable[[], Access]) -> None:
+        self._gate = gate
+        self._server = server
+        self._access = access
+        self._once = Once(gate)
+        self._rates: dict[tuple[str, float], RateGate] = {}  # as many as there are tokens
+        self._special: dict[str, Special] = {
+            "listPending": self._pending,
+            "listFlagged": self._flagged,
+            "flag": self._flag,
+            "unflag": self._unflag,
+            "approveAll": self._approve_all,
+            "showAutoApprove": self._auto_approve,
+            "listCategories": self._categories,
+        }
+
+    def handlers(self) -> dict[Route, Handler]:
+        """By route."""
+        return {route: self._handler(route) for route in ADMIN}
+
+    def _handler(self, route: Route) -> Handler:
+        async def handle(call: Call) -> Answer:
+            return await self._handle(route, call)
+
+        return handle
+
+    async def admitted(self, route: Route, call: Call) -> Token:
+        """The bearer, who may ask this, of those things. Raises ProblemError."""
+        counters, now_ms = self._server.engine.counters, self._server.engine.world.clock.wall_ms()
+        try:
+            token = self._access().bearer(call.header(b"authorization"), now_ms)
+            self._in_time(token, now_ms)
+        except ProblemError as problem:
+            counters[f"http_refused_{problem.code or problem.status}"] += 1
+            raise
+        try:
+            _in_reach(route, call, token)
+        except ProblemError as problem:
+            counters[f"http_refused_{problem.code}"] += 1
+            if route.mutates:
+                await self._server.guard.refused_elsewhere(token.who, f"http {route.name}", problem.code)
+            raise
+        for name, text in call.params.items():
+            try:
+                _CHECKS[name](text)
+            except BadInput as error:
+                raise bodies.as_problem(error) from None
+        await self._owned(call.params)
+        return token
+
+    def _in_time(self, token: Token, now_ms: int) -> None:
+        rate = token.requests_per_s
+        gate = self._rates.get((token.name, rate))
+        if gate is None:
+            burst = max(1, int(rate * limits.http_token_burst_s))
+            gate = self._rates[token.name, rate] = RateGate(rate_per_s=rate, burst=burst)
+        if not gate.allows(token.name, now_ms):
+            text = f"the token {token.name} asks more than {rate:g} times a second"
+            raise ProblemError(429, "Too many requests", text, retry_after_s=1, code="too_many")
+
+    async def _handle(self, route: Route, call: Call) -> Answer:
+        token = await self.admitted(route, call)
+        query = call.query(route.query) if route.query is not None else None
+        body = bodies.parse(call.body, route.body) if route.body is not None else None
+        if not route.mutates:
+            return await self._carried_out(route, call, token, query, body)
+        fingerprint = hashlib.sha256(f"{route.method} {call.scope['path']}\n".encode() + call.body).hexdigest()
+        return await self._once.answered(
+            token.who,
+            call.header(b"idempotency-key"),
+            fingerprint,
+            lambda: self._carried_out(route, call, token, query, body),
+        )
+
+    async def _carried_out(self, route: Route, call: Call, token: Token, query: Any, body: Any) -> Response:
+        try:
+            special = self._special.get(route.name)
+            if special is not None:
+                answer = await special(token, call, query, body)
+            elif route.order is not None:
+                answer = await self._ordered(route, call, token, route.order(call.params, query, body))
+                if route.shown is not None:
+                    answer = await self._asked(token, route, route.shown(call.params, query, body))
+            else:
+                raise LookupError(f"nothing carries {route.name} out")
+        except BadInput as error:
+            raise bodies.as_problem(error) from None
+        except p.AdminRefusal as refusal:
+            raise problem_of(refusal) from None
+        return Response(route.status, b"", "") if route.status == 204 else Response(route.status, encoded(answer))
+
+    async def _ordered(self, route: Route, call: Call, token: Token, order: msgspec.Struct) -> msgspec.Struct:
+        if not asked_of(order).unstaged:
+            return await self._asked(token, route, order)
+        name, version, body = CODEC.body_of(order)
+        plan = await self._asked(token, route, p.StageOrder(order=name, version=version, body=body))
+        assert isinstance(plan, p.Plan)
+        if plan.violations:
+            raise ProblemError(409, "Conflict", "; ".join(plan.violations))
+        return await self._asked(token, route, p.CommitPlan(id=plan.id)) if plan.changed else plan
+
+    async def _asked(self, token: Token, route: Route, request: msgspec.Struct) -> msgspec.Struct:
+        return await self._server.asked(token.who, SCOPES[route.scope], request, _ASK_MS)
+
+    # ---- whose things they are
+
+    async def _owned(self, params: Mapping[str, str]) -> None:
+        """Raises ProblemError 404 for what is not below whom the path says: it does not exist there."""
+        if "publisher" in params and "site" in params:
+            info: m.SiteInfo = await self._gate.ask(EntityRef("site", params["site"]), m.GetSite())
+            if info.publisher != params["publisher"]:
+                raise _nothing("site", params["site"], "publisher", params["publisher"])
+        if "advertiser" in params and "campaign" in params:
+            campaign: m.CampaignInfo = await self._gate.ask(EntityRef("campaign", params["campaign"]), m.GetCampaign())
+            if campaign.advertiser != params["advertiser"]:
+                raise _nothing("campaign", params["campaign"], "advertiser", params["advertiser"])
+            names = [spec.creative for spec in campaign.creatives]
+            if "creative" in params and params["creative"] not in names:
+                raise _nothing("creative", params["creative"], "campaign", params["campaign"])
+
+    # ---- what is no order of the admin protocol
+
+    async def _site(self, call: Call) -> m.SiteInfo:
+        info: m.SiteInfo = await self._gate.ask(EntityRef("site", call.params["site"]), m.GetSite())
+        return info
+
+    async def _pending(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
+        info = await self._site(call)
+        return answers.Pending(tuple(answers.PendingCreative(name) for name in info.pending))
+
+    async def _flagged(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
+        info = await self._site(call)
+        return answers.Flagged(tuple(answers.FlaggedCreative(*pair) for pair in sorted(info.flagged.items())))
+
+    async def _flag(self, _token: Token, call: Call, _query: Any, body: Flag) -> msgspec.Struct:
+        return await self._decided(call, body.creative, m.FlagCreative(body.creative, body.reason))
+
+    async def _unflag(self, _token: Token, call: Call, _query: Any, body: CreativeBody) -> msgspec.Struct:
+        return await self._decided(call, body.creative, m.UnflagCreative(body.creative))
+
+    async def _decided(self, call: Call, creative: str, order: msgspec.Struct) -> msgspec.Struct:
+        """The publisher's word, which the site keeps as a fact."""
+        entity_id(creative, "creative")
+        accepted: m.Accepted = await self._gate.ask(EntityRef("site", call.params["site"]), order)
+        return answers.Changed(call.params["site"], creative, accepted.changed)
+
+    async def _approve_all(self, token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
+        approved: list[str] = []
+        failed: list[str] = []
+        for creative in (await self._site(call)).pending:
+            order = p.ApproveCreative(creative=creative, site=call.params["site"])
+            try:
+                await self._server.asked(token.who, SCOPES["approvals:write"], order, _ASK_MS)
+                approved.append(creative)
+            except p.AdminRefusal:
+                failed.append(creative)
+        return answers.Bulk(tuple(approved), tuple(failed))
+
+    async def _auto_approve(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
+        info = await self._site(call)
+        return answers.AutoApprove(info.auto_approve, info.trusted)
+
+    async def _categories(self, _token: Token, _call: Call, query: SearchQuery, _body: Any) -> msgspec.Struct:
+        taxonomy, wanted = load_taxonomy(), query.q.lower()
+        found = [
+            c
+            for c in sorted(category.id for category in taxonomy)
+            if c > query.after and wanted in taxonomy.name(c).lower()
+        ]
+        page = found[: query.limit or limits.admin_page_items_max]
+        items = tuple(answers.Category(c, taxonomy.name(c), " > ".join(taxonomy.path(c))) for c in page)
+        return answers.Categories(items, page[-1] if len(page) < len(found) else "")
+
+
+def _in_reach(route: Route, call: Call, token: Token) -> None:
+    """Raises ProblemError 403 for what the token has no scope for, or is not for whom it is bound to."""
+    check_scope(token, route.scope)
+    bound, kind = token.publisher or token.advertiser, "publisher" if token.publisher else "advertiser"
+    if bound and route.name not in _ANYBODYS and call.params.get(kind) != bound:
+        text = f"the token {token.name} is for the {kind} {bound!r} alone"
+        raise ProblemError(403, "Forbidden", text, about="Authorization", code="not_yours")
+
+
+def _nothing(kind: str, name: str, of: str, owner: str) -> ProblemError:
+    return ProblemError(404, "Not found", f"there is no {kind} {name!r} of the {of} {owner!r}", about=kind)

@@ -1,0 +1,245 @@
+"""The HTTP API of a real node: administration, what is wrong with a request, and Schemathesis over openapi.json."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cluster_world import Cluster
+
+ALL, BOUND, READER = (name + "-" + "t" * 40 for name in ("all", "bound", "reader"))
+EVERYTHING = (
+    *("sites:read", "sites:write", "approvals:write", "campaigns:read", "campaigns:write", "accounts:write"),
+    "events:read",
+)
+SITE = "api.example"
+SITES = "/v1/publishers/acme/sites"
+CREATE = {"site": SITE, "host": SITE, "slots": [{"slot": "top", "width": 728, "height": 90}]}
+SCALE = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
+EXAMPLES = 3 * SCALE
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+class Api:
+    """Requests with a token; each mutation under a key of its own unless one is given."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+
+    def call(self, method: str, path: str, body: Any = None, token: str = ALL, **more: Any) -> httpx.Response:
+        headers = {"authorization": f"Bearer {token}", "idempotency-key": uuid.uuid4().hex}
+        headers |= more.pop("headers", {})
+        content = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        return httpx.request(method, self.base + path, content=content, headers=headers, timeout=30, **more)
+
+    def good(self, method: str, path: str, body: Any = None, status: int = 200, **more: Any) -> Any:
+        response = self.call(method, path, body, **more)
+        assert response.status_code == status, response.text
+        return response.json() if response.content else None
+
+    def bad(self, status: int, field: str, method: str, path: str, body: Any = None, **more: Any) -> Any:
+        response = self.call(method, path, body, **more)
+        assert response.status_code == status, response.text
+        assert response.headers["content-type"] == "application/problem+json"
+        problem = response.json()
+        assert problem.get("field", "") == field, problem
+        return problem
+
+
+def access(folder: Path) -> Path:
+    rows = ((ALL, EVERYTHING, ""), (BOUND, ("sites:read", "sites:write"), "acme"), (READER, ("sites:read",), ""))
+    text = ""
+    for token, scopes, publisher in rows:
+        text += (
+            f'[[token]]\nname = "{token.partition("-")[0]}"\nrequests_per_s = 5000.0\nscopes = {json.dumps(scopes)}\n'
+        )
+        text += f'sha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\npublisher = "{publisher}"\n'
+    path = folder / "access.toml"
+    path.touch(0o600)
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One node, whose operator handed tokens out, with a site of the publisher acme."""
+    folder = tmp_path_factory.mktemp("http")
+    cluster = Cluster(folder)
+    try:
+        cluster.up("--nodes", "1")
+        cluster.down()
+        (settings,) = cluster.data.glob("nodes/*/node.toml")
+        line = f"[wire]\nhttp_access_file = {json.dumps(str(access(folder)))}\n"
+        settings.write_text(settings.read_text().replace("[wire]\n", line))
+        cluster.up("--nodes", "1")
+        Api(cluster.http).good("POST", SITES, CREATE, 201)
+        yield cluster
+        cluster.down()
+    finally:
+        cluster.last_resort()
+
+
+@pytest.fixture
+def api(node: Cluster) -> Api:
+    return Api(node.http)
+
+
+def test_a_publisher_administers_its_site(api: Api, node: Cluster) -> None:
+    one = f"{SITES}/{SITE}"
+    assert [site["site"] for site in api.good("GET", SITES)["items"]] == [SITE]
+    assert api.good("GET", "/v1/publishers/other/sites")["items"] == []
+    assert api.good("PATCH", one, {"floorCpm": "0.70", "paced": True})["paced"] is True
+    assert api.good("PUT", f"{one}/slots/top/floor", {"floorCpm": "1.10"})["slotFloors"] == [
+        {"slot": "top", "floorCpm": "1.10"}
+    ]
+    assert api.good("PUT", f"{one}/slots/top/floor", {"floorCpm": None})["slotFloors"] == []
+    assert api.good("POST", f"{one}/blocklist", {"domains": ["bad.example"]})["blockedDomains"] == ["bad.example"]
+    assert api.good("DELETE", f"{one}/blocklist", {"domains": ["bad.example"]})["blockedDomains"] == []
+    api.good("POST", f"/v1/internal/sites/{SITE}/suspend", status=204)
+    shown = node.ask("site", "show", SITE)
+    assert (shown["suspended"], shown["floor_cpm"]) == (True, "0.70"), "the commands see the same site"
+    api.good("POST", f"/v1/internal/sites/{SITE}/resume", status=204)
+    assert api.good("GET", one)["suspended"] is False
+
+
+def test_an_advertiser_s_campaign_from_its_creation_to_its_end(api: Api, node: Cluster) -> None:
+    advertiser = {"advertiser": "rail", "name": "Rail", "dailyBudget": "50", "timezone": "Europe/Vienna"}
+    api.good("POST", "/v1/advertisers", advertiser, 201)
+    assert api.good("PUT", "/v1/advertisers/rail/budget", {"dailyBudget": "60"})["dailyBudget"] == "60.00"
+    campaigns = "/v1/advertisers/rail/campaigns"
+    for number in range(3):
+        body = {"campaign": f"c{number}", "name": "C", "dailyBudget": "20", "maxCpm": "4", "categories": ["653"]}
+        api.good("POST", campaigns, body, 201)
+    first = api.good("GET", f"{campaigns}?limit=2")
+    rest = api.good("GET", f"{campaigns}?limit=2&after={first['next']}")
+    assert [c["campaign"] for page in (first, rest) for c in page["items"]] == ["c0", "c1", "c2"]
+    assert rest["next"] == ""
+    creative = {
+        "creative": "k0",
+        "assetUrl": "https://cdn.rail.example/k.png",
+        "landingUrl": "https://rail.example/",
+        "width": 728,
+        "height": 90,
+    }
+    api.good("POST", f"{campaigns}/c0/creatives", creative, 201)
+    assert api.good("PUT", f"{campaigns}/c0/status", {"status": "paused"})["status"] == "paused"
+    api.bad(404, "creative", "PATCH", f"{campaigns}/c1/creatives/k0/status", {"status": "paused"})
+    api.bad(404, "campaign", "GET", "/v1/advertisers/other/campaigns/c0")
+    approval = f"{SITES}/{SITE}/approval"
+    assert api.good("POST", f"{approval}/approve", {"creative": "k0"})["changed"] is True
+    api.good("POST", f"{approval}/flag", {"creative": "k0", "reason": "ugly"})
+    assert api.good("GET", f"{approval}/flagged")["items"] == [{"creative": "k0", "reason": "ugly"}]
+    api.good("POST", f"{approval}/unflag", {"creative": "k0"})
+    assert api.good("GET", f"{SITES}/{SITE}")["approved"] == [], "unflagging approves nothing"
+    api.good("DELETE", f"{campaigns}/c0/creatives/k0", status=204)
+    api.good("DELETE", f"{campaigns}/c0", status=204)
+    assert node.ask("campaign", "show", "c0")["status"] == "deleted"
+    verbs = [
+        entry["verb"] for entry in node.ask("audit", "list", "--limit", "100")["items"] if entry["who"] == "token/all"
+    ]
+    assert {"advertiser create", "campaign pause", "campaign delete", "creative delete"} <= set(verbs)
+
+
+def test_c9_a_replayed_request_has_no_second_effect_and_an_altered_one_is_refused(api: Api) -> None:
+    key = {"idempotency-key": "one"}
+    first = api.call("PATCH", f"{SITES}/{SITE}", {"floorCpm": "0.91"}, headers=key)
+    api.good("PATCH", f"{SITES}/{SITE}", {"floorCpm": "0.92"})
+    again = api.call("PATCH", f"{SITES}/{SITE}", {"floorCpm": "0.91"}, headers=key)
+    assert (again.status_code, again.content) == (first.status_code, first.content)
+    assert again.headers["idempotent-replayed"] == "true"
+    api.bad(422, "Idempotency-Key", "PATCH", f"{SITES}/{SITE}", {"floorCpm": "0.93"}, headers=key)
+    assert api.good("GET", f"{SITES}/{SITE}")["floorCpm"] == "0.92"
+    api.bad(400, "Idempotency-Key", "PATCH", f"{SITES}/{SITE}", {"paced": True}, headers={"idempotency-key": ""})
+
+
+def test_c9_a_token_reaches_only_what_it_is_for_and_refusals_are_on_record(api: Api, node: Cluster) -> None:
+    one, change = f"{SITES}/{SITE}", {"paced": False}
+    assert api.good("GET", one, token=BOUND)["site"] == SITE
+    codes = [
+        api.bad(401, "Authorization", "PATCH", one, change, token="x" * 43)["code"],
+        api.bad(403, "Authorization", "PATCH", one, change, token=READER)["code"],
+        api.bad(403, "Authorization", "GET", "/v1/publishers/other/sites", token=BOUND)["code"],
+        api.bad(403, "Authorization", "GET", "/v1/advertisers", token=BOUND)["code"],
+    ]
+    assert codes == ["token_unknown", "scope_missing", "not_yours", "scope_missing"]
+    entries = node.ask("audit", "list", "--limit", "100")["items"]
+    refused = [entry for entry in entries if entry["who"] == "token/reader"]
+    assert refused[0]["outcome"] == "refused"
+    assert ALL not in json.dumps(entries)
+
+
+BAD: tuple[tuple[str, str, Any, str], ...] = (
+    ("POST", SITES, CREATE | {"site": "Bäcker.example"}, "site"),
+    ("POST", SITES, CREATE | {"host": "no host"}, "host"),
+    ("POST", SITES, CREATE | {"floorCpm": "-0.50"}, "floorCpm"),
+    ("POST", SITES, CREATE | {"floorCpm": 0.5}, "floorCpm"),
+    ("POST", SITES, CREATE | {"slots": []}, "slots"),
+    ("POST", SITES, CREATE | {"slots": [{"slot": "a|b", "width": 1, "height": 1}]}, "slot"),
+    ("POST", SITES, CREATE | {"colour": "red"}, "colour"),
+    ("POST", "/v1/publishers/b%C3%A4r/sites", CREATE, "publisher"),
+    ("PATCH", f"{SITES}/{SITE}", {}, "site"),
+    ("PUT", f"{SITES}/{SITE}/slots/nowhere/floor", {"floorCpm": "1"}, "slot"),
+    ("PUT", f"{SITES}/{SITE}/slots/top/floor", {"floorCpm": "-1"}, "floorCpm"),
+    ("POST", "/v1/advertisers", {"advertiser": "a", "name": "A", "dailyBudget": "-3"}, "dailyBudget"),
+    ("POST", "/v1/advertisers", {"advertiser": "a", "name": "A", "dailyBudget": "9" * 13}, "dailyBudget"),
+    ("POST", "/v1/advertisers", {"advertiser": "a", "name": "A", "dailyBudget": "999999999999"}, "dailyBudget"),
+    ("POST", "/v1/advertisers", {"advertiser": "a", "name": "A", "dailyBudget": "NaN"}, "dailyBudget"),
+    ("POST", "/v1/advertisers", {"advertiser": "räil", "name": "A", "dailyBudget": "3"}, "advertiser"),
+    (
+        "POST",
+        "/v1/advertisers",
+        {"advertiser": "a", "name": "A", "dailyBudget": "3", "timezone": "Mars/Olympus"},
+        "timezone",
+    ),
+    ("GET", "/v1/advertisers?limit=-1", None, "limit"),
+    ("GET", "/v1/advertisers?after=%00", None, "after"),
+    ("GET", f"/v1/advertisers?after={'0' * 300}", None, "after"),
+    ("GET", f"{SITES}?after=%C3%BC", None, "after"),
+    ("GET", "/v1/taxonomy/categories?limit=2&limit=3", None, "limit"),
+    ("POST", f"{SITES}/{SITE}/approval/flag", {"creative": "k", "reason": ""}, "reason"),
+    ("POST", f"{SITES}/{SITE}/approval/approve", {"creative": "../k"}, "creative"),
+    ("POST", "/v1/serve/batch", {"pub": SITE, "url": f"https://{SITE}/" + "x" * 10_000, "imp": []}, "url"),
+    ("POST", "/v1/serve/batch", {"pub": SITE, "url": f"https://{SITE}/", "imp": [{"id": "ü", "w": 1, "h": 1}]},
+     "imp.id"),
+    ("POST", "/v1/classify-page", {"pub": SITE, "url": f"https://{SITE}/" + "x" * 10_000, "text": "words"}, "url"),
+)  # fmt: skip
+
+
+def test_whatever_is_wrong_names_its_field_and_changes_nothing(api: Api, node: Cluster) -> None:
+    before = (node.ask("site", "list")["items"], node.ask("advertiser", "list")["items"])
+    for method, path, body, field in BAD:
+        api.bad(400, field, method, path, body)
+    assert (node.ask("site", "list")["items"], node.ask("advertiser", "list")["items"]) == before
+
+
+def test_a_text_of_fifty_megabytes_is_refused_before_it_is_read(api: Api) -> None:
+    text = b'{"pub": "%s", "url": "https://%s/a", "text": "' % (SITE.encode(), SITE.encode()) + b"x" * (50 << 20)
+    with contextlib.suppress(httpx.WriteError):  # the connection may end while it is still sending
+        api.bad(413, "body", "POST", "/v1/classify-page", text + b'"}')
+    assert api.good("GET", "/alive") == {"alive": True}
+    assert api.good("GET", f"{SITES}/{SITE}/pages")["items"] == []
+
+
+def test_every_documented_operation_answers_as_it_is_described(api: Api, tmp_path: Path) -> None:
+    command = [
+        *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{api.base}/openapi.json"),
+        *("--header", f"Authorization: Bearer {ALL}", "--checks", CHECKS, "--max-examples", str(EXAMPLES)),
+        *("--phases", "fuzzing" if SCALE == 1 else "coverage,fuzzing", "--seed", "7"),
+        *("--generation-database", "none", "--no-color"),
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stdout[-6_000:]
+    paths = api.good("GET", "/openapi.json")["paths"]
+    # All but the one by which it got the description.
+    operations = sum(len(methods) for path, methods in paths.items() if path != "/openapi.json")
+    assert f"Tested: {operations}" in done.stdout
