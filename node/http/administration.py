@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.outcomes import bad_input
 from node.admin.permits import asked_of
 from node.ads import messages as m
 from node.ads.guards.rate_gate import RateGate
@@ -142,7 +143,7 @@ class Administration:
             else:
                 raise LookupError(f"nothing carries {route.name} out")
         except BadInput as error:
-            raise bodies.as_problem(error) from None
+            raise problem_of(bad_input(error)) from None
         except p.AdminRefusal as refusal:
             raise problem_of(refusal) from None
         return Response(route.status, b"", "") if route.status == 204 else Response(route.status, encoded(answer))
