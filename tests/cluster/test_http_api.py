@@ -207,7 +207,7 @@ BAD: tuple[tuple[str, str, Any, str], ...] = (
     ("GET", f"{SITES}?after=%C3%BC", None, "after"),
     ("GET", "/v1/taxonomy/categories?limit=2&limit=3", None, "limit"),
     ("POST", f"{SITES}/{SITE}/approval/flag", {"creative": "k", "reason": ""}, "reason"),
-    ("POST", f"{SITES}/{SITE}/approval/approve", {"creative": "../k"}, "creative"),
+    ("POST", f"{SITES}/{SITE}/approval/flag", {"creative": "../k", "reason": "x"}, "creative"),
     ("POST", "/v1/serve/batch", {"pub": SITE, "url": f"https://{SITE}/" + "x" * 10_000, "imp": []}, "url"),
     ("POST", "/v1/serve/batch", {"pub": SITE, "url": f"https://{SITE}/", "imp": [{"id": "ü", "w": 1, "h": 1}]},
      "imp.id"),
