@@ -15,6 +15,7 @@ from node.ads.classifier import Classification
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.campaign_state import info_of as campaign_info
+from node.ads.entities.site_conduct import DAY_MS
 from node.ads.entities.site_state import FRESHNESS_WINDOW_MS, SiteState
 from node.ads.entities.site_views import info_of
 from node.ads.explain import ServeDecision
@@ -54,7 +55,13 @@ def site(info: m.SiteInfo) -> p.SiteShow:
             p.SlotFloor(slot=slot, floor_cpm=format_money(floor)) for slot, floor in sorted(info.slot_floors.items())
         ),
         flagged=tuple(f"{creative}: {reason}" for creative, reason in sorted(info.flagged.items())),
+        suspicions=tuple(_suspicion(each) for each in info.suspicions),
     )
+
+
+def _suspicion(found: m.Suspicion) -> str:
+    day, flag = rfc3339(found.day * DAY_MS)[:10], found.flag
+    return f"{day}: {flag.signal.replace('_', ' ')} {flag.severity:.2f}, odd above {flag.threshold:g}"
 
 
 def site_of_state(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int) -> p.SiteShow:

@@ -56,6 +56,17 @@ class FloorDecided(msgspec.Struct, frozen=True):
     impressions: int
 
 
+@wire_type("fact.site_suspected")
+class SiteSuspected(msgspec.Struct, frozen=True):
+    """A day (from 1970, UTC) of a site looked bought: `signal` measured `severity` where `threshold` is odd."""
+
+    site: str
+    day: int
+    signal: str
+    severity: float
+    threshold: float
+
+
 @wire_type("fact.impression")
 class Impression(msgspec.Struct, frozen=True):
     """Counted once for each request id; `price_micros` is what the campaign's account was charged."""

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from node.wire.registry import wire_type
+
 MAD_SCALE = 1.4826  # makes the deviation of a normal distribution out of its median one
 Z_FLAG = 5.0
 SUSPECT_SHARE_FLAG = 0.2
@@ -18,6 +20,7 @@ EVENTS_MIN = 500
 HISTORY_DAYS_MIN = 7
 
 
+@wire_type("ads.site_day")
 class SiteDay(msgspec.Struct, frozen=True):
     """One day's counts; `suspect` events are counted apart and are in `total` too."""
 
@@ -28,6 +31,7 @@ class SiteDay(msgspec.Struct, frozen=True):
     total: int = 0
 
 
+@wire_type("ads.fraud_flag")
 class Flag(msgspec.Struct, frozen=True):
     """`severity` is what was measured, `threshold` what it passed."""
 

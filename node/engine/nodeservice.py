@@ -186,6 +186,10 @@ class NodeService:
             "serveindex.undecodable": engine.index.undecodable,
             "serveindex.views_cut": engine.index.views_cut,
         }
+        for cell in engine.system.cells():
+            if isinstance(cell.actor, AdServer):
+                for name, count in cell.actor.beacons.items():
+                    found[f"beacons.{name}"] = found.get(f"beacons.{name}", 0) + count
         strangers = engine.world.transport.ledger.totals().get(STRANGER.name, {})
         found |= {f"wire.stranger_{reason}": count for reason, count in strangers.items()}
         for edge in self.edges:

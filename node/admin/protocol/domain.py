@@ -80,6 +80,7 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     trusted: tuple[str, ...] = ()
     flagged: tuple[str, ...] = ()
     slot_floors: tuple[SlotFloor, ...] = ()
+    suspicions: tuple[str, ...] = ()
 
 
 @wire_type("admin.site_list")

@@ -21,6 +21,7 @@ from node.ads.creative_stats import RollingStats
 from node.ads.decide import Rules, SlotDecision, decide_slot, why_empty
 from node.ads.edits import SiteEdit
 from node.ads.entities.beacon_counter import BeaconCounter
+from node.ads.entities.beacon_guard import BeaconGuard
 from node.ads.entities.decision_ring import DecisionRing, explained
 from node.ads.entities.payers import objection, payers, verdict
 from node.ads.entities.pools import Pools
@@ -100,7 +101,8 @@ class AdServer:
         self._approved: frozenset[str] = frozenset()
         self._pages: dict[str, m.PageEntry] = {}
         self._stats = RollingStats()
-        self._beacons = BeaconCounter(site, self._stats)
+        self._guard = BeaconGuard()
+        self._beacons = BeaconCounter(site, self._stats, self._guard)
         self._pools = Pools(site, index)
         self._unfinished: dict[SiteEdit, None] = {}
         self._blocked_domains: frozenset[str] = frozenset()
@@ -110,13 +112,14 @@ class AdServer:
         self._activate_after_ms = 0
         self._silent_until: dict[str, int] = {}
         self._winners = PageWinners()
-        self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track]] = deque(maxlen=limits.requests_held_max)
+        self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track | m.Fold]] = deque(maxlen=limits.requests_held_max)
         self._batches: dict[int, _Batch] = {}
         self._batch_count = 0
         self._decisions = DecisionRing()
         self._pacing = SitePacing()
         self._draws: np.random.Generator = np.random.default_rng(0)
         self._pace_draws = self._draws
+        self.beacons = self._guard.counts
         self.served_count = 0
         self.requests_count = 0
 
@@ -147,7 +150,7 @@ class AdServer:
                 self._learn(ctx)
             case m.PageMarked(entry):
                 self._pages[entry.url] = entry
-            case m.Track():
+            case m.Track() | m.Fold():
                 self._track(ctx, ctx.reply_later(), message)
             case m.Probe() | m.GetDecision() | m.GetServeStats():
                 self._explain(ctx, message)
@@ -192,23 +195,23 @@ class AdServer:
             ctx.tell(EntityRef("auctioneer", self._site), m.Reevaluate((), "adserver-restart"))
         while self._held:
             reply_to, request = self._held.popleft()
-            if isinstance(request, m.Track):
-                self._track(ctx, reply_to, request)
-            else:
+            if isinstance(request, m.BatchSelect):
                 self._select(ctx, reply_to, request)
+            else:
+                self._track(ctx, reply_to, request)
 
     def _refuse_held(self, ctx: Context, outcome: Any) -> None:
         unknown = isinstance(outcome, Failed) and "there is no site" in outcome.detail
         while unknown and self._held:
             reply_to, request = self._held.popleft()
-            tracked = isinstance(request, m.Track)
-            ctx.answer(reply_to, m.Tracked("unknown_site") if tracked else m.BatchSelected("unknown_site"))
+            select = isinstance(request, m.BatchSelect)
+            ctx.answer(reply_to, m.BatchSelected("unknown_site") if select else m.Tracked("unknown_site"))
         if unknown:
             ctx.passivate()
         else:
             ctx.after("learn", RETRY_MS, _Learn())
 
-    def _hold(self, ctx: Context, reply_to: ReplyTo, request: m.BatchSelect | m.Track) -> None:
+    def _hold(self, ctx: Context, reply_to: ReplyTo, request: m.BatchSelect | m.Track | m.Fold) -> None:
         if len(self._held) == self._held.maxlen:
             ctx.answer_reject(reply_to, "starting: too many requests wait for the site")
         else:
@@ -262,9 +265,10 @@ class AdServer:
             return
         now_ms = ctx.wall_ms()
         page = self._fresh_page(settings, request.url, now_ms)
+        self._guard.viewed()
         learned = self._pacing.request(len(request.slots), now_ms)
         if learned is not None:
-            ctx.tell(EntityRef("site", self._site), m.TrafficLearned(learned))
+            ctx.tell(EntityRef("site", self._site), m.TrafficLearned(learned, self._guard.take()))
         gate = self._pacing.gate(self._pace_draws, now_ms) if settings.paced else OPEN
         decisions = self._decided(settings, page, request.slots, now_ms, self._draws, gate)
         back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
@@ -354,9 +358,11 @@ class AdServer:
                 decision.order.sort(key=lambda draw: pool[draw.index].campaign_id in self._silent_until)
         return dict.fromkeys(self._silent_until, explain.NO_ANSWER)
 
-    def _track(self, ctx: Context, reply_to: ReplyTo, track: m.Track) -> None:
+    def _track(self, ctx: Context, reply_to: ReplyTo, track: m.Track | m.Fold) -> None:
         if self._settings is None:
             self._hold(ctx, reply_to, track)
+        elif isinstance(track, m.Fold):
+            self._beacons.fold(ctx, reply_to, track, self._settings.secret)
         else:
             self._beacons.track(ctx, reply_to, track, self._settings.secret)
 

@@ -9,6 +9,7 @@ import msgspec
 from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.creative_stats import RollingStats
+from node.ads.entities.beacon_guard import BeaconGuard
 from node.ads.entities.beacons import JudgedBeacon, judge
 from node.ads.floors.site_floors import SITE_WIDE
 from node.core import limits
@@ -43,9 +44,10 @@ class _Settled(msgspec.Struct, frozen=True):
 class BeaconCounter:
     """Lives in its ad server's cell; `receive` answers whether a message was its own."""
 
-    def __init__(self, site: str, stats: RollingStats) -> None:
+    def __init__(self, site: str, stats: RollingStats, guard: BeaconGuard) -> None:
         self._site = site
         self._stats = stats
+        self._guard = guard
         self._categories: dict[str, str | None] = {}
 
     def expect(self, request_id: str, category: str | None) -> None:
@@ -59,6 +61,7 @@ class BeaconCounter:
         """Judge a beacon and have it counted, once."""
         verdict, beacon = judge(self._site, track, secret, ctx.wall_ms())
         if beacon is None:
+            self._guard.refused(verdict)
             ctx.answer(reply_to, m.Tracked(verdict))
             return
         question: m.Confirm | m.RecordClick
@@ -69,6 +72,14 @@ class BeaconCounter:
             question = m.RecordClick(track.request_id, self._site, track.creative)
         campaign = EntityRef("campaign", track.campaign)
         ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
+
+    def fold(self, ctx: Context, reply_to: ReplyTo, fold: m.Fold, secret: bytes) -> None:
+        """Judge a fold and learn from it, once."""
+        now_ms = ctx.wall_ms()
+        verdict = self._guard.fold(fold, secret, self._site, now_ms)
+        if verdict == "counted" and fold.event == "fold":
+            self._stats.record(fold.creative, now_ms, folds=1)
+        ctx.answer(reply_to, m.Tracked(verdict))
 
     def receive(self, ctx: Context, message: Any) -> bool:
         match message:
@@ -90,9 +101,13 @@ class BeaconCounter:
     def _confirmed(self, ctx: Context, confirmed: _Confirmed) -> None:
         outcome, beacon = confirmed.outcome, confirmed.beacon
         if not isinstance(outcome, m.Confirmed):
+            self._guard.counts["unanswered"] += 1
             ctx.answer_reject(confirmed.reply_to, "try again: the campaign did not answer")
             return
-        if outcome.counted:
+        if not outcome.counted:
+            self._guard.refused("repeated")
+        else:
+            self._guard.heard(beacon.event, beacon.request_id, ctx.wall_ms())
             seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
             self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
             if beacon.event == "imp":

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from node.ads import messages as m
+from node.ads.fold_token import FoldClaim, fold_token, nonce_text
 from node.ads.money import format_money, impression_cost_micros, parse_money
 from node.ads.tracking import TrackedEvent, Verdict, bucket_of, sign, verify
 from node.ads.view import CandidateView
@@ -43,6 +44,23 @@ def impression_query(beacon: Beacon, secret: bytes) -> str:
 def click_query(beacon: Beacon, secret: bytes) -> str:
     """The query string of the click url."""
     return _query(beacon, "click", secret)
+
+
+def fold_proof(beacon: Beacon, secret: bytes) -> str:
+    """What a page shows when the reader folds the ad's corner. Its nonce is the request's: random, and of one serve."""
+    candidate = beacon.candidate
+    claim = FoldClaim(
+        beacon.site,
+        beacon.url,
+        beacon.slot,
+        candidate.creative_id,
+        URL_VERSION,
+        str(bucket_of(beacon.now_ms)),
+        candidate.campaign_id,
+        candidate.advertiser_id,
+        nonce_text(bytes.fromhex(beacon.request_id)),
+    )
+    return fold_token(claim, secret)
 
 
 def judge(site: str, track: m.Track, secret: bytes, now_ms: int) -> tuple[str, JudgedBeacon | None]:

@@ -17,6 +17,7 @@ from node.ads import messages as m
 from node.ads.classifier import Classification, Classifier
 from node.ads.entities.coverage import explain_site, site_coverage
 from node.ads.entities.site_approval import Order, admit, decide, sweep
+from node.ads.entities.site_conduct import counted, newly_suspected, suspected
 from node.ads.entities.site_learning import FloorLearning, FloorsPushed, FloorTick
 from node.ads.entities.site_pages import SitePages
 from node.ads.entities.site_replay import Lot, lot
@@ -213,9 +214,11 @@ class Site:
 
     def _about_floors(self, ctx: Context, state: SiteState, message: Any) -> bool:
         match message:
-            case m.TrafficLearned(shape):
-                self._state = msgspec.structs.replace(state, traffic=shape)
-                ctx.persist(self._state)
+            case m.TrafficLearned(shape, seen):
+                conduct = counted(state.conduct, seen, ctx.wall_ms())
+                odd = newly_suspected(state.conduct, conduct)
+                self._state = msgspec.structs.replace(state, traffic=shape, conduct=conduct)
+                ctx.persist(self._state, facts=tuple(suspected(self._site, each) for each in odd))
             case m.DemandSeen(demands):
                 self._floors.take(state, message)
                 self._state = self._floors.unblock(ctx, state, demands)

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from node.ads import messages as m
+from node.ads.entities.site_conduct import Conduct
 from node.ads.floors.site_floors import SiteFloors, open_floors
 from node.ads.freshness import WINDOW_DEFAULT_MS, is_fresh
 from node.ads.pacing.shape import TrafficShape
@@ -33,7 +34,7 @@ class SiteState(msgspec.Struct, frozen=True):
     `slot_floors` are the publisher's own, in place of any other. `paced`: page views go without an ad where that makes
     budgets last their day; `traffic` is when visitors come, as the ad server has learned it. `origins` say of approved
     creatives whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected
-    too."""
+    too. `conduct`: how its days went, and which were odd."""
 
     site: str
     host: str
@@ -57,6 +58,7 @@ class SiteState(msgspec.Struct, frozen=True):
     trust: Trust = msgspec.field(default_factory=Trust)
     origins: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     flagged: dict[str, str] = msgspec.field(default_factory=dict)
+    conduct: Conduct = Conduct()
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:

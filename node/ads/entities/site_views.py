@@ -75,4 +75,5 @@ def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, chan
         tuple(sorted(state.trust.anchors)),
         state.flagged,
         state.slot_floors,
+        state.conduct.suspicions,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from node.ads import messages as m
 from node.ads.decide import SlotDecision, why_empty
-from node.ads.entities.beacons import Beacon, click_query, impression_query
+from node.ads.entities.beacons import Beacon, click_query, fold_proof, impression_query
 
 
 def slot_outcome(site: str, url: str, decision: SlotDecision, secret: bytes, now_ms: int) -> m.SlotOutcome:
@@ -30,5 +30,6 @@ def slot_outcome(site: str, url: str, decision: SlotDecision, secret: bytes, now
             decision.request_id,
             impression_query(beacon, secret),
             click_query(beacon, secret),
+            fold_proof(beacon, secret),
         ),
     )

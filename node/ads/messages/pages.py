@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from node.ads.floors.demand import Demand
+from node.ads.fraud import Flag, SiteDay
 from node.ads.messages.shared import PageEntry, SlotSpec
 from node.ads.pacing.shape import TrafficShape
 from node.ads.view import TurnedAway
@@ -55,6 +56,14 @@ class GetSite(msgspec.Struct, frozen=True):
     pass
 
 
+@wire_type("ads.suspicion")
+class Suspicion(msgspec.Struct, frozen=True):
+    """A day (from 1970, UTC) on which something was odd."""
+
+    day: int
+    flag: Flag
+
+
 @wire_type("ads.site_info")
 class SiteInfo(msgspec.Struct, frozen=True):
     """`trusted`: campaigns and domains, as `campaign|id` and `domain|name`; `flagged` maps a creative to why."""
@@ -79,6 +88,7 @@ class SiteInfo(msgspec.Struct, frozen=True):
     trusted: tuple[str, ...] = ()
     flagged: dict[str, str] = msgspec.field(default_factory=dict)
     slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
+    suspicions: tuple[Suspicion, ...] = ()
 
 
 @wire_type("ads.classify_page")
@@ -243,9 +253,10 @@ class ImpressionServed(msgspec.Struct, frozen=True):
 
 @wire_type("ads.traffic_learned")
 class TrafficLearned(msgspec.Struct, frozen=True):
-    """An hour has ended: what the ad server knows of when the site's visitors come."""
+    """An hour has ended: what the ad server knows of when the site's visitors come, and what has come in it."""
 
     shape: TrafficShape
+    seen: SiteDay = SiteDay(0, 0, 0)
 
 
 # ---- page shelves

@@ -119,6 +119,7 @@ class Winner(msgspec.Struct, frozen=True):
     request_id: str
     impression_query: str
     click_query: str
+    fold_token: str = ""
 
 
 @wire_type("ads.slot_outcome")
@@ -154,9 +155,22 @@ class Track(msgspec.Struct, frozen=True):
     request_id: str
 
 
+@wire_type("ads.fold")
+class Fold(msgspec.Struct, frozen=True):
+    """A reader folded the corner of an ad (`event` fold, with its token) or smoothed it again (unfold, without one).
+    Answered by Tracked."""
+
+    event: str
+    url: str
+    slot: str
+    creative: str
+    token: str = ""
+
+
 @wire_type("ads.tracked")
 class Tracked(msgspec.Struct, frozen=True):
-    """`verdict`: counted, repeated, expired, bad_signature, malformed or unknown_site."""
+    """`verdict`: counted, repeated, expired, bad_signature, malformed or unknown_site; of a fold also unknown_event or
+    a `FoldVerdict`'s word."""
 
     verdict: str
     landing_url: str = ""

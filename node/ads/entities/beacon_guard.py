@@ -1,0 +1,83 @@
+"""What an ad server thinks of the beacons that reach it: why some were refused, which look bought, how the day goes.
+
+It judges beacons, never readers. A click that comes before its impression, or faster than a hand, is counted all the
+same, for beacons are overtaken on their way; that there are many of them is a question for an operator
+(`node.ads.fraud`). Folds are counted once by their nonce, for as long as their token lives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from node.ads import messages as m
+from node.ads.fold_token import FoldVerdict, claim_of, verify_fold
+from node.ads.fraud import SiteDay
+from node.ads.guards.engagement import EngagementGuard, Judgement
+from node.ads.guards.replay import ReplayGuard
+from node.core.limits import fold_skew_buckets_max, folds_expected
+
+FOLD_EVENTS = ("fold", "unfold")
+# Sent again by a browser that was offline, or asked twice: nobody's malice.
+HARMLESS = frozenset({"expired", "stale", "repeated"})
+
+
+class BeaconGuard:
+    """Lives in its ad server's cell, in memory only. `counts` are since its start: `counted_imp`, `refused_expired`,
+    `suspect_chain` and so on."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._engagement = EngagementGuard()
+        self._folds: ReplayGuard | None = None
+        self._day: Counter[str] = Counter()
+
+    def refused(self, verdict: str) -> None:
+        """A beacon that changes nothing: forged, too old, counted before."""
+        self.counts[f"refused_{verdict}"] += 1
+        self._day["total"] += 1
+        self._day["suspect"] += verdict not in HARMLESS
+
+    def heard(self, event: str, request_id: str, now_ms: int) -> None:
+        """A beacon whose signature holds and that has not been counted before."""
+        guard = self._engagement
+        judgement = guard.impression(request_id, now_ms) if event == "imp" else guard.click(request_id, now_ms)
+        self.counts[f"counted_{event}"] += 1
+        self._day["total"] += 1
+        self._day["impressions" if event == "imp" else "clicks"] += 1
+        if judgement is not Judgement.OK:
+            self.counts[f"suspect_{judgement.value}"] += 1
+            self._day["suspect"] += 1
+
+    def fold(self, fold: m.Fold, secret: bytes, site: str, now_ms: int) -> str:
+        """The verdict in a word: counted, repeated, or why the token is worth nothing."""
+        if fold.event not in FOLD_EVENTS:
+            verdict = "unknown_event"
+        elif fold.event == "unfold":
+            verdict = "counted"  # telemetry: it names nobody, proves nothing and teaches nothing
+        else:
+            verdict = self._judged(fold, secret, site, now_ms)
+        if verdict == "counted":
+            self.counts[f"counted_{fold.event}"] += 1
+        else:
+            self.refused(verdict)
+        return verdict
+
+    def viewed(self) -> None:
+        """A page view was decided."""
+        self._day["page_views"] += 1
+
+    def take(self) -> SiteDay:
+        """What came since this was asked last."""
+        day, self._day = self._day, Counter()
+        return SiteDay(day["impressions"], day["clicks"], day["page_views"], day["suspect"], day["total"])
+
+    def _judged(self, fold: m.Fold, secret: bytes, site: str, now_ms: int) -> str:
+        judged = verify_fold(fold.token, secret, slot=fold.slot, creative=fold.creative, now_ms=now_ms)
+        claim = claim_of(fold.token)
+        if judged is not FoldVerdict.VALID or claim is None:
+            return judged.value
+        if claim.pub != site:
+            return FoldVerdict.BAD_SIGNATURE.value
+        if self._folds is None:
+            self._folds = ReplayGuard(validity_minutes=2 * fold_skew_buckets_max, expected=folds_expected)
+        return "counted" if self._folds.first_use(claim.nonce, now_ms) else "repeated"
