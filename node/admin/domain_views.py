@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol.domain import SlotQuality
 from node.admin.protocol.serving import ExplainedTurnedAway
 from node.admin.targets import moment
 from node.ads import messages as m
@@ -55,6 +56,9 @@ def site(info: m.SiteInfo) -> p.SiteShow:
             p.SlotFloor(slot=slot, floor_cpm=format_money(floor)) for slot, floor in sorted(info.slot_floors.items())
         ),
         flagged=tuple(f"{creative}: {reason}" for creative, reason in sorted(info.flagged.items())),
+        slot_qualities=tuple(
+            SlotQuality(slot=slot, quality=quality) for slot, quality in sorted(info.qualities.items())
+        ),
         suspicions=tuple(_suspicion(each) for each in info.suspicions),
     )
 

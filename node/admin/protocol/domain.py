@@ -57,6 +57,14 @@ class SlotFloor(msgspec.Struct, frozen=True, kw_only=True):
     floor_cpm: str
 
 
+@wire_type("admin.slot_quality")
+class SlotQuality(msgspec.Struct, frozen=True, kw_only=True):
+    """What page tags have measured of a slot, in [0, 1]: below 0.5 it is asked less than its learned floor."""
+
+    slot: str
+    quality: float
+
+
 @wire_type("admin.site")
 class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     site: str
@@ -81,6 +89,7 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     flagged: tuple[str, ...] = ()
     slot_floors: tuple[SlotFloor, ...] = ()
     suspicions: tuple[str, ...] = ()
+    slot_qualities: tuple[SlotQuality, ...] = ()
 
 
 @wire_type("admin.site_list")

@@ -20,6 +20,7 @@ from node.ads import messages as m
 from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_offers, rank_categories
 from node.ads.bidbook import demands_of
 from node.ads.entities.site_state import fresh
+from node.ads.floors.quality import UNMEASURED, effective_floor_micros
 from node.ads.hosts import under_domain
 from node.ads.targeting import page_objection
 from node.ads.taxonomy import UNMATCHED, load_taxonomy
@@ -79,6 +80,8 @@ class Auctioneer:
         self._blocked_products: frozenset[str] = frozenset()
         self._category_floors: dict[str, int] = {}
         self._slot_floor_micros: int | None = None
+        self._least_floor_micros = 0
+        self._worst_quality = UNMEASURED
         self._approved: frozenset[str] = frozenset()
         self._suspended = False
         self._dirty: dict[str, str] = {}
@@ -145,6 +148,8 @@ class Auctioneer:
         self._blocked_products = frozenset(message.blocked_products)
         self._category_floors = message.category_floors
         self._slot_floor_micros = min(message.slot_floors.values(), default=None)
+        self._least_floor_micros = message.least_floor_micros
+        self._worst_quality = min((message.qualities.get(slot, UNMEASURED) for slot in self._slots), default=UNMEASURED)
         self._approved = frozenset(message.approved)
         self._suspended = message.suspended
         if message.all_pages:
@@ -327,7 +332,8 @@ class Auctioneer:
 
     def _floor_of(self, category: str) -> int:
         """What a bidder is asked for: the least that any slot would take."""
-        floor = self._category_floors.get(category, self._floor_micros)
+        raw = self._category_floors.get(category, self._floor_micros)
+        floor = effective_floor_micros(raw, self._worst_quality, least_micros=self._least_floor_micros)
         return floor if self._slot_floor_micros is None else min(floor, self._slot_floor_micros)
 
     def _counts(self, creative: str) -> bool:

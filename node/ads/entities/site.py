@@ -24,6 +24,7 @@ from node.ads.entities.site_replay import Lot, lot
 from node.ads.entities.site_state import (
     SiteState,
     fresh,
+    measure,
     observe,
     update,
 )
@@ -284,6 +285,7 @@ class Site:
         if message.url in self._in_flight:
             ctx.reply(m.ClassifyAck(False, "in_flight"))
             return
+        self._measure(ctx, state, message)
         self._in_flight.add(message.url)
         ctx.pipe(
             "llm",
@@ -293,6 +295,13 @@ class Site:
             then=lambda outcome: _Classified(message.url, message.slots, outcome),
         )
         ctx.reply(m.ClassifyAck(True, "accepted"))
+
+    def _measure(self, ctx: Context, state: SiteState, message: m.ClassifyPage) -> None:
+        """Where a page shows its slots says what they are worth: floors follow."""
+        measured = measure(state, message.placements)
+        if measured is not state:
+            self._state = measured
+            ctx.persist(measured, then=FloorsPushed())
 
     def _classified(self, ctx: Context, state: SiteState, classified: _Classified) -> None:
         if not self._pages.known:

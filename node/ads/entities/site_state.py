@@ -5,12 +5,14 @@ Each answers the same object when nothing changes, so that only real changes are
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
 
 from node.ads import messages as m
 from node.ads.entities.site_conduct import Conduct
+from node.ads.floors.quality import Placement, slot_quality
 from node.ads.floors.site_floors import SiteFloors, open_floors
 from node.ads.freshness import WINDOW_DEFAULT_MS, is_fresh
 from node.ads.pacing.shape import TrafficShape
@@ -21,6 +23,7 @@ from node.wire.registry import wire_type
 
 FRESHNESS_WINDOW_MS = WINDOW_DEFAULT_MS
 BID_WEIGHT = 0.5
+QUALITY_STEP = 0.1
 
 T = TypeVar("T")
 
@@ -34,7 +37,8 @@ class SiteState(msgspec.Struct, frozen=True):
     `slot_floors` are the publisher's own, in place of any other. `paced`: page views go without an ad where that makes
     budgets last their day; `traffic` is when visitors come, as the ad server has learned it. `origins` say of approved
     creatives whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected
-    too. `conduct`: how its days went, and which were odd."""
+    too. `conduct`: how its days went, and which were odd. `qualities`: of the slots that page tags have
+    measured."""
 
     site: str
     host: str
@@ -59,6 +63,7 @@ class SiteState(msgspec.Struct, frozen=True):
     origins: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     flagged: dict[str, str] = msgspec.field(default_factory=dict)
     conduct: Conduct = Conduct()
+    qualities: dict[str, float] = msgspec.field(default_factory=dict)
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:
@@ -209,6 +214,18 @@ def _without(items: dict[str, T], name: str) -> dict[str, T]:
 
 
 # ---- slots
+
+
+def measure(state: SiteState, placements: Mapping[str, Placement]) -> SiteState:
+    """The state with what a tag measured of its slots; small differences from page to page are no news."""
+    names = {slot.slot for slot in state.all_slots}
+    found = {slot: round(slot_quality(placed), 2) for slot, placed in placements.items() if slot in names}
+    news = {slot: quality for slot, quality in found.items() if _differs(state.qualities.get(slot), quality)}
+    return msgspec.structs.replace(state, qualities={**state.qualities, **news}) if news else state
+
+
+def _differs(known: float | None, quality: float) -> bool:
+    return known is None or abs(known - quality) >= QUALITY_STEP
 
 
 def observe(state: SiteState, reported: tuple[m.SlotSpec, ...]) -> tuple[m.SlotSpec, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from node.ads import messages as m
 from node.ads.edits import SiteEdit, forbidden_by_site
+from node.ads.floors.quality import UNMEASURED, effective_floor_micros
 from node.ads.hosts import same_host
 from node.ads.pricing import floor_for
 
@@ -19,14 +20,20 @@ def refusal(settings: m.SiteSettings, host: str) -> str:
 
 def floor_by_category(settings: m.SiteSettings, slot: str) -> Callable[[str], int]:
     """The floor of a category in a slot: the publisher's for the slot, else what the category has learned, else the
-    site's."""
+    site's; of what was learned so much as the slot is worth, but never less than the publisher's."""
     site_wide = max(settings.floor_micros, settings.learned_floor_micros)
-    return lambda category: floor_for(
-        category,
-        category_floors_micros=settings.category_floors,
-        site_floor_micros=site_wide,
-        slot_floor_micros=settings.slot_floors.get(slot),
-    )
+    own, quality = settings.slot_floors.get(slot), settings.qualities.get(slot, UNMEASURED)
+
+    def floor(category: str) -> int:
+        raw = floor_for(
+            category,
+            category_floors_micros=settings.category_floors,
+            site_floor_micros=site_wide,
+            slot_floor_micros=own,
+        )
+        return effective_floor_micros(raw, quality, own, least_micros=settings.floor_micros)
+
+    return floor
 
 
 def forbidden(settings: m.SiteSettings) -> tuple[SiteEdit, ...]:

@@ -29,6 +29,7 @@ def settings_of(state: SiteState, pages: Iterable[m.PageEntry]) -> m.SiteSetting
         state.paced,
         state.traffic,
         state.slot_floors,
+        state.qualities,
     )
 
 
@@ -49,6 +50,8 @@ def lesson_of(
         tuple(state.approved),
         floors_of(state).category_floors_micros,
         state.slot_floors,
+        state.qualities,
+        state.floor_micros,
     )
 
 
@@ -76,4 +79,5 @@ def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, chan
         state.flagged,
         state.slot_floors,
         state.conduct.suspicions,
+        state.qualities,
     )

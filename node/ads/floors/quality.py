@@ -7,10 +7,14 @@ from typing import Final
 
 import msgspec
 
+from node.wire.registry import wire_type
+
 ABOVE_FOLD_SHARE = 0.35
 VIEWABILITY_SHARE = 0.25
 REGION_SHARE = 0.25
 TEXT_SHARE = 0.15
+# Of a slot that nobody has measured: nothing is known against it.
+UNMEASURED = 1.0
 # At least half of the raw floor, and never more than it: a good slot is no reason to ask above what was learned.
 LEAST_FACTOR = 0.5
 REGION_WEIGHTS: Final[Mapping[str, float]] = {
@@ -24,6 +28,7 @@ REGION_WEIGHTS: Final[Mapping[str, float]] = {
 UNKNOWN_REGION_WEIGHT = 0.5
 
 
+@wire_type("ads.placement")
 class Placement(msgspec.Struct, frozen=True):
     """What a page's tag measured of a slot: shares in [0, 1], and the landmark that it stands in."""
 
@@ -43,11 +48,14 @@ def slot_quality(placement: Placement) -> float:
     )
 
 
-def effective_floor_micros(raw_micros: int, quality: float, override_micros: int | None = None) -> int:
-    """What a bidder is asked for: the publisher's own figure for the slot, else the raw floor by the slot's quality."""
+def effective_floor_micros(
+    raw_micros: int, quality: float, override_micros: int | None = None, *, least_micros: int = 0
+) -> int:
+    """What a bidder is asked for: the publisher's own figure for the slot, else the raw floor by the slot's quality,
+    but never less than `least_micros`."""
     if override_micros is not None:
         return override_micros
-    return round(raw_micros * min(1.0, LEAST_FACTOR + _share(quality)))
+    return max(least_micros, round(raw_micros * min(1.0, LEAST_FACTOR + _share(quality))))
 
 
 def _share(value: float) -> float:

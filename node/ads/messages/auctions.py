@@ -17,8 +17,9 @@ from node.wire.registry import wire_type
 class RestoreClassifications(msgspec.Struct, frozen=True):
     """Fresh pages of the site. A page already held with the same or a newer time is ignored unless `force`; with
     `all_pages` these are all that the site has, and any other is to be forgotten. `floor_micros` is what bidders are
-    asked for where `category_floors` has no figure of their category, or less where one of `slot_floors` is.
-    `approved`: creatives whose demand counts."""
+    asked for where `category_floors` has no figure of their category, or less where one of `slot_floors` is, or the
+    quality of a slot; but for the former never less than `least_floor_micros`. `approved`: creatives whose demand
+    counts."""
 
     entries: tuple[PageEntry, ...]
     slots: tuple[SlotSpec, ...]
@@ -32,6 +33,8 @@ class RestoreClassifications(msgspec.Struct, frozen=True):
     approved: tuple[str, ...] = ()
     category_floors: dict[str, int] = msgspec.field(default_factory=dict)
     slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
+    qualities: dict[str, float] = {}
+    least_floor_micros: int = 0
 
 
 @wire_type("ads.restored")

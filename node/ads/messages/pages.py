@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from node.ads.floors.demand import Demand
+from node.ads.floors.quality import Placement
 from node.ads.fraud import Flag, SiteDay
 from node.ads.messages.shared import PageEntry, SlotSpec
 from node.ads.pacing.shape import TrafficShape
@@ -66,7 +67,8 @@ class Suspicion(msgspec.Struct, frozen=True):
 
 @wire_type("ads.site_info")
 class SiteInfo(msgspec.Struct, frozen=True):
-    """`trusted`: campaigns and domains, as `campaign|id` and `domain|name`; `flagged` maps a creative to why."""
+    """`trusted`: campaigns and domains, as `campaign|id` and `domain|name`; `flagged` maps a creative to why;
+    `qualities`, in [0, 1], are those of the slots that page tags have measured."""
 
     site: str
     host: str
@@ -89,16 +91,19 @@ class SiteInfo(msgspec.Struct, frozen=True):
     flagged: dict[str, str] = msgspec.field(default_factory=dict)
     slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
     suspicions: tuple[Suspicion, ...] = ()
+    qualities: dict[str, float] = {}
 
 
 @wire_type("ads.classify_page")
 class ClassifyPage(msgspec.Struct, frozen=True):
-    """`slots` are those the page's tag reports; unknown ones join the site's list. Answered by ClassifyAck at once."""
+    """`slots` are those the page's tag reports; unknown ones join the site's list. `placements`: what it measured of
+    some of them. Answered by ClassifyAck at once."""
 
     url: str
     text: str
     hint: str = ""
     slots: tuple[SlotSpec, ...] = ()
+    placements: dict[str, Placement] = {}
 
 
 @wire_type("ads.activate_slots")

@@ -39,6 +39,7 @@ class SiteSettings(msgspec.Struct, frozen=True):
     paced: bool = False
     traffic: TrafficShape | None = None
     slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
+    qualities: dict[str, float] = {}
 
 
 @wire_type("ads.edit_site")

@@ -6,6 +6,7 @@ from ads_world import PAGE, SITE, TRAVEL, World, serving_world
 
 from node.ads import messages as m
 from node.ads.entities.site_learning import PERIOD_MS
+from node.ads.floors.quality import Placement
 from node.ads.floors.site_floors import SiteFloors
 from node.core.hashing import stripe_of
 from node.core.ids import EntityRef
@@ -184,3 +185,52 @@ def test_a_bid_that_was_cut_below_its_own_floor_serves_again_within_seconds() ->
     winner = world.winner()
     assert winner is not None
     assert winner.price_micros == 990_000
+
+
+def placed(world: World, **placements: Placement) -> None:
+    assert world.ask("site", SITE, m.ClassifyPage(PAGE, "a text about travel", "", (), placements)).accepted
+    world.advance(5_000)
+
+
+def test_a_slot_is_asked_as_much_of_what_was_learned_as_it_is_worth_and_never_less_than_the_publishers() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.advance(PERIOD_MS + 3_000)
+    footer, article = Placement(region="footer"), Placement(1.0, 1.0, "article", 1.0)
+    placed(world, side=footer, top=article, unknown=footer)
+    prices = {slot: won.price_micros for slot in ("top", "side") if (won := world.winner(slot=slot))}
+    assert prices == {"top": 1_980_000, "side": 1_089_000}, "0.05 is worth 55 %, a good slot no more than was learned"
+    assert world.explain(slot="side").floor_micros == 1_089_000
+    assert world.ask("site", SITE, m.GetSite()).qualities == {"side": 0.05, "top": 1.0}
+    world.ask("site", SITE, m.UpdateSite(floor_micros=1_500_000))
+    world.advance(PERIOD_MS + 5_000)
+    won = world.winner(slot="side")
+    assert won is not None
+    assert won.price_micros == 1_500_000
+    world.ask("site", SITE, m.UpdateSite(slot_floors=(("side", 1_700_000),)))
+    world.advance(5_000)
+    won = world.winner(slot="side")
+    assert won is not None
+    assert won.price_micros == 1_700_000, "the publisher's own word for a slot is not discounted"
+
+
+def test_a_bid_that_only_a_poor_slot_takes_is_asked_for_and_served_there_alone() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    world.advance(PERIOD_MS + 3_000)
+    world.campaign("cheap", cpm=1_200_000)
+    world.advance(3_000)
+    assert "cheap-1" not in world.ask("site", SITE, m.GetSite()).pending, "below what was learned"
+    placed(world, side=Placement(region="footer"))
+    assert "cheap-1" in world.ask("site", SITE, m.GetSite()).pending
+    world.approve("cheap-1")
+    world.advance(3_000)
+    assert {won.campaign for _ in range(20) if (won := world.winner(slot="top"))} == {"camp"}
+    assert {won.campaign for _ in range(20) if (won := world.winner(slot="side"))} == {"camp", "cheap"}
+
+
+def test_measuring_nearly_the_same_again_is_no_news() -> None:
+    world = serving_world(cpm=2 * UNIT)
+    placed(world, side=Placement(region="aside"))
+    facts, seen = rounds(world), world.ask("site", SITE, m.GetSite()).qualities
+    placed(world, side=Placement(above_fold=0.1, region="aside"))
+    assert world.ask("site", SITE, m.GetSite()).qualities == seen == {"side": 0.15}
+    assert rounds(world) - facts == 1, "the page itself was judged again"
