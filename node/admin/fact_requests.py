@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin.fact_views import asked_for, fact_item, has, pairs
-from node.admin.outcomes import FAILED
+from node.admin.outcomes import store_refusal
 from node.admin.protocol.facts import FactItem, FactList, GetFacts
 from node.core import limits
 from node.core.errors import BadInput
@@ -95,7 +95,7 @@ class FactRequests:
     async def _read(self, after: int, limit: int) -> FactPage:
         answer = await outcome_of(lambda done: self._engine.world.submit(ReadFacts(after, limit), done))
         if not isinstance(answer, FactPage):
-            raise p.AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
+            raise store_refusal(answer)
         return answer
 
 

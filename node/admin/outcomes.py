@@ -17,6 +17,7 @@ from node.core.ids import Ref
 from node.engine.engine import Engine
 from node.engine.events import NodeEvent
 from node.gossip.member import Member, Status
+from node.store.port import BAD_KEY, StoreFailed
 
 USAGE, NOT_FOUND, CONFLICT, REFUSED, TIMED_OUT, MISMATCH, FAILED = 2, 3, 4, 5, 9, 14, 15
 ASK_MS = 5_000
@@ -54,6 +55,15 @@ def refusal(failed: Failed, about: str) -> AdminRefusal:
         return AdminRefusal(TIMED_OUT, "E-NO-ANSWER", text, hint="ask again, or: promovolvectl cluster health")
     text = f"{about}: {failed.failure.value} {detail}".strip()
     return AdminRefusal(FAILED, "E-UNAVAILABLE", text, hint="promovolvectl cluster health")
+
+
+def store_refusal(answer: object) -> AdminRefusal:
+    """What the state store's failure means for who asked: a name that can't be one is theirs, the rest the store's."""
+    if isinstance(answer, StoreFailed) and answer.code == BAD_KEY:
+        return AdminRefusal(USAGE, "E-BAD-INPUT", answer.message, about="id")
+    said = answer.message if isinstance(answer, StoreFailed) else answer
+    text = f"the state store did not answer: {said}"
+    return AdminRefusal(FAILED, "E-STORE", text, hint="promovolvectl cluster health")
 
 
 def bad_input(error: BadInput) -> AdminRefusal:

@@ -10,7 +10,7 @@ from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
-from node.admin.outcomes import FAILED, USAGE, check_type, no_member
+from node.admin.outcomes import USAGE, check_type, no_member, store_refusal
 from node.admin.protocol.diagnosis import EntityPlace, GetEntityPlace
 from node.core.clock import rfc3339
 from node.core.hashing import SHARD_COUNT, shard_of
@@ -137,7 +137,7 @@ class ShardRequests:
     async def _table(self) -> Placement:
         answer = await outcome_of(lambda done: self._engine.world.submit(ReadPlacement(), done))
         if not isinstance(answer, Placement):
-            raise p.AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
+            raise store_refusal(answer)
         return answer
 
 

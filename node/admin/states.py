@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from node.actors.runtime import outcome_of
-from node.admin.outcomes import FAILED
-from node.admin.protocol import AdminRefusal
+from node.admin.outcomes import store_refusal
 from node.engine.engine import Engine
 from node.store.port import Absent, ListStates, ReadState, Record, StatePage
 from node.wire.codec import CODEC
@@ -66,7 +65,7 @@ class States:
         if isinstance(answer, Absent):
             return None
         if not isinstance(answer, Record):
-            raise AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
+            raise store_refusal(answer)
         return answer
 
     async def _records(self, kind: str, *, bodies: bool) -> list[Any]:
@@ -85,5 +84,5 @@ class States:
         request = ListStates((kind,), after=after, limit=limit, bodies=bodies)
         answer = await outcome_of(lambda done: self._engine.world.submit(request, done))
         if not isinstance(answer, StatePage):
-            raise AdminRefusal(FAILED, "E-STORE", f"the state store did not answer: {answer}")
+            raise store_refusal(answer)
         return answer.records, answer.more

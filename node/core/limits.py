@@ -13,6 +13,7 @@ ledger_incarnations_max = 4  # of one peer, counted apart; what older ones did i
 conservation_ms = 3_000  # how often nodes tell each other what they have sent: some hundred bytes for each peer
 conservation_fault_ms = 10_000  # a difference between sent and arrived that lasts so long is a fault, not a delay
 sequence_gaps_max = 64  # of one lane, that frames of a lost connection may still fill; older ones stay lost
+number_max = (1 << 63) - 1  # of any whole number: what a signed column and a frame both hold
 registry_types_max = 2_000  # names in a peer's greeting
 greeting_retry_ms = 1_000  # a connection whose greeting is not answered asks again this often
 connections_proven_max = 1_024  # remembered by address; above it those that have ended are looked for and forgotten

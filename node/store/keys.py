@@ -9,6 +9,7 @@ from typing import Final
 
 from node.core import limits
 from node.store.port import (
+    BAD_KEY,
     AcquireLease,
     DeleteState,
     ListStates,
@@ -35,10 +36,10 @@ def request_refusal(request: Request) -> StoreFailed | None:
         for name in names:
             problem = _name_problem(name, bytes_max)
             if problem:
-                return StoreFailed("E-BAD-KEY", problem, definite=True)
+                return StoreFailed(BAD_KEY, problem, definite=True)
     if isinstance(request, StateChange):
         if not 0 <= request.shard <= _SHARD_MAX:
-            return StoreFailed("E-BAD-KEY", f"shard {request.shard} does not exist", definite=True)
+            return StoreFailed(BAD_KEY, f"shard {request.shard} does not exist", definite=True)
         size = len(body_of(request)) + sum(len(fact.body) + len(fact.type) for fact in request.facts)
         if size > limits.record_bytes_max:
             message = f"{request.kind}:{request.id} and its facts: {size} bytes, more than {limits.record_bytes_max}"

@@ -306,6 +306,9 @@ class PlacementWritten(msgspec.Struct, frozen=True):
     version: int
 
 
+BAD_KEY = "E-BAD-KEY"  # the code of a name that nothing can be kept under
+
+
 class StoreFailed(msgspec.Struct, frozen=True):
     """The store could not answer. `definite`: nothing was written; otherwise it may have been."""
 

@@ -17,7 +17,8 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.visible import visible
 
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+_HINTS: Final = {errno.EBADF: "an output that is not wanted is sent to /dev/null"}
 
 
 class Stopped(SystemExit):
@@ -56,12 +57,13 @@ def report(failed: CommandFailed, output: str, err: TextIO) -> None:
 
 
 def no_room(error: BaseException) -> CommandFailed | None:
-    """The failure when a disk, as under standard output, takes nothing more; None for any other error."""
+    """The failure when a disk, as under standard output, takes nothing more, or the output was closed before we began;
+    None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
         return None
     where = str(error.filename or "standard output")
     message = f"{where} can't be written: {error.strerror}"
-    return CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", message, hint="df -h", about=where)
+    return CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", message, hint=_HINTS.get(error.errno, "df -h"), about=where)
 
 
 def save_report(error: BaseException, arguments: list[str], folder: Path) -> CommandFailed:

@@ -13,11 +13,13 @@ from typing import Any, Final
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
+from node.core import limits
 from promovolvectl.cli.options import COMMON, Flag, Flags
 from promovolvectl.cli.outlook import refuse_unfit
 from promovolvectl.cli.release import COMPLETING
 from promovolvectl.cli.render import Answer
 from promovolvectl.cli.run import Run, of_process
+from promovolvectl.cli.select import usage
 from promovolvectl.client.exit_codes import ExitStatus
 
 Outcome = Answer | ExitStatus
@@ -128,8 +130,10 @@ def _wrapped(function: Function, flags: tuple[Flag, ...], about: About) -> Calla
         for parameter in (*own, *common):
             _offer_names(parameter.annotation)
     names = {field.name for field in fields(Flags)}
+    called = {parameter.name: _called(parameter) for parameter in (*own, *common)}
 
     def command(context: typer.Context, **given: Any) -> int:
+        _refuse_beyond(given, called)
         chosen = {key: given.pop(key) for key in names}
         chosen["endpoint"] = tuple(chosen["endpoint"] or ())
         return _execute(function, of_process(Flags(**chosen), os.environ, context.obj), given, about.shows)
@@ -148,6 +152,24 @@ def _offer_names(annotation: Any) -> None:
     for about in getattr(annotation, "__metadata__", ()):
         if isinstance(about, (ArgumentInfo, OptionInfo)) and about.metavar and about.autocompletion is None:
             about.autocompletion = completer(about.metavar)
+
+
+def _called(parameter: inspect.Parameter) -> str:
+    """An argument by its metavar, a flag by its name."""
+    for about in getattr(parameter.annotation, "__metadata__", ()):
+        if isinstance(about, ArgumentInfo):
+            return about.metavar or parameter.name.upper()
+        if isinstance(about, OptionInfo) and (long := [name for name in about.param_decls or () if name[:2] == "--"]):
+            return long[-1]
+    return f"--{parameter.name.replace('_', '-')}"
+
+
+def _refuse_beyond(given: Mapping[str, Any], called: Mapping[str, str]) -> None:
+    """A number that no message can hold is nobody's; raises CommandFailed (2)."""
+    for name, value in given.items():
+        for number in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(number, int) and abs(number) > limits.number_max:
+                raise usage(called[name], f"{number} is beyond any number here", f"at most {limits.number_max}")
 
 
 def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str) -> int:

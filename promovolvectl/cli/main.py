@@ -18,14 +18,36 @@ if TYPE_CHECKING:
 def run() -> None:
     """What the installed program calls."""
     arguments = sys.argv[1:]
+    _standing_in()
     if arguments == ["--version"]:
-        from promovolvectl.cli.release import PROGRAM, VERSION
-
-        sys.stdout.write(f"{PROGRAM} {VERSION}\n")
-        sys.exit(0)
+        sys.exit(_version())
     # What prints help looks at these when it is imported and then forces a terminal, against NO_COLOR, too.
     os.environ["TYPER_USE_RICH"] = "0"
     sys.exit(main(arguments))
+
+
+def _standing_in() -> None:
+    """Something in place of each standard stream that was closed: else the first file that is opened becomes it.
+    Writing to such an output fails, as on a full disk; nobody can be told what was to go to such an error output."""
+    for number, name, how in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            at = os.open(os.devnull, how)
+            if at != number:
+                os.dup2(at, number)
+                os.close(at)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+
+
+def _version() -> int:
+    """Without the parser, which takes longer to load than this takes to say."""
+    from promovolvectl.cli.release import PROGRAM, VERSION
+
+    try:
+        sys.stdout.write(f"{PROGRAM} {VERSION}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        return _unwritten(error)
+    return 0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,16 +72,12 @@ def main(arguments: Sequence[str]) -> int:
         return int(stopped.status)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
-    except BrokenPipeError:
-        _silence()
-        return int(ExitStatus.BROKEN_PIPE)
-    except Exception as error:  # whatever is left is the disk's trouble, or a mistake of ours
-        if debug:
+    except Exception as error:  # whatever is left is the output's trouble, or a mistake of ours
+        if debug and not isinstance(error, BrokenPipeError):
             traceback.print_exc(file=sys.stderr)
-        full = no_room(error)
-        if full is not None:
-            _silence()
-        return _failed(full or save_report(error, list(arguments), paths.report_dir()), output, debug=False)
+        if isinstance(error, OSError) and (isinstance(error, BrokenPipeError) or no_room(error)):
+            return _unwritten(error, output)
+        return _failed(save_report(error, list(arguments), paths.report_dir()), output, debug=False)
     return status
 
 
@@ -75,6 +93,18 @@ def _failed(failed: CommandFailed, output: str, *, debug: bool, annotate: bool =
             sys.stderr.write(ci.annotation("error", failed.code, failed.message) + "\n")
         report(failed, output, sys.stderr)
     return int(failed.status)
+
+
+def _unwritten(error: OSError, output: str = "") -> int:
+    """Standard output takes nothing more; raises what is no trouble of an output."""
+    from promovolvectl.cli.errors import no_room
+    from promovolvectl.client.exit_codes import ExitStatus
+
+    full = no_room(error)
+    if full is None and not isinstance(error, BrokenPipeError):
+        raise error
+    _silence()
+    return int(ExitStatus.BROKEN_PIPE) if full is None else _failed(full, output, debug=False)
 
 
 def _dispatch(arguments: Sequence[str]) -> int:

@@ -29,6 +29,7 @@ _WITH_VALUE: Final = frozenset(
         *("--limit", "--ci", "--color", "--time", "--reason", "--request-id", "--confirm"),
     )
 )
+_HELP: Final = ("--help", "-h")
 _ALONE: Final = frozenset(
     (
         *("--quiet", "--verbose", "--yes", "--no-headers", "--debug", "--allow-partial"),
@@ -152,13 +153,15 @@ def hoisted(argv: Sequence[str], depth_of: Mapping[str, int]) -> list[str]:
         if not word.startswith("-") or word == "-":
             words.append(word)
             continue
+        if word in _HELP:
+            return [*words, *argv[index - 1 :]]  # of whoever stands before it; what else was meant shows nothing there
         if word in _WITH_VALUE:
             moved += [word, *argv[index : index + 1]]
             index += 1
         elif word in _ALONE or _carries_value(word) or re.fullmatch(r"-[qvy]+", word):
             moved.append(word)
         else:
-            return [*argv]  # --help, or something for the parser to complain about where it stands
+            return [*argv]  # something for the parser to complain about where it stands
     if len(words) == _depth(words, depth_of):
         return [*words, *moved, *argv[index:]]
     return words or list(argv)

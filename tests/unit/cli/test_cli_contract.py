@@ -183,7 +183,26 @@ def test_check_v13_a_key_file_that_cannot_be_read_is_not_repeated(tmp_path: Path
             assert SENTINEL not in err + reports(tmp_path)
 
 
-@pytest.mark.parametrize("words", [("version", "-o", "json"), ("--help",), ("explain",), ("node", "list")])
+WRITING = [("version", "-o", "json"), ("--version",), ("--help",), ("explain",), ("node", "list")]
+
+
+@pytest.mark.parametrize("words", WRITING)
+def test_an_output_that_was_closed_before_is_said_so(words: tuple[str, ...], tmp_path: Path) -> None:
+    """`>&-`: the number is free, and what is opened next must not become the output."""
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"]}) as node:
+        node.write(tmp_path)
+        command = [sys.executable, "-c", "from promovolvectl.cli.main import run; run()", *words]
+        closed = ["sh", "-c", '"$@" >&-', "sh", *command]
+        done = subprocess.run(closed, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        silent = subprocess.run(["sh", "-c", '"$@" 2>&- <&-', "sh", *command], timeout=60, check=False)
+    assert done.returncode == 17, done.stderr
+    assert "standard output can't be written" in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert silent.returncode == 0
+    assert reports(tmp_path) == ""
+
+
+@pytest.mark.parametrize("words", WRITING)
 def test_check_v13_a_full_disk_under_the_output_is_said_without_anybodys_data(
     words: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -191,9 +210,7 @@ def test_check_v13_a_full_disk_under_the_output_is_said_without_anybodys_data(
         node.write(tmp_path)
         command = [sys.executable, "-c", "from promovolvectl.cli.main import run; run()", *words]
         env = {**os.environ, "PGPASSWORD": SENTINEL}
-        done = subprocess.run(
-            command, env=env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
-        )
+        done = subprocess.run(command, env=env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert done.returncode == 17, done.stderr
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
