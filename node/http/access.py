@@ -2,6 +2,7 @@
 
 The file lists `[[token]]` tables (`name`, `sha256`, `scopes`; `publisher` or `advertiser` bound it to that one's
 things; `expires_at`). A token is at least 32 random characters, known to its bearer alone: its plain SHA-256 is enough.
+`[[sender]]` tables (`name`, `secrets`) list whose webhooks are taken; two secrets while one replaces the other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 from node.core import limits
 from node.core.errors import BadInput
 from node.http.problem import ProblemError
+from node.http.webhooks import secret_key
 from node.wire.roster import OperatorRole
 
 # What each scope is for, and as which role the admin protocol's guard sees its bearer.
@@ -60,16 +62,33 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"token/{self.name}"
 
 
+class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose webhooks are taken, signed under one of the secrets."""
+
+    name: str
+    secrets: tuple[str, ...]
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        return tuple(secret_key(secret, "sender.secrets") for secret in self.secrets)
+
+
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
     token: list[Token] = []
+    sender: list[Sender] = []
 
 
 class Access:
-    """The tokens that are accepted. Immutable."""
+    """The tokens that are accepted, and the senders. Immutable."""
 
-    def __init__(self, tokens: Iterable[Token] = ()) -> None:
+    def __init__(self, tokens: Iterable[Token] = (), senders: Iterable[Sender] = ()) -> None:
         """Raises BadInput naming the entry that breaks a rule."""
         self.tokens = tuple(tokens)
+        self.senders = tuple(senders)
+        for sender in self.senders:
+            _check_sender(sender)
+        if len({sender.name for sender in self.senders}) != len(self.senders):
+            raise BadInput("sender.name", "two senders have one name")
         names = [token.name for token in self.tokens]
         for token in self.tokens:
             _check(token)
@@ -107,7 +126,7 @@ def parse_access(text: str) -> Access:
         document = msgspec.convert(tomllib.loads(text), _Document)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadInput("access", str(error)) from None
-    return Access(document.token)
+    return Access(document.token, document.sender)
 
 
 def _check(token: Token) -> None:
@@ -126,6 +145,13 @@ def _check(token: Token) -> None:
         raise BadInput("token.requests_per_s", f"of {token.name} is not more than 0 and at most {most}")
     if token.expires_at is not None and token.expires_at.tzinfo is None:
         raise BadInput("token.expires_at", f"of {token.name} has no time zone, as 2030-01-01T00:00:00Z has")
+
+
+def _check_sender(sender: Sender) -> None:
+    if not _NAME.fullmatch(sender.name):
+        raise BadInput("sender.name", f"{sender.name[:60]!r} is not a name: lower-case letters, digits and . _ -")
+    if not 1 <= len(sender.keys) <= limits.webhook_secrets_max:
+        raise BadInput("sender.secrets", f"of {sender.name}: one, or two while one replaces the other")
 
 
 def _refuse(code: str, text: str) -> NoReturn:

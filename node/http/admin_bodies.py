@@ -21,6 +21,7 @@ def _described(pattern: str, chars: int) -> msgspec.Meta:
 EntityId = Annotated[str, _described("[A-Za-z0-9][A-Za-z0-9._-]*", 64)]
 SiteId = Annotated[str, _described("[a-z0-9]([a-z0-9._:-]*[a-z0-9])?", 253)]
 SlotId = Annotated[str, _described("[A-Za-z0-9._:-]+", 128)]
+Id = Annotated[str, msgspec.Meta(max_length=253)]
 Money = Annotated[str, _described(r"[0-9]{1,6}(\.[0-9]{1,6})?", 13)]
 Url = Annotated[str, msgspec.Meta(extra_json_schema={"format": "uri", "maxLength": 2_048})]
 # What a path's parameters are.
@@ -31,6 +32,7 @@ PARAMS = {
     "creative": EntityId,
     "site": SiteId,
     "slot": SlotId,
+    "sender": EntityId,
 }
 
 

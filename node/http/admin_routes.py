@@ -15,7 +15,8 @@ from node.admin import protocol as p
 from node.ads.money import parse_money
 from node.http import admin_answers as answers
 from node.http import admin_bodies as b
-from node.http.route import DELETE, GET, GUARDED, PATCH, POST, PUT, Order, Params, Route
+from node.http.route import DELETE, EVENTS, GET, GUARDED, PATCH, POST, PUT, Order, Params, Route
+from node.http.webhook_body import WebhookBody
 
 _SITES: Final = "/v1/publishers/{publisher}/sites"
 _SITE: Final = f"{_SITES}/{{site}}"
@@ -327,4 +328,22 @@ SHARED: Final = (
     ),
 )
 
-ADMIN: Final = (*SITES, *ADVERTISERS, *CAMPAIGNS, *SHARED)
+EVENT_STREAMS: Final = tuple(
+    _route(
+        *(GET, f"{path}/events", name, "Approvals, flags, floors and pages as they happen", "events:read"),
+        media=EVENTS,
+    )
+    for path, name in (("/v1/publishers/{publisher}", "watchPublisher"), (_SITE, "watchSite"))
+)
+
+WEBHOOK: Final = Route(
+    method=POST,
+    path="/v1/webhooks/{sender}",
+    name="webhook",
+    summary="Take a signed message (Standard Webhooks) that suspends or resumes an account",
+    body=WebhookBody,
+    status=204,
+    problems=(400, 401, 404, 408, 409, 413, 503),
+)
+
+ADMIN: Final = (*SITES, *ADVERTISERS, *CAMPAIGNS, *SHARED, *EVENT_STREAMS)

@@ -14,8 +14,8 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.outcomes import bad_input
-from node.admin.permits import asked_of
 from node.ads import messages as m
+from node.ads.entities.publisher import PublisherState
 from node.ads.guards.rate_gate import RateGate
 from node.ads.keys import entity_id, site_id, slot_id
 from node.ads.taxonomy import load_taxonomy
@@ -27,15 +27,17 @@ from node.http import bodies
 from node.http.access import SCOPES, Access, Token, check_scope
 from node.http.admin_bodies import Creative as CreativeBody
 from node.http.admin_bodies import Flag, SearchQuery
-from node.http.admin_routes import ADMIN
+from node.http.admin_routes import ADMIN, WEBHOOK
 from node.http.call import Answer, Call, Handler
 from node.http.cluster import ClusterGate
+from node.http.event_stream import EventStreams
 from node.http.once import Once
+from node.http.orders import Orders
 from node.http.problem import ProblemError, Response
 from node.http.refusals import problem_of
-from node.http.route import Route
+from node.http.route import EVENTS, Route
+from node.http.webhooks_in import WebhooksIn
 from node.http.wording import encoded
-from node.wire.codec import CODEC
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -50,7 +52,6 @@ _CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 # What holds nobody's things.
 _ANYBODYS: Final = ("listCategories",)
-_ASK_MS: Final = 5_000
 Special = Callable[[Token, Call, Any, Any], Awaitable[msgspec.Struct]]
 
 
@@ -62,6 +63,9 @@ class Administration:
         self._server = server
         self._access = access
         self._once = Once(gate)
+        self._orders = Orders(server)
+        self._webhooks = WebhooksIn(server, self._orders, self._once, access)
+        self._streams = EventStreams(server.engine)
         self._rates: dict[tuple[str, float], RateGate] = {}  # as many as there are tokens
         self._special: dict[str, Special] = {
             "listPending": self._pending,
@@ -75,11 +79,13 @@ class Administration:
 
     def handlers(self) -> dict[Route, Handler]:
         """By route."""
-        return {route: self._handler(route) for route in ADMIN}
+        return {route: self._handler(route) for route in ADMIN} | {WEBHOOK: self._webhooks.receive}
 
     def _handler(self, route: Route) -> Handler:
+        carry_out = self._stream if route.media == EVENTS else self._handle
+
         async def handle(call: Call) -> Answer:
-            return await self._handle(route, call)
+            return await carry_out(route, call)
 
         return handle
 
@@ -131,15 +137,30 @@ class Administration:
             lambda: self._carried_out(route, call, token, query, body),
         )
 
+    async def _stream(self, route: Route, call: Call) -> Answer:
+        """The events of a site, or of all of a publisher's, for as long as the token holds."""
+        token = await self.admitted(route, call)
+        states, wanted = self._server.states, frozenset((call.params.get("site", ""),))
+        if "site" not in call.params:
+            found = await states.one("publisher", call.params["publisher"], PublisherState)
+            wanted = frozenset(found.sites if found is not None else ())
+        clock = self._server.engine.world.clock
+
+        def still() -> bool:
+            return token in self._access().tokens and not 0 < token.expires_ms <= clock.wall_ms()
+
+        return await self._streams.open(call, wanted.__contains__, still)
+
     async def _carried_out(self, route: Route, call: Call, token: Token, query: Any, body: Any) -> Response:
         try:
             special = self._special.get(route.name)
             if special is not None:
                 answer = await special(token, call, query, body)
             elif route.order is not None:
-                answer = await self._ordered(route, call, token, route.order(call.params, query, body))
+                role = SCOPES[route.scope]
+                answer = await self._orders.carry_out(token.who, role, route.order(call.params, query, body))
                 if route.shown is not None:
-                    answer = await self._asked(token, route, route.shown(call.params, query, body))
+                    answer = await self._orders.ask(token.who, role, route.shown(call.params, query, body))
             else:
                 raise LookupError(f"nothing carries {route.name} out")
         except BadInput as error:
@@ -147,19 +168,6 @@ class Administration:
         except p.AdminRefusal as refusal:
             raise problem_of(refusal) from None
         return Response(route.status, b"", "") if route.status == 204 else Response(route.status, encoded(answer))
-
-    async def _ordered(self, route: Route, call: Call, token: Token, order: msgspec.Struct) -> msgspec.Struct:
-        if not asked_of(order).unstaged:
-            return await self._asked(token, route, order)
-        name, version, body = CODEC.body_of(order)
-        plan = await self._asked(token, route, p.StageOrder(order=name, version=version, body=body))
-        assert isinstance(plan, p.Plan)
-        if plan.violations:
-            raise ProblemError(409, "Conflict", "; ".join(plan.violations))
-        return await self._asked(token, route, p.CommitPlan(id=plan.id)) if plan.changed else plan
-
-    async def _asked(self, token: Token, route: Route, request: msgspec.Struct) -> msgspec.Struct:
-        return await self._server.asked(token.who, SCOPES[route.scope], request, _ASK_MS)
 
     # ---- whose things they are
 
@@ -209,7 +217,7 @@ class Administration:
         for creative in (await self._site(call)).pending:
             order = p.ApproveCreative(creative=creative, site=call.params["site"])
             try:
-                await self._server.asked(token.who, SCOPES["approvals:write"], order, _ASK_MS)
+                await self._orders.ask(token.who, SCOPES["approvals:write"], order)
                 approved.append(creative)
             except p.AdminRefusal:
                 failed.append(creative)

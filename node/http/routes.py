@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from node.http import answers, bodies, probes
-from node.http.admin_routes import ADMIN
+from node.http.admin_routes import ADMIN, WEBHOOK
 from node.http.overload import Kind
 from node.http.route import GET, POST, TEXT, Route
 
@@ -64,4 +64,4 @@ PUBLIC: Final = (
 
 
 # What a node with the api role answers.
-EVERY: Final = (*PUBLIC, *ADMIN)
+EVERY: Final = (*PUBLIC, *ADMIN, WEBHOOK)

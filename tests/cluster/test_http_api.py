@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
+import hmac
 import json
 import os
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +25,7 @@ EVERYTHING = (
     *("sites:read", "sites:write", "approvals:write", "campaigns:read", "campaigns:write", "accounts:write"),
     "events:read",
 )
+NEW, OLD = b"n" * 32, b"o" * 32  # the keys of a sender of webhooks
 SITE = "api.example"
 SITES = "/v1/publishers/acme/sites"
 CREATE = {"site": SITE, "host": SITE, "slots": [{"slot": "top", "width": 728, "height": 90}]}
@@ -64,6 +68,8 @@ def access(folder: Path) -> Path:
             f'[[token]]\nname = "{token.partition("-")[0]}"\nrequests_per_s = 5000.0\nscopes = {json.dumps(scopes)}\n'
         )
         text += f'sha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\npublisher = "{publisher}"\n'
+    secrets = [f"whsec_{base64.b64encode(key).decode()}" for key in (NEW, OLD)]
+    text += f'[[sender]]\nname = "billing"\nsecrets = {json.dumps(secrets)}\n'
     path = folder / "access.toml"
     path.touch(0o600)
     path.write_text(text)
@@ -176,6 +182,66 @@ def test_c9_a_token_reaches_only_what_it_is_for_and_refusals_are_on_record(api: 
     refused = [entry for entry in entries if entry["who"] == "token/reader"]
     assert refused[0]["outcome"] == "refused"
     assert ALL not in json.dumps(entries)
+
+
+def test_events_go_on_behind_the_last_that_was_seen(api: Api) -> None:
+    approval, watched = f"{SITES}/{SITE}/approval", f"{api.base}/v1/publishers/acme/events"
+    headers = {"authorization": f"Bearer {ALL}"}
+    seen: list[dict[str, str]] = []
+    with httpx.stream("GET", watched, headers=headers, timeout=30) as stream:
+        assert stream.headers["content-type"] == "text/event-stream"
+        api.good("POST", f"{approval}/flag", {"creative": "k7", "reason": "ugly"})
+        seen += events(stream, 1)
+    api.good("POST", f"{approval}/unflag", {"creative": "k7"})
+    api.good("POST", f"{approval}/flag", {"creative": "k8", "reason": "loud"})
+    for _ in range(2):
+        with httpx.stream("GET", watched, headers=headers | {"last-event-id": seen[-1]["id"]}, timeout=30) as stream:
+            seen += events(stream, 1)
+    assert [(event["event"], json.loads(event["data"])["creative"]) for event in seen] == [
+        ("flagged", "k7"),
+        ("unflagged", "k7"),
+        ("flagged", "k8"),
+    ]
+    api.bad(400, "Last-Event-ID", "GET", "/v1/publishers/acme/events", headers={"last-event-id": "9" * 18})
+    api.bad(403, "Authorization", "GET", "/v1/publishers/acme/events", token=READER)
+
+
+def events(stream: httpx.Response, count: int) -> list[dict[str, str]]:
+    """The first events of a stream, by their fields."""
+    found: list[dict[str, str]] = []
+    fields: dict[str, str] = {}
+    for line in stream.iter_lines():
+        name, colon, value = line.partition(": ")
+        if colon:
+            fields[name] = value
+        elif fields:
+            found += [fields] if "data" in fields else []
+            fields = {}
+        if len(found) == count:
+            break
+    return found
+
+
+def test_c10_a_webhook_is_accepted_once_by_a_real_node(api: Api, node: Cluster) -> None:
+    api.good("POST", "/v1/advertisers", {"advertiser": "late", "name": "Late", "dailyBudget": "5"}, 201)
+    body = b'{"type": "advertiser.suspended", "data": {"id": "late"}}'
+
+    def send(message_id: str, key: bytes, at_s: int) -> tuple[int, str]:
+        signed = f"{message_id}.{at_s}.".encode() + body
+        mac = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+        headers = {"webhook-id": message_id, "webhook-timestamp": str(at_s), "webhook-signature": f"v1,{mac}"}
+        answer = httpx.post(f"{api.base}/v1/webhooks/billing", content=body, headers=headers, timeout=30)
+        return answer.status_code, answer.json()["code"] if answer.content else ""
+
+    now_s = int(time.time())
+    assert send("m1", b"x" * 32, now_s) == (401, "signature_wrong")
+    assert send("m1", NEW, now_s - 400) == (401, "timestamp_old")
+    assert send("m1", NEW, now_s + 400) == (401, "timestamp_future")
+    assert node.ask("advertiser", "show", "late")["status"] == "active"
+    assert send("m1", OLD, now_s) == (204, "")
+    assert node.ask("advertiser", "show", "late")["status"] == "suspended"
+    assert send("m1", OLD, now_s) == (409, "replayed")
+    assert send("m1", NEW, now_s) == (409, "replayed")
 
 
 BAD: tuple[tuple[str, str, Any, str], ...] = (
