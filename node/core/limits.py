@@ -322,6 +322,7 @@ http_token_chars_max = 512  # of a bearer token; ours have 43
 http_token_rate_per_s = 20.0  # requests of one token at one node, after a burst: a dashboard sends a few
 http_token_rate_per_s_max = 10_000.0  # that may be written for one: more than a node answers
 http_token_burst_s = 3  # so many seconds' requests at once
+http_token_checks_burst = 10  # of one client at once, then one a second: as pages are opened, not as tokens are guessed
 http_access_bytes_max = 1 << 20  # of the file that lists tokens
 http_access_look_ms = 1_000  # how often the file is looked at: so soon a token that was taken out is refused
 webhook_skew_s_max = 300  # of a signed message's time, either way

@@ -55,3 +55,8 @@ class Category(msgspec.Struct, frozen=True):
 class Categories(msgspec.Struct, frozen=True):
     items: tuple[Category, ...]
     next: str = ""
+
+
+class SiteToken(msgspec.Struct, frozen=True):
+    site: str
+    token: str

@@ -200,6 +200,10 @@ SITES: Final = (
         answer=answers.Bulk,
     ),
     _route(
+        *(GET, f"{_SITE}/verification-token", "showToken", "The token for the site's tag, made at need", "sites:write"),
+        answer=answers.SiteToken,
+    ),
+    _route(
         *(GET, f"{_SITE}/auto-approve", "showAutoApprove", "Whether what is trusted skips the queue", "sites:read"),
         answer=answers.AutoApprove,
     ),

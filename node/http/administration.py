@@ -74,6 +74,7 @@ class Administration:
             "unflag": self._unflag,
             "approveAll": self._approve_all,
             "showAutoApprove": self._auto_approve,
+            "showToken": self._token,
             "listCategories": self._categories,
         }
 
@@ -226,6 +227,11 @@ class Administration:
     async def _auto_approve(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
         info = await self._site(call)
         return answers.AutoApprove(info.auto_approve, info.trusted)
+
+    async def _token(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
+        site = call.params["site"]
+        made: m.SiteToken = await self._gate.ask(EntityRef("site", site), m.GetSiteToken())
+        return answers.SiteToken(site, made.token)
 
     async def _categories(self, _token: Token, _call: Call, query: SearchQuery, _body: Any) -> msgspec.Struct:
         taxonomy, wanted = load_taxonomy(), query.q.lower()

@@ -42,6 +42,12 @@ class Taken(msgspec.Struct, frozen=True):
     status: str
 
 
+class TokenChecked(msgspec.Struct, frozen=True):
+    """`state`: valid, stale or unknown."""
+
+    state: str
+
+
 class Alive(msgspec.Struct, frozen=True):
     alive: bool
 

@@ -6,10 +6,14 @@ The hot routes are found by one look into a dictionary; what has parameters in i
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 
 from starlette.types import Receive, Scope, Send
 
+from node.ads.guards.rate_gate import RateGate
+from node.core import limits
+from node.core.clock import MS
 from node.engine.nodeservice import NodeService
 from node.http import metrics, openapi, probes, serve
 from node.http.call import Answer, Call, Handler, Stream, body_of, send_stream
@@ -77,7 +81,9 @@ class App:
         """The limit, what is inside and what was refused, for the node's report."""
         return self.overload.counters() | {f"http.refused_{reason}": count for reason, count in REFUSED.items()}
 
-    async def _admitted(self, kind: Kind, handler: Handler, scope: Scope, receive: Receive) -> Answer:
+    async def _admitted(
+        self, kind: Kind, handler: Handler, scope: Scope, receive: Receive, params: dict[str, str] | None = None
+    ) -> Answer:
         """The answer of a route under the limit of requests inside."""
         if not self._gate.accepts_work:
             return leaving()
@@ -88,7 +94,7 @@ class App:
             if ticket is None:
                 return overloaded(RETRY_AFTER_S[kind]).response()
             try:
-                return await handler(Call(scope, body))
+                return await handler(Call(scope, body, params or {}))
             finally:
                 self.overload.done(ticket, self._gate.now_ns())
         except ProblemError as problem:
@@ -107,7 +113,7 @@ class App:
         if route is None:
             return not_allowed(method, path, sorted(found))
         if route.kind is not None:
-            return await self._admitted(route.kind, self._handlers[route.name], scope, receive)
+            return await self._admitted(route.kind, self._handlers[route.name], scope, receive, params)
         try:
             body = await body_of(receive) if route.body is not None else b""
             return await self._handlers[route.name](Call(scope, body, params))
@@ -133,6 +139,16 @@ def _public(gate: ClusterGate, service: NodeService, base_url: str, table: Table
 
     def beacon(event: str) -> Handler:
         return lambda call: serve.track(gate, event, call)
+
+    mounts: Counter[str] = Counter()
+    service.edges.append(lambda: {f"http.{name}": count for name, count in mounts.items()})
+    rates = RateGate(rate_per_s=1.0, burst=limits.http_token_checks_burst)
+
+    async def mount(call: Call) -> Answer:
+        return await serve.mount(mounts, call)
+
+    async def check_token(call: Call) -> Answer:
+        return await serve.check_token(gate, rates, gate.now_ns() // MS, call)
 
     async def alive(_call: Call) -> Answer:
         return probes.alive()
@@ -160,6 +176,8 @@ def _public(gate: ClusterGate, service: NodeService, base_url: str, table: Table
         "classify": classify,
         "imp": beacon("imp"),
         "click": beacon("click"),
+        "mount": mount,
+        "checkToken": check_token,
         "openapi": described_once,
         "metrics": exposition,
         **{route.name: by_probe[route.path] for route in PUBLIC if route.path in by_probe},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from node.core.errors import BadInput
 from node.http.problem import ProblemError, bad_request
 
 T = TypeVar("T")
+Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
 
 class Imp(msgspec.Struct, frozen=True):
@@ -39,6 +40,24 @@ class ClassifyBody(msgspec.Struct, frozen=True):
     text: str
     section: str = ""
     imp: tuple[Imp, ...] = ()
+
+
+class MountBody(msgspec.Struct, frozen=True):
+    """How far a page's tag came: `stage` begun or ended, whether it worked, and how many slots it had, got ads for and
+    showed."""
+
+    pub: Annotated[str, msgspec.Meta(max_length=128)]
+    stage: Literal["script", "slot", "serve", "render"]
+    ok: bool
+    slots: Count
+    served: Count
+    mounted: Count
+    v: Literal[1] = 1
+    reason: str = ""
+
+
+class TokenBody(msgspec.Struct, frozen=True):
+    token: Annotated[str, msgspec.Meta(max_length=256)]
 
 
 class BeaconQuery(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from node.http.problem import ProblemError, unavailable
 DEADLINE_MS = 4_000
 ASK_MS = 2_500
 PAUSE_S = 0.05
-REPEATABLE = (m.BatchSelect, m.ClassifyPage, m.GetSite, m.ResolveSite, m.Track)
+REPEATABLE = (m.BatchSelect, m.CheckSiteToken, m.ClassifyPage, m.GetSite, m.GetSiteToken, m.ResolveSite, m.Track)
 
 
 class ClusterGate:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from node.ads import messages as m
+from node.ads.guards.rate_gate import RateGate
 from node.ads.hosts import host_of_url
 from node.ads.keys import site_id
 from node.core.errors import BadInput
@@ -98,6 +101,33 @@ async def track(gate: ClusterGate, event: str, call: Call) -> Response:
             raise ProblemError(404, "Not found", f"there is no site {site!r}", about="pub")
         case verdict:
             raise ProblemError(403, "Forbidden", f"the token is not valid: {verdict}", about="tok")
+
+
+async def mount(counters: Counter[str], call: Call) -> Response:
+    """`POST /v1/beacon/mount`: where tags fail, which nobody else sees."""
+    seen = bodies.parse(call.body, bodies.MountBody)
+    counters[f"mount_{seen.stage}_{'ok' if seen.ok else 'failed'}"] += 1
+    return NO_CONTENT
+
+
+async def check_token(gate: ClusterGate, rates: RateGate, now_ms: int, call: Call) -> Response:
+    """`POST /v1/sites/{site}/token-check`: as often as one reader opens pages, not as often as one may guess."""
+    if not rates.allows(_client(call), now_ms):
+        raise ProblemError(429, "Too many requests", "one client asks once a second", retry_after_s=1)
+    try:
+        site = site_id(call.params["site"])
+    except BadInput as error:
+        raise bodies.as_problem(error) from None
+    given = bodies.parse(call.body, bodies.TokenBody).token
+    checked: m.SiteTokenChecked = await gate.ask(EntityRef("site", site), m.CheckSiteToken(given))
+    return Response(200, msgspec.json.encode({"state": checked.state}))
+
+
+def _client(call: Call) -> str:
+    """The first of `X-Forwarded-For`, for behind a proxy all come from one address; else the peer's."""
+    forwarded = call.header(b"x-forwarded-for").partition(",")[0].strip()
+    peer = call.scope.get("client")
+    return forwarded[:64] or (peer[0] if peer else "")
 
 
 def _seat(outcome: m.SlotOutcome, base_url: str) -> dict[str, object]:

@@ -33,6 +33,7 @@ from node.ads.hosts import host_of_url, same_host
 from node.ads.pagebook import newer
 from node.ads.places import load_gazetteer, place_reach
 from node.ads.serveindex import ServeIndex
+from node.ads.site_token import TOKEN_BITS, check_token, token_text
 from node.core import limits
 from node.core.errors import BadInput
 from node.core.hashing import spread_ms
@@ -155,6 +156,10 @@ class Site:
         match message:
             case m.GetSite():
                 ctx.reply(self._info(ctx, state))
+            case m.GetSiteToken():
+                self._tell_token(ctx, state)
+            case m.CheckSiteToken(token):
+                ctx.reply(m.SiteTokenChecked(check_token(state.token or None, token)))
             case m.ClassifyPage():
                 self._classify(ctx, state, message)
             case _Classified():
@@ -275,6 +280,13 @@ class Site:
         )
         self._pages.start(ctx, 0)
         ctx.persist(self._state, then=_Teach(created=registered.reply_to))
+
+    def _tell_token(self, ctx: Context, state: SiteState) -> None:
+        if state.token:
+            ctx.reply_durable(m.SiteToken(state.token))
+            return
+        self._state = msgspec.structs.replace(state, token=token_text(ctx.rng.getrandbits(TOKEN_BITS)))
+        ctx.persist(self._state, reply=m.SiteToken(self._state.token))
 
     # ---- classification
 

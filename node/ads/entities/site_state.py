@@ -38,7 +38,7 @@ class SiteState(msgspec.Struct, frozen=True):
     budgets last their day; `traffic` is when visitors come, as the ad server has learned it. `origins` say of approved
     creatives whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected
     too. `conduct`: how its days went, and which were odd. `qualities`: of the slots that page tags have
-    measured."""
+    measured. `token` is what the site's tag carries, empty before anybody has asked for it."""
 
     site: str
     host: str
@@ -64,6 +64,7 @@ class SiteState(msgspec.Struct, frozen=True):
     flagged: dict[str, str] = msgspec.field(default_factory=dict)
     conduct: Conduct = Conduct()
     qualities: dict[str, float] = msgspec.field(default_factory=dict)
+    token: str = ""
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:

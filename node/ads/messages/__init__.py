@@ -47,6 +47,7 @@ from node.ads.messages.pages import (
     ApproveCreative,
     AuctioneerStarted,
     AuctionReport,
+    CheckSiteToken,
     ClassifyAck,
     ClassifyPage,
     CoverageExplained,
@@ -57,6 +58,7 @@ from node.ads.messages.pages import (
     ForgetCreative,
     GetShelf,
     GetSite,
+    GetSiteToken,
     ImpressionServed,
     PendingCreative,
     PublisherSecret,
@@ -70,6 +72,8 @@ from node.ads.messages.pages import (
     ShelfPages,
     Shelved,
     SiteInfo,
+    SiteToken,
+    SiteTokenChecked,
     SlotExplained,
     SlotReport,
     Suspicion,
@@ -107,6 +111,10 @@ from node.ads.messages.shared import (
 )
 
 __all__ = [
+    "CheckSiteToken",
+    "GetSiteToken",
+    "SiteToken",
+    "SiteTokenChecked",
     "Probed",
     "Probe",
     "ForgetCreative",

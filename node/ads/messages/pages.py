@@ -193,6 +193,30 @@ class RemoveTrustAnchor(msgspec.Struct, frozen=True):
     value: str
 
 
+@wire_type("ads.get_site_token")
+class GetSiteToken(msgspec.Struct, frozen=True):
+    """The token of the site's tag, made when it is first asked for. Answered by SiteToken, once it is durable."""
+
+
+@wire_type("ads.site_token")
+class SiteToken(msgspec.Struct, frozen=True):
+    token: str
+
+
+@wire_type("ads.check_site_token")
+class CheckSiteToken(msgspec.Struct, frozen=True):
+    """What a tag's token is worth; asking makes none. Answered by SiteTokenChecked."""
+
+    token: str
+
+
+@wire_type("ads.site_token_checked")
+class SiteTokenChecked(msgspec.Struct, frozen=True):
+    """`state`: valid, stale or unknown."""
+
+    state: str
+
+
 @wire_type("ads.update_site")
 class UpdateSite(msgspec.Struct, frozen=True):
     """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them;

@@ -321,6 +321,33 @@ def test_a_fault_of_ours_is_a_problem_document_too(api: Api) -> None:
     problem(api.call("GET", "/v1/imp", params=BEACON), 500)
 
 
+MOUNT = {"v": 1, "pub": SITE, "stage": "serve", "ok": False, "slots": 2, "served": 0, "mounted": 0, "reason": "slow"}
+
+
+def test_how_far_tags_come_is_counted(api: Api) -> None:
+    for ok in (True, False, False):
+        assert api.call("POST", "/v1/beacon/mount", json=MOUNT | {"ok": ok}).status_code == 204
+    counted = {name: count for edge in api.service.edges for name, count in edge().items() if "mount" in name}
+    assert counted == {"http.mount_serve_ok": 1, "http.mount_serve_failed": 2}
+    for name, value in (("stage", "sleep"), ("slots", -1), ("served", 10_001), ("pub", "x" * 129), ("v", 2)):
+        problem(api.call("POST", "/v1/beacon/mount", json=MOUNT | {name: value}), 400, name)
+
+
+def test_a_tag_asks_about_its_token_ten_times_then_once_a_second(api: Api) -> None:
+    api.cluster.answers[m.CheckSiteToken] = [m.SiteTokenChecked("stale")]
+    path = f"/v1/sites/{SITE}/token-check"
+    for _ in range(10):
+        assert api.call("POST", path, json={"token": "t"}).json() == {"state": "stale"}
+    assert problem(api.call("POST", path, json={"token": "t"}), 429)["title"] == "Too many requests"
+    other = {"x-forwarded-for": "203.0.113.9, 10.0.0.1"}
+    assert api.call("POST", path, json={"token": "t"}, headers=other).status_code == 200
+    api.cluster.clock.advance_ns(1_000 * MS)
+    assert api.call("POST", path, json={"token": "t"}).status_code == 200
+    problem(api.call("POST", "/v1/sites/A%20B/token-check", json={"token": "t"}, headers=other), 400, "site")
+    api.cluster.answers[m.CheckSiteToken] = [Failed(Failure.REJECTED, "there is no site 'news.example'")]
+    problem(api.call("POST", path, json={"token": "t"}, headers=other), 404)
+
+
 def test_what_is_not_there(api: Api) -> None:
     problem(api.call("GET", "/v1/nothing"), 404)
     problem(api.call("GET", "/v1/serve/batch"), 405)
