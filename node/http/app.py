@@ -50,9 +50,10 @@ class App:
         more: Mapping[Route, Handler] | None = None,
     ) -> None:
         self._gate = gate
+        self._mounts: Counter[str] = Counter()
         self.table = Table((*PUBLIC, *(more or {})))
         self._handlers = {
-            **_public(gate, service, base_url, self.table),
+            **_public(gate, service, base_url, self.table, self._mounts),
             **{route.name: handler for route, handler in (more or {}).items()},
         }
         self._hot: dict[tuple[str, str], tuple[Kind, Handler]] = {
@@ -79,7 +80,8 @@ class App:
 
     def counters(self) -> dict[str, int]:
         """The limit, what is inside and what was refused, for the node's report."""
-        return self.overload.counters() | {f"http.refused_{reason}": count for reason, count in REFUSED.items()}
+        told = {f"refused_{reason}": count for reason, count in REFUSED.items()} | self._mounts
+        return self.overload.counters() | {f"http.{name}": count for name, count in told.items()}
 
     async def _admitted(
         self, kind: Kind, handler: Handler, scope: Scope, receive: Receive, params: dict[str, str] | None = None
@@ -128,7 +130,9 @@ def _fault(scope: Scope) -> Response:
     return ProblemError(500, "Internal error", "a fault of this server; it is in its log").response()
 
 
-def _public(gate: ClusterGate, service: NodeService, base_url: str, table: Table) -> dict[str, Handler]:
+def _public(
+    gate: ClusterGate, service: NodeService, base_url: str, table: Table, mounts: Counter[str]
+) -> dict[str, Handler]:
     """The handlers of what needs no token, by their routes' names."""
 
     async def batch(call: Call) -> Answer:
@@ -140,8 +144,6 @@ def _public(gate: ClusterGate, service: NodeService, base_url: str, table: Table
     def beacon(event: str) -> Handler:
         return lambda call: serve.track(gate, event, call)
 
-    mounts: Counter[str] = Counter()
-    service.edges.append(lambda: {f"http.{name}": count for name, count in mounts.items()})
     rates = RateGate(rate_per_s=1.0, burst=limits.http_token_checks_burst)
 
     async def mount(call: Call) -> Answer:
