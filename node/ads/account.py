@@ -66,14 +66,14 @@ class Account:
         return amount_micros <= self.available_micros
 
     def pass_time(self, now_ms: int) -> None:
-        """Start the day if a new one has begun, and give back promises whose time is over."""
-        self.budget = roll_over(self.budget, now_ms=now_ms)
+        """Give back promises whose time is over, and start the day if a new one has begun."""
         while self._open:
             request_id, (amount, end_ms) = next(iter(self._open.items()))
             if end_ms > now_ms:
                 break
             del self._open[request_id]
             self._promised -= amount
+        self.budget = roll_over(self.budget, self._promised, now_ms=now_ms)
 
     def reserve(self, request_id: str, amount_micros: int, *, requested_at_ms: int, now_ms: int) -> ReserveOutcome:
         """Promise money to a serve. When `budget` changed by it, the promise holds once that is durable."""

@@ -67,15 +67,17 @@ def spend(state: BudgetState, amount_micros: int, promised_micros: int) -> Budge
     )
 
 
-def roll_over(state: BudgetState, *, now_ms: int) -> BudgetState:
+def roll_over(state: BudgetState, promised_micros: int | None = None, *, now_ms: int) -> BudgetState:
     """Start the day that `now_ms` belongs to, if it is later than the state's: never backwards, repeatable.
 
-    Promises in flight stay and count against the new day, where their impressions will be counted.
+    Promises in flight stay and count against the new day, where their impressions will be counted; who knows them
+    gives back what was set aside beyond them.
     """
     today = local_day(now_ms, state.timezone)
     if today <= state.day:
         return state
-    return msgspec.structs.replace(state, day=today, spent_micros=0)
+    escrow = state.escrow_micros if promised_micros is None else min(state.escrow_micros, promised_micros)
+    return msgspec.structs.replace(state, day=today, spent_micros=0, escrow_micros=escrow)
 
 
 def change_timezone(state: BudgetState, timezone: str, *, now_ms: int) -> BudgetState:

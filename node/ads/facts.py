@@ -67,20 +67,63 @@ class SiteSuspected(msgspec.Struct, frozen=True):
     threshold: float
 
 
+@wire_type("fact.money_held")
+class MoneyHeld(msgspec.Struct, frozen=True):
+    """A campaign has set money aside for ads that it promised to pay (reference: reservations, in blocks: see
+    `node.ads.budget`). `day` is the account's own."""
+
+    campaign: str
+    advertiser: str
+    amount_micros: int
+    day: str
+
+
+@wire_type("fact.money_released")
+class MoneyReleased(msgspec.Struct, frozen=True):
+    """What was set aside and is not needed: nobody was shown an ad for it."""
+
+    campaign: str
+    advertiser: str
+    amount_micros: int
+    day: str
+
+
 @wire_type("fact.impression")
 class Impression(msgspec.Struct, frozen=True):
-    """Counted once for each request id; `price_micros` is what the campaign's account was charged."""
+    """Counted once for each request id; `price_micros` is what the campaign's account was charged.
+
+    Of the price `from_held_micros` had been set aside before, and `margin_micros` stay with the platform; the rest is
+    the publisher's. `at_ms` is when it was counted, `day` the day of the account in `timezone` that it was charged to;
+    the publisher's days are those of `site_timezone`. `category` is the one that the ad won under, empty when the ad
+    server that served it has forgotten."""
 
     request_id: str
     site: str
     campaign: str
     creative: str
     price_micros: int
+    advertiser: str = ""
+    publisher: str = ""
+    category: str = ""
+    from_held_micros: int = 0
+    margin_micros: int = 0
+    at_ms: int = 0
+    day: str = ""
+    timezone: str = "UTC"
+    site_timezone: str = "UTC"
 
 
 @wire_type("fact.click")
 class Click(msgspec.Struct, frozen=True):
+    """Costs nothing: an ad is paid by the impression. The other fields are as an impression's."""
+
     request_id: str
     site: str
     campaign: str
     creative: str
+    advertiser: str = ""
+    publisher: str = ""
+    category: str = ""
+    at_ms: int = 0
+    timezone: str = "UTC"
+    site_timezone: str = "UTC"

@@ -33,6 +33,14 @@ def parse_money(text: object, field: str, *, allow_zero: bool = True) -> int:
     return check_micros(micros, field, allow_zero=allow_zero)
 
 
+def parse_share(text: object, field: str) -> int:
+    """Parse a share such as "0.2" of what is paid into millionths, from 0 to 1. Raises BadInput naming `field`."""
+    ppm = parse_money(text, field)
+    if ppm > MICROS_PER_UNIT:
+        raise BadInput(field, "must not be more than 1, which is all of it")
+    return ppm
+
+
 def check_micros(micros: int, field: str, *, allow_zero: bool = True) -> int:
     """Return `micros` when it is a sensible amount; raises BadInput naming `field` otherwise."""
     if micros < 0:

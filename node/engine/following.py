@@ -1,13 +1,14 @@
-"""What the coordinator's node does with the state store as a whole: it keeps the ledger, and looks for damage.
+"""What the coordinator's node does with the state store as a whole: it keeps what is derived from the log of
+facts, and looks for damage.
 
-One node does it because two would only get in each other's way; that the ledger counts once does not depend on it.
+One node does it because two would only get in each other's way; that each fact counts once does not depend on it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from node.ads.ledger import CONSUMER, Ledger
+from node.ads.projections import PROJECTIONS
 from node.flows.follower import Follower
 from node.store.port import Request
 from node.store.scrub import Scrub
@@ -21,29 +22,31 @@ _NAMED_MAX = 5
 
 
 class Following:
-    """Drives the ledger's follower and the scrub."""
+    """Drives the followers of the log, one for each projection, and the scrub."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.ledger = Follower(CONSUMER, Ledger())
+        self.followers = {name: Follower(name, projection) for name, projection in PROJECTIONS.items()}
         self.scrub = Scrub()
 
     def tick(self, now_ns: int) -> None:
         engine = self._engine
         if not engine.sharding.coordinator.leads:
-            engine.faults.clear(BEHIND, CONSUMER)
+            for name in self.followers:
+                engine.faults.clear(BEHIND, name)
             engine.faults.clear(DAMAGED, "store")
             return
-        self._ask(self.ledger.tick(now_ns))
-        engine.faults.put(BEHIND, CONSUMER, self.ledger.failure)
+        for name, follower in self.followers.items():
+            self._ask(follower, follower.tick(now_ns))
+            engine.faults.put(BEHIND, name, follower.failure)
         request = self.scrub.tick(now_ns)
         if request is not None:
             engine.world.submit(request, self.scrub.answered)
         engine.faults.put(DAMAGED, "store", _words(self.scrub.damaged))
 
-    def _ask(self, request: Request | None) -> None:
+    def _ask(self, follower: Follower, request: Request | None) -> None:
         if request is not None:
-            self._engine.world.submit(request, lambda answer: self._ask(self.ledger.answered(answer)))
+            self._engine.world.submit(request, lambda answer: self._ask(follower, follower.answered(answer)))
 
 
 def _words(damaged: tuple[str, ...]) -> str:

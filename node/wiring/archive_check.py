@@ -2,7 +2,7 @@
 
 Read to its end, an archive is what was written (`store.archive`). Beyond that: each record of the restored store has
 its checksum, facts are dense from the first to the last, no state has an epoch that its shard has not reached, no
-consumer is ahead of the log, and the ledger is what its facts make it.
+consumer is ahead of the log, and the ledger and the totals are what their facts make them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from node.ads.ledger import CONSUMER, Ledger
+from node.ads.projections import PROJECTIONS
+from node.ads.recount import Recount
 from node.core import limits
 from node.core.clock import SECOND, SystemClock
 from node.core.errors import OperatingError
@@ -60,7 +61,7 @@ def _check(stream: BinaryIO, size: int, folder: Path, say: Say) -> Found:
     store = LmdbStore(folder, SystemClock())
     try:
         records, damaged = _records(store, say)
-        problems = [*sight.problems(manifest), *damaged, *_ledger(store, say)]
+        problems = [*sight.problems(manifest), *damaged, *_projections(store, say)]
     finally:
         store.close()
     return manifest, records, problems
@@ -133,31 +134,26 @@ def _records(store: LmdbStore, say: Say) -> tuple[int, list[str]]:
             return checked, damaged
 
 
-def _ledger(store: LmdbStore, say: Say) -> list[str]:
-    """How the ledger differs from what its facts make it."""
-    [consumer] = store.apply([port.ReadConsumer(CONSUMER)])
-    if not isinstance(consumer, port.Consumer):
-        return [f"the ledger can't be read: {consumer}"]
-    rule = Ledger()
-    wanted: dict[str, bytes] = {}
-    at = 0
-    while at < consumer.offset:
-        [page] = store.apply([port.ReadFacts(at, limits.facts_page)])
-        if not isinstance(page, port.FactPage) or not page.facts:
-            return [f"facts behind {at} can't be read: {page}"]
-        facts = [fact for fact in page.facts if fact.offset <= consumer.offset]
-        wanted.update(rule.fold(facts, wanted))
-        at = page.facts[-1].offset
-        say(f"{at} facts of {consumer.offset} counted again")
-    kept: dict[str, bytes] = {}
+def _projections(store: LmdbStore, say: Say) -> list[str]:
+    """How the ledger and the totals differ from what their facts make them."""
+    return [text for name, rule in PROJECTIONS.items() for text in _projection(store, say, name, Recount(rule))]
+
+
+def _projection(store: LmdbStore, say: Say, name: str, recount: Recount) -> list[str]:
     after = ""
+    found: list[str] = []
     while True:
-        [rows] = store.apply([port.ListProjection(CONSUMER, after)])
+        [rows] = store.apply([port.ListProjection(name, after)])
         if not isinstance(rows, port.ProjectionPage):
-            return [f"the ledger can't be read: {rows}"]
-        kept.update((row.key, row.body) for row in rows.rows)
+            return [*found, f"{name} can't be read: {rows}"]
+        while recount.at < rows.offset:
+            [page] = store.apply([port.ReadFacts(recount.at, limits.facts_page)])
+            if not isinstance(page, port.FactPage) or not page.facts:
+                return [*found, f"facts behind {recount.at} can't be read: {page}"]
+            recount.add([fact for fact in page.facts if fact.offset <= rows.offset])
+            say(f"{recount.at} facts of {rows.offset} counted again for {name}")
+        keys = recount.differing(after, {row.key: row.body for row in rows.rows}, end=not rows.more)
+        found += [f"{name}'s row {key!r} is not what its facts make it" for key in keys]
         if not rows.more:
-            break
+            return found
         after = rows.rows[-1].key
-    differing = sorted(key for key in kept.keys() | wanted.keys() if kept.get(key) != wanted.get(key))
-    return [f"the ledger's row {key!r} is not what its facts make it" for key in differing]

@@ -364,7 +364,7 @@ class AdServer:
         elif isinstance(track, m.Fold):
             self._beacons.fold(ctx, reply_to, track, self._settings.secret)
         else:
-            self._beacons.track(ctx, reply_to, track, self._settings.secret)
+            self._beacons.track(ctx, reply_to, track, self._settings)
 
     def _activate_slots(self, ctx: Context, page: m.PageEntry, slots: tuple[m.SlotRequest, ...], now_ms: int) -> None:
         """A slot that was added or renamed after the page's text was judged would never be auctioned."""
@@ -450,8 +450,8 @@ class AdServer:
             results.append(slot_outcome(self._site, batch.url, decision, settings.secret, now_ms))
             self.served_count += decision.chosen is not None
             if decision.chosen is not None and not decision.chosen.pinned:
-                own_floor = decision.request.slot in settings.slot_floors
-                self._beacons.expect(decision.request_id, None if own_floor else decision.chosen.candidate.category)
+                learns = decision.request.slot not in settings.slot_floors
+                self._beacons.expect(decision.request_id, decision.chosen.candidate.category, learns=learns)
         page = self._pages.get(batch.url)
         left_ms = reclassify_in_ms(page.classified_at_ms if page else None, now_ms, settings.window_ms)
         ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0)))

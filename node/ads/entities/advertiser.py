@@ -21,7 +21,8 @@ TELL_AGAIN_MS = 5_000
 
 @wire_type("state.advertiser")
 class AdvertiserState(msgspec.Struct, frozen=True):
-    """`untold`: campaigns that have not yet confirmed that they know the present status."""
+    """`untold`: campaigns that have not yet confirmed that they know the present status. `charged`: micros, by
+    campaign, for all its impressions so far."""
 
     advertiser: str
     name: str
@@ -29,6 +30,7 @@ class AdvertiserState(msgspec.Struct, frozen=True):
     campaigns: tuple[str, ...] = ()
     status: str = "active"
     untold: tuple[str, ...] = ()
+    charged: dict[str, int] = {}
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -85,6 +87,8 @@ class Advertiser:
                 self._told(ctx, self._state, message)
             case BudgetWritten(budget):
                 self._till.written(budget)
+            case m.ChargedTotal():
+                self._catch_up(ctx, self._state, self._till, message)
             case m.Reserve() | m.Confirm() | m.Release():
                 self._money(ctx, self._state, self._till, message)
             case _:
@@ -178,13 +182,28 @@ class Advertiser:
         if isinstance(message, m.Reserve) and state.status != "active":
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
+        till.account.pass_time(ctx.wall_ms())
+        spent_before = till.account.budget.spent_micros
         reply, at_once = till.handle(message, ctx.wall_ms())
         if at_once:
             answer_at_once(ctx, reply)
             return
         budget = till.account.budget
         self._state = msgspec.structs.replace(state, budget=budget)
+        if isinstance(message, m.Confirm):
+            paid = budget.spent_micros - spent_before
+            total = state.charged.get(message.campaign, 0) + paid
+            self._state = msgspec.structs.replace(self._state, charged=state.charged | {message.campaign: total})
         ctx.persist(self._state, reply=reply, then=BudgetWritten(budget))
+
+    def _catch_up(self, ctx: Context, state: AdvertiserState, till: Till, told: m.ChargedTotal) -> None:
+        """Charge what ad servers that died did not tell of; told again it changes nothing."""
+        missing = told.charged_micros - state.charged.get(told.campaign, 0)
+        if missing > 0:
+            budget = till.charge(missing, ctx.wall_ms())
+            charged = state.charged | {told.campaign: told.charged_micros}
+            self._state = msgspec.structs.replace(state, budget=budget, charged=charged)
+            ctx.persist(self._state, then=BudgetWritten(budget))
 
     def _info(self, ctx: Context, state: AdvertiserState) -> m.AdvertiserInfo:
         today = roll_over(state.budget, now_ms=ctx.wall_ms())

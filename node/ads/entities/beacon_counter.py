@@ -20,6 +20,13 @@ SETTLE_RETRY_MS = 1_000
 SETTLE_ATTEMPTS_MAX = 6
 
 
+class _Served(msgspec.Struct, frozen=True):
+    """What is remembered of an ad that was served: its impression and its click come later."""
+
+    category: str
+    learns: bool
+
+
 class _Confirmed(msgspec.Struct, frozen=True):
     """The campaign's answer, on which the beacon's reply depends."""
 
@@ -48,28 +55,31 @@ class BeaconCounter:
         self._site = site
         self._stats = stats
         self._guard = guard
-        self._categories: dict[str, str | None] = {}
+        self._served: dict[str, _Served] = {}
 
-    def expect(self, request_id: str, category: str | None) -> None:
-        """An ad was served: its impression will be credited to the category that it won under. None: to none, for the
-        slot's floor is the publisher's own and there is nothing to learn."""
-        self._categories[request_id] = category
-        if len(self._categories) > limits.impressions_expected_max:
-            del self._categories[next(iter(self._categories))]
+    def expect(self, request_id: str, category: str, *, learns: bool) -> None:
+        """An ad was served: its impression will be credited to the category that it won under, and floors learn from
+        it: not where the slot's floor is the publisher's own."""
+        self._served[request_id] = _Served(category, learns)
+        if len(self._served) > limits.impressions_expected_max:
+            del self._served[next(iter(self._served))]
 
-    def track(self, ctx: Context, reply_to: ReplyTo, track: m.Track, secret: bytes) -> None:
+    def track(self, ctx: Context, reply_to: ReplyTo, track: m.Track, settings: m.SiteSettings) -> None:
         """Judge a beacon and have it counted, once."""
-        verdict, beacon = judge(self._site, track, secret, ctx.wall_ms())
+        verdict, beacon = judge(self._site, track, settings.secret, ctx.wall_ms())
         if beacon is None:
             self._guard.refused(verdict)
             ctx.answer(reply_to, m.Tracked(verdict))
             return
         question: m.Confirm | m.RecordClick
+        place = self._place(track.request_id, settings)
         if track.event == "imp":
-            question = m.Confirm(track.request_id, self._site, track.creative, beacon.amount_micros)
+            question = m.Confirm(
+                track.request_id, self._site, track.creative, beacon.amount_micros, place, track.campaign
+            )
             self._settle(ctx, _Settle(EntityRef("advertiser", track.advertiser), question))
         else:
-            question = m.RecordClick(track.request_id, self._site, track.creative)
+            question = m.RecordClick(track.request_id, self._site, track.creative, place)
         campaign = EntityRef("campaign", track.campaign)
         ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
 
@@ -95,6 +105,11 @@ class BeaconCounter:
                 return False
         return True
 
+    def _place(self, request_id: str, settings: m.SiteSettings) -> m.Inventory:
+        served = self._served.get(request_id)
+        category = served.category if served else ""
+        return m.Inventory(settings.publisher, category, settings.timezone, settings.margin_ppm)
+
     def _settle(self, ctx: Context, settle: _Settle) -> None:
         ctx.ask(settle.advertiser, settle.confirm, CONFIRM_TIMEOUT_MS, lambda outcome: _Settled(settle, outcome))
 
@@ -111,7 +126,7 @@ class BeaconCounter:
             seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
             self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
             if beacon.event == "imp":
-                category = self._categories.pop(beacon.request_id, SITE_WIDE)
-                if category is not None:
-                    ctx.tell(EntityRef("site", self._site), m.ImpressionServed(category, beacon.amount_micros))
+                served = self._served.get(beacon.request_id, _Served(SITE_WIDE, learns=True))
+                if served.learns:
+                    ctx.tell(EntityRef("site", self._site), m.ImpressionServed(served.category, beacon.amount_micros))
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))

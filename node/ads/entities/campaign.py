@@ -14,6 +14,7 @@ from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account, SettledIds
+from node.ads.booking import Payer, click, impression, money_facts
 from node.ads.budget import BudgetState, day_bounds_ms, next_midnight_ms, open_budget
 from node.ads.entities.campaign_state import (
     STATUSES,
@@ -26,8 +27,8 @@ from node.ads.entities.campaign_state import (
     spent_up,
     standing_of,
 )
+from node.ads.entities.charges import Charges
 from node.ads.entities.money import BudgetWritten, Till, answer_at_once
-from node.ads.facts import Click, Impression
 from node.ads.money import impression_cost_micros
 from node.ads.pacing.campaigns import CampaignMoney
 from node.ads.pacing.window import Window
@@ -68,6 +69,7 @@ class Campaign:
         self._state: CampaignState | None = None
         self._till: Till | None = None
         self._clicked = SettledIds()
+        self._charges = Charges(campaign)
         self._was_exhausted = False
         self._was_standing = ""
         self._markets: tuple[str, ...] = ()
@@ -230,7 +232,8 @@ class Campaign:
             ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
             return
         self._state = updated
-        ctx.persist(updated, reply=self._info(ctx, updated), then=_Updated(updated.budget))
+        facts = money_facts(Payer(self._campaign, state.advertiser), state.budget, updated.budget)
+        ctx.persist(updated, facts=facts, reply=self._info(ctx, updated), then=_Updated(updated.budget))
 
     def _set_creative_status(self, ctx: Context, state: CampaignState, creative: str, status: str) -> None:
         now = state.withdrawn.get(creative, "active")
@@ -266,6 +269,7 @@ class Campaign:
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
         account = till.account
+        account.pass_time(ctx.wall_ms())  # else an impression that begins a day would be priced by the day before
         spent_before = account.budget.spent_micros
         reply, at_once = till.handle(message, ctx.wall_ms())
         if isinstance(reply, m.Reserved):
@@ -273,12 +277,16 @@ class Campaign:
         if at_once:
             answer_at_once(ctx, reply)
             return
-        self._state = msgspec.structs.replace(state, budget=account.budget)
-        facts: tuple[msgspec.Struct, ...] = ()
+        before, after = state.budget, account.budget
+        self._state = msgspec.structs.replace(state, budget=after)
+        payer, paid = Payer(self._campaign, state.advertiser), after.spent_micros - spent_before
+        facts: tuple[msgspec.Struct, ...] = money_facts(payer, before, after, paid_micros=paid)
         if isinstance(message, m.Confirm) and isinstance(reply, m.Confirmed) and reply.counted:
-            self._state = msgspec.structs.replace(self._state, impressions=state.impressions + 1)
-            price = account.budget.spent_micros - spent_before
-            facts = (Impression(message.request_id, message.site, self._campaign, message.creative, price),)
+            self._state = msgspec.structs.replace(
+                self._state, impressions=state.impressions + 1, charged_micros=state.charged_micros + paid
+            )
+            seen = impression(payer, before, after, message, paid_micros=paid, now_ms=ctx.wall_ms())
+            facts = (*facts, seen)
         ctx.persist(self._state, facts=facts, reply=reply, then=BudgetWritten(account.budget))
         if spent_up(self._state, ctx.wall_ms()) != self._was_exhausted:
             ctx.after("announce", 0, _Announce(True))
@@ -301,13 +309,15 @@ class Campaign:
             return
         self._clicked.add(message.request_id, ctx.wall_ms())
         self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=self._clicked.minutes())
-        fact = Click(message.request_id, message.site, self._campaign, message.creative)
+        payer = Payer(self._campaign, state.advertiser)
+        fact = click(payer, state.budget.timezone, message, now_ms=ctx.wall_ms())
         ctx.persist(self._state, facts=(fact,), reply=m.Confirmed(True))
 
     # ---- the standing bid
 
     def _announce(self, ctx: Context, state: CampaignState, changed: bool) -> None:
         now_ms = ctx.wall_ms()
+        self._charges.tell(ctx, state.advertiser, state.charged_micros)
         quote = self._quote(ctx, state)
         # Those that it bids in no more must hear that, too.
         markets = tuple(dict.fromkeys((*state.markets, *self._markets)))

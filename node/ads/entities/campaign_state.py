@@ -20,7 +20,7 @@ STATUSES = ("active", "paused", "deleted")  # of a campaign and of each of its c
 class CampaignState(msgspec.Struct, frozen=True):
     """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions. `status` is what
     the operator said: active, paused or deleted. `withdrawn`: creatives that are not active, with what they are.
-    `targeting`: where and when it bids, besides `categories`."""
+    `targeting`: where and when it bids, besides `categories`. `charged_micros`: what all its impressions cost."""
 
     campaign: str
     advertiser: str
@@ -36,6 +36,7 @@ class CampaignState(msgspec.Struct, frozen=True):
     advertiser_suspended: bool = False
     withdrawn: dict[str, str] = {}
     targeting: Targeting = Targeting()
+    charged_micros: int = 0
 
     @property
     def active_creatives(self) -> tuple[m.CreativeSpec, ...]:

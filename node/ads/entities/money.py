@@ -93,6 +93,14 @@ class Till:
         self.account.budget = self._passed
         return self._passed
 
+    def charge(self, amount_micros: int, now_ms: int) -> BudgetState:
+        """So much was spent that nobody told of. To persist; `written` is then told."""
+        self.account.pass_time(now_ms)
+        budget = self.account.budget
+        self._passed = msgspec.structs.replace(budget, spent_micros=budget.spent_micros + amount_micros)
+        self.account.budget = self._passed
+        return self._passed
+
     def written(self, budget: BudgetState) -> None:
         """This budget is durable."""
         self._durable = budget

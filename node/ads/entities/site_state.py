@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from node.ads import messages as m
+from node.ads.budget import check_timezone
 from node.ads.entities.site_conduct import Conduct
 from node.ads.floors.quality import Placement, slot_quality
 from node.ads.floors.site_floors import SiteFloors, open_floors
@@ -38,7 +39,8 @@ class SiteState(msgspec.Struct, frozen=True):
     budgets last their day; `traffic` is when visitors come, as the ad server has learned it. `origins` say of approved
     creatives whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected
     too. `conduct`: how its days went, and which were odd. `qualities`: of the slots that page tags have
-    measured. `token` is what the site's tag carries, empty before anybody has asked for it."""
+    measured. `token` is what the site's tag carries, empty before anybody has asked for it. `timezone` tells the
+    publisher's days; `margin_ppm`, in millionths, what of a price stays with the platform."""
 
     site: str
     host: str
@@ -65,6 +67,8 @@ class SiteState(msgspec.Struct, frozen=True):
     conduct: Conduct = Conduct()
     qualities: dict[str, float] = msgspec.field(default_factory=dict)
     token: str = ""
+    timezone: str = "UTC"
+    margin_ppm: int = 0
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:
@@ -173,7 +177,8 @@ def _unapproved(state: SiteState, creative: str) -> SiteState:
 
 
 def update(state: SiteState, order: m.UpdateSite) -> SiteState:
-    """Raises BadInput where more would be blocked than a site may, and for the floor of a slot that there is not."""
+    """Raises BadInput where more would be blocked than a site may, for the floor of a slot that there is not, and for a
+    timezone that is none."""
     domains = _edited(state.blocked_domains, order.block_domains, order.unblock_domains)
     products = _edited(state.blocked_products, order.block_products, order.unblock_products)
     if max(len(domains), len(products)) > limits.site_blocks_max:
@@ -189,6 +194,8 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
         floor_micros=state.floor_micros if order.floor_micros is None else order.floor_micros,
         suspended=state.suspended if order.suspended is None else order.suspended,
         paced=state.paced if order.paced is None else order.paced,
+        timezone=check_timezone(order.timezone) if order.timezone else state.timezone,
+        margin_ppm=state.margin_ppm if order.margin_ppm is None else order.margin_ppm,
         blocked_domains=domains,
         blocked_products=products,
         trust=state.trust

@@ -30,6 +30,8 @@ def settings_of(state: SiteState, pages: Iterable[m.PageEntry]) -> m.SiteSetting
         state.traffic,
         state.slot_floors,
         state.qualities,
+        state.timezone,
+        state.margin_ppm,
     )
 
 
@@ -80,4 +82,6 @@ def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, chan
         state.slot_floors,
         state.conduct.suspicions,
         state.qualities,
+        state.timezone,
+        state.margin_ppm,
     )

@@ -40,14 +40,36 @@ class Release(msgspec.Struct, frozen=True):
     request_id: str
 
 
+@wire_type("ads.inventory")
+class Inventory(msgspec.Struct, frozen=True):
+    """Whose place an ad was shown in, under which category it won there (empty: forgotten), whose days count, and what
+    of its price stays with the platform, in millionths."""
+
+    publisher: str
+    category: str
+    timezone: str
+    margin_ppm: int
+
+
 @wire_type("ads.confirm")
 class Confirm(msgspec.Struct, frozen=True):
-    """An impression was seen: its reservation becomes spend. `amount_micros` is what its signed beacon says."""
+    """An impression was seen: its reservation becomes spend. `amount_micros` is what its signed beacon says; `campaign`
+    tells an advertiser whose it is."""
 
     request_id: str
     site: str
     creative: str
     amount_micros: int
+    inventory: Inventory | None = None
+    campaign: str = ""
+
+
+@wire_type("ads.charged_total")
+class ChargedTotal(msgspec.Struct, frozen=True):
+    """What a campaign had been charged in its life some minutes ago: its advertiser has been charged no less."""
+
+    campaign: str
+    charged_micros: int
 
 
 @wire_type("ads.confirmed")
@@ -60,6 +82,7 @@ class RecordClick(msgspec.Struct, frozen=True):
     request_id: str
     site: str
     creative: str
+    inventory: Inventory | None = None
 
 
 # ---- campaign, advertiser

@@ -92,6 +92,8 @@ class SiteInfo(msgspec.Struct, frozen=True):
     slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
     suspicions: tuple[Suspicion, ...] = ()
     qualities: dict[str, float] = {}
+    timezone: str = "UTC"
+    margin_ppm: int = 0
 
 
 @wire_type("ads.classify_page")
@@ -232,6 +234,8 @@ class UpdateSite(msgspec.Struct, frozen=True):
     auto_approve: bool | None = None
     slot_floors: tuple[tuple[str, int], ...] = ()
     clear_slot_floors: tuple[str, ...] = ()
+    timezone: str = ""
+    margin_ppm: int | None = None
 
 
 @wire_type("ads.slot_report")

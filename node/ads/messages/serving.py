@@ -19,7 +19,8 @@ class SiteSettings(msgspec.Struct, frozen=True):
     """Everything an ad server needs from its site; sent when it starts and whenever something in it changes.
 
     `floor_micros` is the publisher's: what is below it has no place in a pool. `learned_floor_micros` (never below it)
-    and, where there is one, the category's bind a page view."""
+    and, where there is one, the category's bind a page view. `timezone` tells the publisher's days; `margin_ppm`, in
+    millionths, what of a price stays with the platform."""
 
     site: str
     host: str
@@ -40,6 +41,8 @@ class SiteSettings(msgspec.Struct, frozen=True):
     traffic: TrafficShape | None = None
     slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
     qualities: dict[str, float] = {}
+    timezone: str = "UTC"
+    margin_ppm: int = 0
 
 
 @wire_type("ads.edit_site")

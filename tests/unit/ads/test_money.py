@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.ads.money import check_micros, format_money, impression_cost_micros, parse_money, to_micros, to_units
+from node.ads.money import (
+    check_micros,
+    format_money,
+    impression_cost_micros,
+    parse_money,
+    parse_share,
+    to_micros,
+    to_units,
+)
 from node.core.errors import BadInput
 from node.core.limits import money_micros_max
 
@@ -53,3 +61,10 @@ def test_an_impression_costs_a_thousandth() -> None:
 @given(st.lists(st.integers(0, 10**9), max_size=50))
 def test_a_thousand_impressions_cost_their_cpm_within_rounding(cpms: list[int]) -> None:
     assert all(abs(1000 * impression_cost_micros(cpm) - cpm) <= 500 for cpm in cpms)
+
+
+def test_a_share_is_in_millionths_and_never_more_than_all() -> None:
+    assert [parse_share(text, "margin") for text in ("0", "0.2", "1", "1.000000")] == [0, 200_000, 10**6, 10**6]
+    with pytest.raises(BadInput) as caught:
+        parse_share("1.000001", "margin")
+    assert caught.value.field == "margin"

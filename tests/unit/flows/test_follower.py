@@ -1,11 +1,11 @@
-"""G10: the follower and the ledger apply every fact once, whatever fails and whoever else follows."""
+"""G10: the follower and its projections apply every fact once, whatever fails and whoever else follows."""
 
 from __future__ import annotations
 
 import random
 
 from node.ads.facts import Click, CreativeApproved, Impression
-from node.ads.ledger import UNREADABLE, Ledger, LedgerRow, ledger_key, read_row
+from node.ads.totals import CAMPAIGN_DAY, CONSUMER, UNREADABLE, Totals, TotalsProjection, read_totals, totals_key
 from node.core import limits
 from node.core.clock import MS, ManualClock
 from node.flows.follower import Follower, Stage
@@ -45,30 +45,35 @@ class World:
         while request is not None:
             request = follower.answered(self.store.apply([request])[0])
 
-    def rows(self) -> dict[str, LedgerRow]:
-        page = self.store.apply([port.ListProjection("ledger")])[0]
+    def rows(self) -> dict[str, Totals]:
+        page = self.store.apply([port.ListProjection(CONSUMER)])[0]
         assert isinstance(page, port.ProjectionPage)
-        return {row.key: read_row(row.body) for row in page.rows}
+        return {row.key: read_totals(row.body) for row in page.rows}
 
 
 def impression(campaign: str, price: int) -> Impression:
     return Impression("r", "s", campaign, "cr", price)
 
 
-def test_the_ledger_sums_each_campaign_and_day() -> None:
+def day_of(campaign: str, day: str) -> str:
+    return totals_key(CAMPAIGN_DAY, campaign, day)
+
+
+def test_totals_sum_each_campaign_and_day() -> None:
     world = World()
-    follower = Follower("ledger", Ledger())
+    follower = Follower(CONSUMER, TotalsProjection())
     world.append(impression("a", 30), impression("b", 5), Click("r", "s", "a", "cr"), CreativeApproved("s", "cr", "a"))
     world.run(follower)
     world.clock.advance_ns(DAY_MS * MS)
     world.append(impression("a", 7))
     world.append_raw(port.Fact("fact.impression", b"not a document"))
     world.run(follower)
-    assert world.rows() == {
-        ledger_key(FIRST_DAY, "a"): LedgerRow(1, 1, 30),
-        ledger_key(FIRST_DAY, "b"): LedgerRow(1, 0, 5),
-        ledger_key(SECOND_DAY, "a"): LedgerRow(1, 0, 7),
-        UNREADABLE: LedgerRow(1, 0, 0),
+    days = {key: row for key, row in world.rows().items() if key.startswith((f"{CAMPAIGN_DAY} ", UNREADABLE))}
+    assert days == {
+        day_of("a", FIRST_DAY): Totals(1, 1, 30),
+        day_of("b", FIRST_DAY): Totals(1, 0, 5),
+        day_of("a", SECOND_DAY): Totals(1, 0, 7),
+        UNREADABLE: Totals(1, 0, 0),
     }
     assert (follower.offset, follower.applied, follower.conflicts, follower.failure) == (6, 6, 0, "")
 
@@ -77,26 +82,26 @@ def test_a_long_log_is_followed_in_pages_within_one_round() -> None:
     world = World()
     for _ in range(3):
         world.append(*(impression("a", 1) for _ in range(limits.facts_page)))
-    follower = Follower("ledger", Ledger())
+    follower = Follower(CONSUMER, TotalsProjection())
     world.run(follower)
-    assert world.rows()[ledger_key(FIRST_DAY, "a")] == LedgerRow(3 * limits.facts_page, 0, 3 * limits.facts_page)
+    assert world.rows()[day_of("a", FIRST_DAY)] == Totals(3 * limits.facts_page, 0, 3 * limits.facts_page)
 
 
 def test_it_waits_for_its_time_and_asks_once() -> None:
-    follower = Follower("ledger", Ledger())
-    assert follower.tick(0) == port.ReadConsumer("ledger")
+    follower = Follower(CONSUMER, TotalsProjection())
+    assert follower.tick(0) == port.ReadConsumer(CONSUMER)
     assert follower.tick(10 * limits.facts_poll_ms * MS) is None, "the first answer is awaited"
     assert follower.answered(LOST) is None
     assert follower.failure == "E-STORE-UNREACHABLE: lost"
     assert follower.tick(limits.facts_poll_ms * MS - 1) is None
-    assert follower.tick(limits.facts_poll_ms * MS) == port.ReadConsumer("ledger")
+    assert follower.tick(limits.facts_poll_ms * MS) == port.ReadConsumer(CONSUMER)
 
 
 def test_two_followers_and_a_store_that_loses_answers_still_count_each_fact_once() -> None:
     for seed in range(60):
         rng = random.Random(seed)
         world = World()
-        followers = [Follower("ledger", Ledger()), Follower("ledger", Ledger())]
+        followers = [Follower(CONSUMER, TotalsProjection()), Follower(CONSUMER, TotalsProjection())]
         waiting: dict[Follower, port.Request] = {}
         expected = 0
         for step in range(300):
@@ -120,4 +125,4 @@ def test_two_followers_and_a_store_that_loses_answers_still_count_each_fact_once
             if follower.stage is not Stage.IDLE:
                 follower.answered(LOST)
             world.run(follower)
-        assert world.rows()[ledger_key(FIRST_DAY, "a")].impressions == expected, f"seed {seed}"
+        assert world.rows()[day_of("a", FIRST_DAY)].impressions == expected, f"seed {seed}"

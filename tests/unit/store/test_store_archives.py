@@ -212,11 +212,11 @@ def test_an_archive_that_is_whole_but_of_a_store_that_is_not_is_told(tmp_path: P
     wrong = Ledger().fold((), {})
     assert wrong == {}
     row = page.rows[0]
-    double = CODEC.encode_record(msgspec.structs.replace(CODEC.decode_record(row.body), impressions=6))
+    double = CODEC.encode_record(msgspec.structs.replace(CODEC.decode_record(row.body), postings=6))
     store.apply([port.AdvanceConsumer(CONSUMER, 3, 3, (ProjectionRow(row.key, double),))])
     store.close()
     archive = Path(back_up(found, tmp_path, quiet).archive)
-    assert check(archive, None, quiet).problems == (f"the ledger's row {row.key!r} is not what its facts make it",)
+    assert check(archive, None, quiet).problems == (f"{CONSUMER}'s row {row.key!r} is not what its facts make it",)
 
 
 class Crash(BaseException):

@@ -1,0 +1,85 @@
+"""Which facts a change of a campaign's account implies: pure, over the account before and after it.
+
+Every micro that an account sets aside, gives back or pays is in exactly one fact, so that the books (`node.ads.ledger`)
+can be made from facts alone and compared with the account.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from node.ads import messages as m
+from node.ads.budget import BudgetState
+from node.ads.facts import Click, Impression, MoneyHeld, MoneyReleased
+
+PPM: Final = 1_000_000
+NOWHERE: Final = m.Inventory("", "", "UTC", 0)
+
+
+class Payer(msgspec.Struct, frozen=True):
+    """Whose account it is."""
+
+    campaign: str
+    advertiser: str
+
+
+def margin_micros(price_micros: int, margin_ppm: int) -> int:
+    """What the platform keeps of a price, in its own disfavour to the micro."""
+    return price_micros * margin_ppm // PPM
+
+
+def money_facts(
+    payer: Payer, before: BudgetState, after: BudgetState, *, paid_micros: int = 0
+) -> tuple[MoneyHeld | MoneyReleased, ...]:
+    """What was set aside or given back between two states of an account, of which `paid_micros` were paid meanwhile."""
+    held = after.escrow_micros - before.escrow_micros + from_held_micros(before, after, paid_micros)
+    if held > 0:
+        return (MoneyHeld(payer.campaign, payer.advertiser, held, after.day),)
+    return (MoneyReleased(payer.campaign, payer.advertiser, -held, after.day),) if held else ()
+
+
+def from_held_micros(before: BudgetState, after: BudgetState, paid_micros: int) -> int:
+    """How much of a payment came out of what was set aside."""
+    return min(paid_micros, max(0, before.escrow_micros - after.escrow_micros))
+
+
+def impression(
+    payer: Payer, before: BudgetState, after: BudgetState, seen: m.Confirm, *, paid_micros: int, now_ms: int
+) -> Impression:
+    """An ad was seen, and paid."""
+    place = seen.inventory or NOWHERE
+    return Impression(
+        seen.request_id,
+        seen.site,
+        payer.campaign,
+        seen.creative,
+        paid_micros,
+        advertiser=payer.advertiser,
+        publisher=place.publisher,
+        category=place.category,
+        from_held_micros=from_held_micros(before, after, paid_micros),
+        margin_micros=margin_micros(paid_micros, place.margin_ppm),
+        at_ms=now_ms,
+        day=after.day,
+        timezone=after.timezone,
+        site_timezone=place.timezone,
+    )
+
+
+def click(payer: Payer, timezone: str, made: m.RecordClick, *, now_ms: int) -> Click:
+    """An ad was clicked."""
+    place = made.inventory or NOWHERE
+    return Click(
+        made.request_id,
+        made.site,
+        payer.campaign,
+        made.creative,
+        advertiser=payer.advertiser,
+        publisher=place.publisher,
+        category=place.category,
+        at_ms=now_ms,
+        timezone=timezone,
+        site_timezone=place.timezone,
+    )

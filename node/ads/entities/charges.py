@@ -1,0 +1,37 @@
+"""What a campaign was charged in its life, told to its advertiser again and again.
+
+An ad server tells both of an impression, and forgets the advertiser's part when its node dies. The campaign's own total
+is durable with each impression, so the advertiser catches up with it. The total that is told is some minutes old: what
+is missing of that is lost, and not merely on its way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from node.actors.actor import Context
+from node.ads import messages as m
+from node.core.ids import EntityRef
+
+AGE_MS: Final = 120_000  # of a total that is told: longer than ad servers try again
+STEP_MS: Final = 30_000  # between two that are remembered
+
+
+class Charges:
+    """Of one campaign; `tell` is called about once a minute, and may be called more often."""
+
+    def __init__(self, campaign: str) -> None:
+        self._campaign = campaign
+        self._totals: deque[tuple[int, int]] = deque()  # when it was looked at, micros
+
+    def tell(self, ctx: Context, advertiser: str, charged_micros: int) -> None:
+        """`charged_micros` is the total now. What is told goes unanswered: it is told again."""
+        now_ms = ctx.wall_ms()
+        if not self._totals or now_ms - self._totals[-1][0] >= STEP_MS:
+            self._totals.append((now_ms, charged_micros))
+        old_micros = 0
+        while self._totals and now_ms - self._totals[0][0] >= AGE_MS:
+            old_micros = self._totals.popleft()[1]
+        if old_micros:
+            ctx.tell(EntityRef("advertiser", advertiser), m.ChargedTotal(self._campaign, old_micros))

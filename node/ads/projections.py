@@ -1,0 +1,15 @@
+"""What is derived from the log of facts: each projection under the name of its consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from node.ads import ledger, totals
+from node.ads.ledger import Ledger
+from node.ads.totals import TotalsProjection
+
+PROJECTIONS: Final[Mapping[str, Ledger | TotalsProjection]] = {
+    ledger.CONSUMER: Ledger(),
+    totals.CONSUMER: TotalsProjection(),
+}
