@@ -60,6 +60,8 @@ def site(info: m.SiteInfo) -> p.SiteShow:
             SlotQuality(slot=slot, quality=quality) for slot, quality in sorted(info.qualities.items())
         ),
         suspicions=tuple(_suspicion(each) for each in info.suspicions),
+        timezone=info.timezone,
+        margin=format_money(info.margin_ppm),
     )
 
 

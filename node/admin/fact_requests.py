@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from node.actors.runtime import outcome_of
 from node.admin import protocol as p
+from node.admin.fact_log import FactLog
 from node.admin.fact_views import asked_for, fact_item, has, pairs
-from node.admin.outcomes import store_refusal
 from node.admin.protocol.facts import FactItem, FactList, GetFacts
 from node.core import limits
 from node.core.errors import BadInput
-from node.store.port import FactPage, ReadFacts, StoredFact
+from node.store.port import StoredFact
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
@@ -23,8 +22,7 @@ class FactRequests:
     """The handlers."""
 
     def __init__(self, server: AdminServer) -> None:
-        self._engine = server.engine
-        self._known_last = 0  # the log had as many facts when it was last looked for
+        self._log = FactLog(server.engine)
         server.handlers |= {GetFacts: self.listed}
 
     async def listed(self, request: GetFacts, call: p.Meta) -> tuple[FactList, p.Meta]:
@@ -41,7 +39,7 @@ class FactRequests:
         wanted, found = pairs(request.fields), list[FactItem]()
         at, more = request.after, True
         while more and at < request.after + limits.facts_scan_max:
-            page = await self._read(at, limits.facts_page)
+            page = await self._log.page(at, limits.facts_page)
             more = page.more
             for stored in page.facts:
                 at = stored.offset
@@ -55,7 +53,7 @@ class FactRequests:
     async def _newest(self, request: GetFacts) -> FactList:
         """The newest, found from the end backwards, as far as one answer looks."""
         wanted, found = pairs(request.fields), list[FactItem]()
-        last = high = await self._last()
+        last = high = await self._log.last()
         lowest = max(0, last - limits.facts_scan_max)
         first = last
         while high > lowest and len(found) < request.last:
@@ -73,30 +71,12 @@ class FactRequests:
         """The facts above one offset up to another: a page that is large comes in parts."""
         found: list[StoredFact] = []
         while low < high:
-            page = await self._read(low, high - low)
+            page = await self._log.page(low, high - low)
             if not page.facts:
                 break
             found += page.facts
             low = page.facts[-1].offset
         return found
-
-    async def _last(self) -> int:
-        """The newest fact's offset. Offsets have no gaps, so it is found by doubling and halving steps."""
-        low, step = self._known_last, 1
-        while (await self._read(low + step - 1, 1)).facts:
-            low, step = low + step, step * 2
-        high = low + step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if (await self._read(middle - 1, 1)).facts else (low, middle)
-        self._known_last = low
-        return low
-
-    async def _read(self, after: int, limit: int) -> FactPage:
-        answer = await outcome_of(lambda done: self._engine.world.submit(ReadFacts(after, limit), done))
-        if not isinstance(answer, FactPage):
-            raise store_refusal(answer)
-        return answer
 
 
 def _expect(field: str, holds: bool, text: str) -> None:

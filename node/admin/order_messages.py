@@ -5,9 +5,10 @@ from __future__ import annotations
 from node.admin import protocol as p
 from node.admin.targets import targeting_of, with_targets
 from node.ads import messages as m
+from node.ads.budget import check_timezone
 from node.ads.hosts import domain_name, site_host
 from node.ads.keys import entity_id, page_url, product_id, site_id, slot_id
-from node.ads.money import parse_money
+from node.ads.money import parse_money, parse_share
 from node.ads.taxonomy import load_taxonomy
 from node.core.errors import BadInput
 from node.core.limits import slot_pixels_max
@@ -40,6 +41,8 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
         order.auto_approve,
         tuple((slot_id(each.slot), parse_money(each.floor_cpm, "slot_floors")) for each in order.slot_floors),
         tuple(slot_id(slot) for slot in order.clear_slot_floors),
+        check_timezone(order.timezone) if order.timezone else "",
+        None if order.margin is None else parse_share(order.margin, "margin"),
     )
     if message == m.UpdateSite():
         raise BadInput("site", "nothing to change is named", hint="--floor-cpm 0.80, --block-domain shop.example")

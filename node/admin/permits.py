@@ -82,7 +82,7 @@ _READS: Final[tuple[type[msgspec.Struct], ...]] = (
     *(p.ClassifyText, p.SendPiece),  # a text that is classified is stored nowhere, nor are its pieces
     *(operators.GetIdentity, operators.GetPermission, operators.GetOperatorKeys),
     *(audit.GetAudit, audit.GetAuditEntries, audit.GetAuditVerify),
-    *(facts.GetFacts,),
+    *(facts.GetFacts, facts.GetLedger, facts.GetLedgerVerify),
 )
 
 

@@ -34,6 +34,7 @@ from node.admin.index_load import IndexLoad
 from node.admin.index_requests import IndexRequests
 from node.admin.index_verify import Check, IndexVerify
 from node.admin.journal_requests import JournalRequests
+from node.admin.ledger_requests import LedgerRequests
 from node.admin.live import Live
 from node.admin.member_requests import MemberRequests
 from node.admin.operation_requests import OperationRequests
@@ -95,6 +96,7 @@ class AdminServer:
         self._requests_before = (0, 0)
         AuditRequests(self)
         FactRequests(self)
+        LedgerRequests(self)
         ClusterRequests(self)
         DecisionRequests(self)
         PlanRequests(self)

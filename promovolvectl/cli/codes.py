@@ -375,6 +375,12 @@ _ALL: Final = (
         "'promovolvectl store verify' names them all; restore them from a backup.",
     ),
     _code(
+        "E-LEDGER",
+        ExitStatus.FAILED,
+        "A row of the ledger is none: what is stored there was not written by the ledger.",
+        "'promovolvectl ledger verify' names every row that is not what its facts make it.",
+    ),
+    _code(
         "E-LEDGER-BEHIND",
         ExitStatus.UNHEALTHY,
         "The ledger can't read or apply the facts that come next. Nothing of them is lost.",

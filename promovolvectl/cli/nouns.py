@@ -29,6 +29,7 @@ NOUNS: Final[Mapping[str, Noun]] = {
     "events": Noun("events", "What happened in the cluster, as every node saw it.", verbs=False),
     "deadletter": Noun("deadletter", "Messages that nobody handled: list, replay, discard."),
     "facts": Noun("facts", "The log of facts: impressions, clicks, approvals, classifications, money."),
+    "ledger": Noun("ledger", "The books: what went through each account, and whether it is what facts make."),
     "serveindex": Noun("serveindex", "The replicated index that serving reads: look, compare, repair, dump, load."),
     "replay": Noun("replay", "Rebuild the ServeIndex from durable state; coverage."),
     "plan": Noun("plan", "Plans: changes that were staged, and how far they are."),

@@ -59,6 +59,8 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Health": protocol.Health,
     "Identity": operators.Identity,
     "KeyRotation": protocol.KeyRotation,
+    "LedgerShow": facts.LedgerShow,
+    "LedgerVerify": facts.LedgerVerify,
     "LogLevels": diagnosis.LogLevels,
     "LogList": diagnosis.LogList,
     "Manual": own_kinds.Manual,

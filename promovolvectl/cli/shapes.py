@@ -333,7 +333,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "SiteShow": Shape(
         _columns(
             "site host publisher verified_host slots:slots floor_cpm pages_fresh suspended approved pending rejected "
-            "blocked_domains blocked_products changed"
+            "blocked_domains blocked_products timezone margin changed"
         ),
         _itself("site", "site"),
         _whole,

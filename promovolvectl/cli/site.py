@@ -14,7 +14,7 @@ from promovolvectl.cli.paging import After, paged
 from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
-from promovolvectl.cli.values import money, slot_floors, slots
+from promovolvectl.cli.values import money, share, slot_floors, slots
 
 _Names = list[str] | None
 BlockDomains = Annotated[
@@ -97,7 +97,7 @@ async def show(run: Run, site: SiteId) -> Answer:
 @ordered(
     app,
     "update",
-    does="Change a site's floor, what its publisher blocks or trusts, and whether it paces.",
+    does="Change a site's floor, what its publisher blocks or trusts, whether it paces, and how its money is counted.",
     changes="Pools lose what is blocked or below the floor at once; what becomes possible is auctioned in seconds.",
     examples=(
         "promovolvectl site update example.com --floor-cpm 0.80 --pace",
@@ -137,6 +137,16 @@ def update(
         list[str] | None,
         typer.Option("--clear-slot-floor", metavar="NAME", help="A slot that has the site's floors again; repeatable."),
     ] = None,
+    timezone: Annotated[
+        str,
+        typer.Option("--timezone", metavar="ZONE", show_default=False, help="The publisher's days: Asia/Tokyo."),
+    ] = "",
+    margin: Annotated[
+        str | None,
+        typer.Option(
+            "--margin", metavar="RATIO", show_default=False, help="The share of each price that the platform keeps."
+        ),
+    ] = None,
     **given: Any,
 ) -> Change:
     order = UpdateSite(
@@ -150,6 +160,8 @@ def update(
         auto_approve=auto_approve,
         slot_floors=slot_floors(slot_floor or ()),
         clear_slot_floors=tuple(clear_slot_floor or ()),
+        timezone=timezone,
+        margin=None if margin is None else share(margin, "--margin"),
         **on_record(given),
     )
     if order == UpdateSite(site=site, **on_record(given)):

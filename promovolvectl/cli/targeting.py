@@ -64,6 +64,8 @@ def lifted(what: _Names, given: dict[str, Any]) -> dict[str, Any]:
     """The fields of an order that lift a restriction; raises CommandFailed (2) for one that is given as well."""
     fields: dict[str, Any] = {}
     for name in what or ():
+        if not name:
+            raise usage("--lift", f"nothing is named; it is one of {', '.join(LIFTS)}", "--lift sites")
         field = LIFTS[one_of(name, "--lift", tuple(LIFTS))]
         if field in given:
             raise usage("--lift", f"{name} is lifted and given at once", f"--lift {name}")

@@ -30,6 +30,14 @@ def money(text: str, flag: str, *, zero: bool = False) -> str:
     return text
 
 
+def share(text: str, flag: str) -> str:
+    """A share such as `0.2`, from 0 to 1, as it was typed; raises CommandFailed (2)."""
+    found = _MONEY.fullmatch(text)
+    if not found or float(text) > 1:
+        raise usage(flag, f"{text!r} is no share from 0 to 1", f"{flag} 0.2")
+    return text
+
+
 def one_of(text: str, flag: str, known: Sequence[str]) -> str:
     """A word of a short list, or nothing; raises CommandFailed (2)."""
     if text and text not in known:

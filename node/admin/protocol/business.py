@@ -69,7 +69,8 @@ class SetCreativeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site_update")
 class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
-    """What is None or empty stays as it is."""
+    """What is None or empty stays as it is. `timezone` tells the publisher's days; `margin` is the share of each price
+    that stays with the platform, such as 0.2."""
 
     site: str
     floor_cpm: str | None = None
@@ -82,6 +83,8 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     auto_approve: bool | None = None
     slot_floors: tuple[SlotFloor, ...] = ()
     clear_slot_floors: tuple[str, ...] = ()
+    timezone: str = ""
+    margin: str | None = None
     reason: str = ""
     request_id: str = ""
 

@@ -90,6 +90,8 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     slot_floors: tuple[SlotFloor, ...] = ()
     suspicions: tuple[str, ...] = ()
     slot_qualities: tuple[SlotQuality, ...] = ()
+    timezone: str = "UTC"
+    margin: str = "0.00"
 
 
 @wire_type("admin.site_list")

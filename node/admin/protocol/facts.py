@@ -47,3 +47,77 @@ class FactList(msgspec.Struct, frozen=True, kw_only=True):
     next: int
     more: bool = False
     first: int = 0
+
+
+@wire_type("admin.ledger_get")
+class GetLedger(msgspec.Struct, frozen=True, kw_only=True):
+    """What went through the accounts. `by`: account, campaign or day: one item for each account, or for each of them
+    with each campaign or day. `account` is what accounts begin with: publisher, or publisher/ann; `campaign` and `day`
+    match whole; empty for all. `after`: the `id` of an item."""
+
+    by: str = "account"
+    account: str = ""
+    campaign: str = ""
+    day: str = ""
+    after: str = ""
+    limit: int = 500
+
+
+@wire_type("admin.ledger_item")
+class LedgerItem(msgspec.Struct, frozen=True, kw_only=True):
+    """`account`: advertiser/ID, publisher/ID, held/CAMPAIGN or margin. What it received and gave, and their difference:
+    an advertiser's balance is what it owes, below zero."""
+
+    id: str
+    account: str
+    campaign: str | None = None
+    day: str | None = None
+    received: str
+    given: str
+    balance: str
+    postings: int
+
+
+@wire_type("admin.ledger_show")
+class LedgerShow(msgspec.Struct, frozen=True, kw_only=True):
+    """`offset`: the facts that are in it; `behind`: the log has so many more. `balanced`: all accounts together hold
+    nothing. `unreadable`: facts of money whose amounts it lacks. `next`: the `id` to go on behind; empty at the end."""
+
+    items: tuple[LedgerItem, ...]
+    by: str
+    offset: int
+    behind: int
+    balanced: bool
+    unreadable: int
+    next: str = ""
+
+
+@wire_type("admin.ledger_verify_get")
+class GetLedgerVerify(msgspec.Struct, frozen=True, kw_only=True):
+    """Make everything again from the facts and compare."""
+
+
+@wire_type("admin.ledger_difference")
+class LedgerDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """`kind`: a projection whose row differs, or what an entity counts otherwise. `found` is what is kept, `expected`
+    what the facts make."""
+
+    kind: str
+    about: str = msgspec.field(name="object")
+    found: str
+    expected: str
+
+
+@wire_type("admin.ledger_verify")
+class LedgerVerify(msgspec.Struct, frozen=True, kw_only=True):
+    """`facts` were read, `rows` of projections and so many `entities` compared. `busy`: entities that wrote whenever
+    they were looked at, and were not. `items` are the first of those that are `differing`."""
+
+    ok: bool
+    facts: int
+    rows: int
+    entities: int
+    unreadable: int
+    differing: int
+    items: tuple[LedgerDifference, ...]
+    busy: tuple[str, ...] = ()

@@ -119,6 +119,8 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     audit.GetAuditEntries: audit.AuditEntries,
     audit.GetAuditVerify: audit.AuditVerify,
     facts.GetFacts: facts.FactList,
+    facts.GetLedger: facts.LedgerShow,
+    facts.GetLedgerVerify: facts.LedgerVerify,
     domain.CreateAdvertiser: domain.AdvertiserShow,
     domain.GetAdvertisers: domain.AdvertiserList,
     domain.GetAdvertiser: domain.AdvertiserShow,

@@ -22,7 +22,7 @@ from samples import node as sample_node
 
 from node.admin import protocol as p
 from node.admin.protocol import diagnosis as d
-from node.admin.protocol.facts import GetFacts
+from node.admin.protocol.facts import GetFacts, GetLedger, GetLedgerVerify
 from promovolvectl.cli import follow, terminal
 from promovolvectl.cli.follow import Words
 from promovolvectl.cli.nouns import NOUNS, app_of
@@ -56,6 +56,7 @@ READS: list[tuple[str, type, str]] = [
     ("node restart node-1 --dry-run", p.StageRestart, "Plan"),
     ("events --since 1h --type shard.*", d.GetEventList, "EventList"),
     ("facts tail --type click --object campaign/rail", GetFacts, "FactList"),
+    ("ledger show --by campaign --account publisher --limit 2", GetLedger, "LedgerShow"),
     ("facts list --with site=example.com --limit 2", GetFacts, "FactList"),
     ("entity where site/example.com", d.GetEntityPlace, "EntityPlace"),
     ("entity history site example.com", d.GetEntityHistory, "EntityHistory"),
@@ -114,6 +115,7 @@ READS: list[tuple[str, type, str]] = [
     ("site suspend example.com --dry-run", p.StageOrder, "Plan"),
     ("site resume example.com", p.UpdateSite, "SiteShow"),
     ("site update example.com --floor-cpm 0.8 --block-domain a.example", p.UpdateSite, "SiteShow"),
+    ("site update example.com --timezone Asia/Tokyo --margin 0.2", p.UpdateSite, "SiteShow"),
     ("site update example.com --pace --no-auto-approve", p.UpdateSite, "SiteShow"),
     ("site update example.com --slot-floor top:1.20 --clear-slot-floor side", p.UpdateSite, "SiteShow"),
     ("creative revoke cr-1 --dry-run", p.StageOrder, "Plan"),
@@ -259,6 +261,16 @@ def test_health_ends_with_ten_unless_it_is_healthy(tmp_path: Path, invoke: Invok
             node.write(tmp_path)
             code, out, _ = invoke("cluster", "health", "-o", "json")
         assert (code, json.loads(out)["state"]) == (expected, state)
+
+
+def test_ledger_verify_ends_with_ten_when_something_differs(tmp_path: Path, invoke: Invoke) -> None:
+    whole = msgspec.structs.replace(SAMPLES["LedgerVerify"], ok=True, unreadable=0, differing=0, items=(), busy=())
+    for found, expected, text in ((SAMPLES["LedgerVerify"], 10, "1 differ"), (whole, 0, "all agree")):
+        with FakeNode({GetLedgerVerify: lambda _, found=found: found}) as node:
+            node.write(tmp_path)
+            code, out, _ = invoke("ledger", "verify")
+        assert (code, text in out) == (expected, True)
+        assert ("campaign/bus" in out) is bool(found.busy)
 
 
 def test_shard_check_ends_with_ten_when_it_finds_a_fault(tmp_path: Path, invoke: Invoke) -> None:

@@ -144,6 +144,17 @@ def test_a_cluster_that_is_not_so_in_time_ends_with_9_and_says_what_lacks(tmp_pa
     assert "nodes=9: 2 up" in err
 
 
+def test_a_list_of_facts_that_was_limited_says_where_the_log_goes_on(tmp_path: Path, invoke: Invoke) -> None:
+    row = f.FactItem(offset=8, at=AT, type="click", about="campaign/a", problem="malformed")
+    with FakeNode({f.GetFacts: lambda _: f.FactList(items=(row,), next=8, more=True)}) as server:
+        server.write(tmp_path)
+        code, out, _ = invoke("facts", "list", "--after", "7", "--limit", "1")
+        assert [(request.after, request.limit) for request in server.seen] == [(7, 1)]
+    assert code == 0
+    assert "--after 8" in out
+    assert "malformed" in out
+
+
 def test_facts_go_on_behind_each_ones_own_offset(tmp_path: Path, invoke: Invoke) -> None:
     asked: list[tuple[int, int]] = []
 

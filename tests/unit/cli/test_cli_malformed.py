@@ -48,7 +48,7 @@ MALFORMED: dict[str, tuple[str, ...]] = {
     "STATE": ("dancing",),
     "TIME": ("soon", "5", "-3s", "5 s", "1e3s", "99999d"),
     "URL": ("x", "ftp://x.example/", "https://u:p@x.example/", "https://"),
-    "WHAT": ("everything",),
+    "WHAT": ("everything", ""),
     "WHEN": ("sometimes",),
     "WxH": ("", "728", "0x90", "728x", "ax90"),
     "bash|zsh|fish": ("tcsh",),
