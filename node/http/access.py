@@ -3,6 +3,7 @@
 The file lists `[[token]]` tables (`name`, `sha256`, `scopes`; `publisher` or `advertiser` bound it to that one's
 things; `expires_at`). A token is at least 32 random characters, known to its bearer alone: its plain SHA-256 is enough.
 `[[sender]]` tables (`name`, `secrets`) list whose webhooks are taken; two secrets while one replaces the other.
+`[[receiver]]` tables (`name`, `url`, `secrets`; `events` and `publisher` narrow it) list who is sent ours.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from node.ads.keys import page_url
 from node.core import limits
 from node.core.errors import BadInput
+from node.http.events import EVENT_TYPES
 from node.http.problem import ProblemError
 from node.http.webhooks import secret_key
 from node.wire.roster import OperatorRole
@@ -73,22 +76,44 @@ class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(secret_key(secret, "sender.secrets") for secret in self.secrets)
 
 
+class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who is sent webhooks: of these event types, or of all; of one publisher's sites, or of everybody's. Signed under
+    each of the secrets."""
+
+    name: str
+    url: str
+    secrets: tuple[str, ...]
+    events: tuple[str, ...] = ()
+    publisher: str = ""
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        return tuple(secret_key(secret, "receiver.secrets") for secret in self.secrets)
+
+
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
     token: list[Token] = []
     sender: list[Sender] = []
+    receiver: list[Receiver] = []
 
 
 class Access:
-    """The tokens that are accepted, and the senders. Immutable."""
+    """The tokens that are accepted, and who sends and is sent webhooks. Immutable."""
 
-    def __init__(self, tokens: Iterable[Token] = (), senders: Iterable[Sender] = ()) -> None:
+    def __init__(
+        self, tokens: Iterable[Token] = (), senders: Iterable[Sender] = (), receivers: Iterable[Receiver] = ()
+    ) -> None:
         """Raises BadInput naming the entry that breaks a rule."""
         self.tokens = tuple(tokens)
         self.senders = tuple(senders)
-        for sender in self.senders:
-            _check_sender(sender)
-        if len({sender.name for sender in self.senders}) != len(self.senders):
-            raise BadInput("sender.name", "two senders have one name")
+        self.receivers = tuple(receivers)
+        for kind, peers in (("sender", self.senders), ("receiver", self.receivers)):
+            for peer in peers:
+                _check_peer(kind, peer)
+            if len({peer.name for peer in peers}) != len(peers):
+                raise BadInput(f"{kind}.name", f"two {kind}s have one name")
+        for receiver in self.receivers:
+            _check_receiver(receiver)
         names = [token.name for token in self.tokens]
         for token in self.tokens:
             _check(token)
@@ -126,7 +151,7 @@ def parse_access(text: str) -> Access:
         document = msgspec.convert(tomllib.loads(text), _Document)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadInput("access", str(error)) from None
-    return Access(document.token, document.sender)
+    return Access(document.token, document.sender, document.receiver)
 
 
 def _check(token: Token) -> None:
@@ -147,11 +172,19 @@ def _check(token: Token) -> None:
         raise BadInput("token.expires_at", f"of {token.name} has no time zone, as 2030-01-01T00:00:00Z has")
 
 
-def _check_sender(sender: Sender) -> None:
-    if not _NAME.fullmatch(sender.name):
-        raise BadInput("sender.name", f"{sender.name[:60]!r} is not a name: lower-case letters, digits and . _ -")
-    if not 1 <= len(sender.keys) <= limits.webhook_secrets_max:
-        raise BadInput("sender.secrets", f"of {sender.name}: one, or two while one replaces the other")
+def _check_peer(kind: str, peer: Sender | Receiver) -> None:
+    if not _NAME.fullmatch(peer.name):
+        raise BadInput(f"{kind}.name", f"{peer.name[:60]!r} is not a name: lower-case letters, digits and . _ -")
+    if not 1 <= len(peer.keys) <= limits.webhook_secrets_max:
+        raise BadInput(f"{kind}.secrets", f"of {peer.name}: one, or two while one replaces the other")
+
+
+def _check_receiver(receiver: Receiver) -> None:
+    page_url(receiver.url, "receiver.url")
+    unknown = [event for event in receiver.events if event not in EVENT_TYPES]
+    if unknown:
+        known = ", ".join(EVENT_TYPES)
+        raise BadInput("receiver.events", f"of {receiver.name}: {unknown[0][:40]!r} is none; there are {known}")
 
 
 def _refuse(code: str, text: str) -> NoReturn:

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from node.actors.runtime import outcome_of
 from node.core import limits
 from node.core.clock import MS
 from node.engine.engine import Engine
 from node.http.call import Call, Stream
 from node.http.events import beat, event_of, frame
+from node.http.fact_log import FactLog
 from node.http.problem import ProblemError, bad_request, unavailable
-from node.store.port import FactPage, ReadFacts, StoredFact
 
 HEADER: Final = "Last-Event-ID"
 _RETRY: Final = b"retry: 2000\n\n"  # milliseconds that a browser waits before it comes back
@@ -24,6 +23,7 @@ class EventStreams:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._log = FactLog(engine)
         self.open_count = 0
 
     async def open(self, call: Call, sites: Callable[[str], bool], still: Callable[[], bool]) -> Stream:
@@ -31,7 +31,9 @@ class EventStreams:
         given = call.header(b"last-event-id")
         if given and not (given.isdigit() and len(given) <= limits.event_id_digits_max):
             raise bad_request(HEADER, "is not the id of an event")
-        newest = await self._newest()
+        newest = await self._log.newest()
+        if newest is None:
+            raise unavailable("the log of facts can't be read now")
         if given and int(given) > newest:
             raise bad_request(HEADER, "is of an event that has not happened")
         if self.open_count >= limits.event_streams_max:
@@ -45,7 +47,8 @@ class EventStreams:
             yield _RETRY
             beaten_ns = self._now_ns()
             while still() and self._engine.drain.accepts_work:
-                facts, more = await self._read(after)
+                # A store that does not answer now is asked again with the next look.
+                facts, more = await self._log.read(after) or ((), False)
                 for fact in facts:
                     event = event_of(fact)
                     if event is not None and sites(event.site):
@@ -58,30 +61,6 @@ class EventStreams:
                     await asyncio.sleep(limits.event_poll_ms / 1_000)
         finally:
             self.open_count -= 1
-
-    async def _read(self, after: int) -> tuple[tuple[StoredFact, ...], bool]:
-        """Facts behind an offset; a store that does not answer now is asked again with the next look."""
-        page = await outcome_of(lambda done: self._engine.world.submit(ReadFacts(after), done))
-        return (page.facts, page.more) if isinstance(page, FactPage) else ((), False)
-
-    async def _newest(self) -> int:
-        """The last offset of the log, found by halving: the store tells what is behind an offset, not how much."""
-        low, high = 0, 1
-        while await self._any_behind(high):
-            low, high = high, high * 2
-        while low < high:
-            middle = (low + high) // 2
-            if await self._any_behind(middle):
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    async def _any_behind(self, offset: int) -> bool:
-        page = await outcome_of(lambda done: self._engine.world.submit(ReadFacts(offset, 1), done))
-        if not isinstance(page, FactPage):
-            raise unavailable("the log of facts can't be read now")
-        return bool(page.facts)
 
     def _now_ns(self) -> int:
         return self._engine.world.clock.mono_ns()

@@ -33,6 +33,11 @@ _TYPES: Final[Mapping[type[msgspec.Struct], Callable[[Any], str]]] = {
     f.FloorDecided: lambda _fact: "floor-decided",
 }
 
+EVENT_TYPES: Final = (
+    *("approved", "auto-approved", "rejected", "revoked", "flagged", "unflagged"),
+    *("page-classified", "floor-decided"),
+)
+
 
 def event_of(stored: StoredFact) -> Event | None:
     """The event that a fact is to those who listen; None for what is none, or can't be read by this release."""

@@ -34,6 +34,7 @@ from node.http.app import App
 from node.http.cluster import ClusterGate
 from node.http.front import Front
 from node.http.server import HttpServer, bind
+from node.http.webhooks_out import WebhooksOut, post
 from node.store.journal_file import FileJournal
 from node.store.replica_check import check
 from node.store.replica_lmdb import LmdbReplica
@@ -135,6 +136,7 @@ class Process:
         gate = ClusterGate(engine)
         administration = Administration(gate, server, access.now)
         front.become(App(gate, service, f"http://{settings.wire.http}", more=administration.handlers()))
+        self._keep(WebhooksOut(engine, server.states, access.now, post).run(), "webhooks")
         if http is not None:
             self._open.push_async_callback(http.stop)  # requests end first, before what answers them
         _log.info("node %s of cluster %s (%s): started", me, settings.cluster.name, cluster_id)
