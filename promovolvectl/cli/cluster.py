@@ -195,8 +195,8 @@ async def watch(
     "restart",
     does="Restart every node, one after the other, without a lost message.",
     changes="Drains a node, waits for its next start and until the cluster is whole, and goes on; stops at the first "
-    "that does not come back. Processes that 'up' started are started again here, others by their supervisor. "
-    "Asked for again while one is under way, it follows that one.",
+    "that does not come back. Processes that 'up' started are started again by the command that waits, so it can't be "
+    "detached there; others by their supervisor. Asked for again while one is under way, it goes on with that one.",
     examples=(
         "promovolvectl cluster restart --rolling --dry-run",
         "promovolvectl cluster restart --rolling --yes --reason 'new release' -t 30m",

@@ -137,7 +137,8 @@ async def plan_then_commit(
             return answer_of("Plan", plan, meta)
         if not plan.changed:
             # Somebody else wanted the same: theirs is followed, as if it were ours.
-            run.say(f"{plan.verb} {plan.target} is under way as {plan.operation}")
+            on = "; this goes on with it" if wait else ""
+            run.say(f"{plan.verb} {plan.target} is under way as {plan.operation}{on}")
             found, meta = await run.ask(GetOperation(id=plan.operation), Operation)
             if not wait:
                 return answer_of("Operation", found, meta)

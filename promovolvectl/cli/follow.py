@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from node.admin.protocol import GetOperation, GetReplay, Meta, Operation, Replay
 from promovolvectl.cli.options import WAIT_DEFAULT_MS
 from promovolvectl.cli.run import Run
+from promovolvectl.client.changes import spelled
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -25,41 +26,67 @@ SILENT_S: Final = 30.0  # a node may start again meanwhile; longer, and it is th
 HELD_S: Final = 5.0  # a phase that has lasted so long is said to be held up, with what holds it
 HELD_SHOWN: Final = 3
 _RUNNING: Final = "running"
+_STAY_DOWN: Final = "the nodes of this machine that it takes down stay down until somebody goes on with it"
 _COUNT: Final = re.compile(r"\d+")
-Tend = Callable[[Operation], None]
+Tend = Callable[[Operation], Operation]
 State = TypeVar("State", Operation, Replay)
 
 
 async def follow_operation(
-    run: Run, operation: Operation, meta: Meta, tend: Tend | None = None
+    run: Run, operation: Operation, meta: Meta, tend: Tend | None = None, *, resume: str = ""
 ) -> tuple[Operation, Meta]:
     """The operation once it is over; raises CommandFailed: 9 when `--timeout` passes first, 8 when no node answers for
-    `SILENT_S`. `tend` is called with each
-    state that is seen: what this side has to do for it."""
-    return await _followed_operation(run, operation, meta, _phase_lines, tend)
+    `SILENT_S`. `tend` is called with each state that is seen, and gives it back: what this side has to do for it.
+    `resume` is the command that does so, where it must be said to whoever stops, or only watches."""
+    resume = resume or (resumed(operation) if tend is not None else "")
+    return await _followed_operation(run, operation, meta, _phase_lines, tend, resume)
 
 
-async def await_operation(run: Run, operation: Operation, meta: Meta) -> tuple[Operation, Meta]:
+async def await_operation(
+    run: Run, operation: Operation, meta: Meta, *, resume: str = ""
+) -> tuple[Operation, Meta]:
     """The same without a word on how it goes, but for what holds it up."""
-    return await _followed_operation(run, operation, meta, lambda _operation: [])
+    return await _followed_operation(run, operation, meta, lambda _operation: [], None, resume)
 
 
 async def _followed_operation(
-    run: Run, operation: Operation, meta: Meta, lines_of: Callable[[Operation], list[str]], tend: Tend | None = None
+    run: Run,
+    operation: Operation,
+    meta: Meta,
+    lines_of: Callable[[Operation], list[str]],
+    tend: Tend | None,
+    resume: str,
 ) -> tuple[Operation, Meta]:
     identity = operation.id
-    run.going_on = (
-        f"Stopped watching. {operation.verb} {operation.target} goes on at the cluster.",
-        f"hint: promovolvectl op watch {identity}, or to end it: promovolvectl op cancel {identity}",
-    )
+    run.going_on = _going_on(operation, resume)
+    if resume and tend is None and operation.state == _RUNNING:
+        run.say(f"the nodes that it takes down are started again by: {resume}")
 
     async def look() -> tuple[Operation, Meta]:
         found, seen_by = await run.ask(GetOperation(id=identity), Operation, ASK_MS)
-        if tend is not None:
-            tend(found)
-        return found, seen_by
+        return (tend(found) if tend is not None else found), seen_by
 
-    return await _followed(run, operation, meta, look, lines_of, f"op show {identity}")
+    return await _followed(run, operation, meta, look, lines_of, f"op show {identity}", resume)
+
+
+def resumed(operation: Operation) -> str:
+    """The command that goes on with a restart: the one that began it, given again."""
+    name = operation.target.partition("/")[2]
+    words = ("node", "restart", name) if name else ("cluster", "restart", "--rolling")
+    return spelled(*words, "--yes")
+
+
+def _going_on(operation: Operation, resume: str) -> tuple[str, ...]:
+    """What is said to whoever stops watching."""
+    cancel = f"promovolvectl op cancel {operation.id}"
+    what = f"Stopped watching. {operation.verb} {operation.target}"
+    if not resume:
+        watch = f"promovolvectl op watch {operation.id}"
+        return (f"{what} goes on at the cluster.", f"hint: {watch}, or to end it: {cancel}")
+    return (
+        f"{what} is under way as {operation.id}, and {_STAY_DOWN}.",
+        f"hint: {resume} goes on with it, or to end it: {cancel}",
+    )
 
 
 async def follow_replay(run: Run, replay: Replay, meta: Meta) -> tuple[Replay, Meta]:
@@ -91,6 +118,7 @@ async def _followed(
     look: Callable[[], Awaitable[tuple[State, Meta]]],
     lines_of: Callable[[State], list[str]],
     command: str,
+    resume: str = "",
 ) -> tuple[State, Meta]:
     heard_s = time.monotonic()
     until = heard_s + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
@@ -110,9 +138,10 @@ async def _followed(
             raise CommandFailed(
                 ExitStatus.TIMED_OUT,
                 "E-TIMEOUT",
-                f"{state.id} is not over after {state.elapsed_s:.0f} s; it goes on at the cluster"
+                f"{state.id} is not over after {state.elapsed_s:.0f} s; "
+                + (_STAY_DOWN if resume else "it goes on at the cluster")
                 + "".join(f"\n  {line}" for line in lines[-1:]),
-                hint=f"promovolvectl {command}",
+                hint=resume or f"promovolvectl {command}",
                 operation=state.id,
             )
         await asyncio.sleep(POLL_S)

@@ -13,6 +13,7 @@ from promovolvectl.cli.follow import await_operation, follow_operation
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.restarting import resume_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.values import LONG_WORK_STATES, one_of
 from promovolvectl.client.exit_codes import ExitStatus
@@ -60,7 +61,7 @@ async def show(run: Run, identity: Id) -> Answer:
 )
 async def watch(run: Run, identity: Id) -> Answer:
     found, meta = await run.ask(GetOperation(id=identity), Operation)
-    return ended(*await follow_operation(run, found, meta))
+    return ended(*await follow_operation(run, found, meta, resume=resume_of(run, found, meta)))
 
 
 @leaf(
@@ -73,7 +74,7 @@ async def watch(run: Run, identity: Id) -> Answer:
 )
 async def wait(run: Run, identity: Id) -> Answer:
     found, meta = await run.ask(GetOperation(id=identity), Operation)
-    return ended(*await await_operation(run, found, meta))
+    return ended(*await await_operation(run, found, meta, resume=resume_of(run, found, meta)))
 
 
 @ordered(

@@ -14,6 +14,7 @@ from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE, LONG
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
+from promovolvectl.cli.restarting import tending
 from promovolvectl.cli.run import Run
 from promovolvectl.client.changes import spelled
 from promovolvectl.client.exit_codes import ExitStatus
@@ -67,8 +68,11 @@ async def commit(run: Run, identity: Id, **given: Any) -> Answer:
     if given["dry_run"]:
         return answer_of("Plan", plan, meta)
     refuse_violations(plan, spelled("plan", "show", identity))
+    tend = tending(run, meta, plan.target, wait=given["wait"]) if plan.verb == "restart" else None
     confirm(run, plan_text(plain(plan), run.err_terminal), f"plan/{identity}")
-    return await commit_plan(run, plan, wait=given["wait"], reason=given["reason"], request_id=given["request_id"])
+    return await commit_plan(
+        run, plan, wait=given["wait"], reason=given["reason"], request_id=given["request_id"], tend=tend
+    )
 
 
 @ordered(

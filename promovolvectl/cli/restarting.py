@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from node.admin.protocol import GetNodes, NodeList, StageRestart
+from node.admin.protocol import GetNodes, Meta, NodeList, Operation, StageRestart
 from promovolvectl.cli.changing import Change
+from promovolvectl.cli.follow import Tend, resumed
 from promovolvectl.cli.rules import STOP_RULES, of_stopping, overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.client import paths
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
+
+if TYPE_CHECKING:
+    from promovolvectl.local.rolling import Supervisor
 
 RESTART_RULES: Final = ("capacity", "minimum-owners")
+_DETACH: Final = "--detach"
 
 
 async def restart_of(
@@ -22,13 +29,42 @@ async def restart_of(
     forced = overridden(force, *RESTART_RULES, *(STOP_RULES if name else ()))
     stopping = of_stopping(forced)
     tend = None
-    if given["wait"] and not given["dry_run"]:
-        from promovolvectl.local.rolling import Supervisor  # only who restarts nodes pays for it
-
+    if not given["dry_run"]:
         _, meta = await run.ask(GetNodes(), NodeList)
-        folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
-        tend = Supervisor(folder, meta.cluster_id, run.say).tend
+        tend = tending(run, meta, f"node/{name}" if name else "cluster", wait=given["wait"])
     stage = StageRestart(
         force=len(stopping) < len(forced), reason=given["reason"], node=name, overrides=stopping
     )
     return Change(stage, tend=tend)
+
+
+def tending(run: Run, meta: Meta, target: str, *, wait: bool) -> Tend | None:
+    """What who waits has to do for a restart: to start the processes of this machine again. None where it is not this
+    machine's cluster, whose nodes have a supervisor elsewhere. Raises CommandFailed (5) where nobody would do it."""
+    supervisor = _supervisor(run, meta)
+    if not supervisor.supervises:
+        return None
+    if not wait:
+        raise CommandFailed(
+            ExitStatus.REFUSED,
+            "E-REFUSED",
+            "the nodes of this cluster are processes of this machine, which the command that waits starts again; "
+            f"with {_DETACH} those that are taken down would stay down",
+            hint=run.without(_DETACH),
+            about=target,
+        )
+    return supervisor.tend
+
+
+def _supervisor(run: Run, meta: Meta) -> Supervisor:
+    from promovolvectl.local.rolling import Supervisor  # only who restarts nodes pays for it
+
+    folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
+    return Supervisor(folder, meta.cluster_id, run.say)
+
+
+def resume_of(run: Run, operation: Operation, meta: Meta) -> str:
+    """The command that goes on with a restart of this machine's nodes; empty where nobody here has to."""
+    if operation.verb != "restart" or not _supervisor(run, meta).supervises:
+        return ""
+    return resumed(operation)

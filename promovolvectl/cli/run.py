@@ -98,6 +98,10 @@ class Run:
         """The line as it was typed, with these words more; ready to be pasted."""
         return repeated(self._typed, more)
 
+    def without(self, flag: str) -> str:
+        """The line as it was typed, without a flag that stands alone; ready to be pasted."""
+        return repeated([word for word in self._typed if word != flag], ())
+
     def may_prompt(self) -> bool:
         return terminal.may_prompt(self.env, self.stdin, self.err)
 

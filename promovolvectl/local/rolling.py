@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from node.admin.protocol import Operation
+from msgspec.structs import replace
+
+from node.admin.protocol import Operation, OperationPhase
 from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.local import layout as lay
 from promovolvectl.local import processes
 from promovolvectl.local.waiting import Say
@@ -14,7 +17,7 @@ AWAY = "away"  # the detail of a phase whose node waits for its next life
 
 
 class Supervisor:
-    """Of the folder's cluster; None of it when the folder holds another cluster than `cluster_id`."""
+    """Of the folder's cluster; `supervises` nothing when the folder holds another cluster than `cluster_id`."""
 
     def __init__(self, folder: Path, cluster_id: str, say: Say) -> None:
         self._folder = folder.absolute()
@@ -28,16 +31,36 @@ class Supervisor:
         if found is not None and found.cluster_id == cluster_id:
             self._layout = found
 
-    def tend(self, operation: Operation) -> None:
-        """Start the process of the node that is away, once it has ended; raises CommandFailed when that can't be."""
+    @property
+    def supervises(self) -> bool:
+        """Whether the cluster's processes are this machine's to start: nobody else does it."""
+        return self._layout is not None
+
+    def tend(self, operation: Operation) -> Operation:
+        """Start the process of the node that is away, once it has ended; the operation as it stands then. Raises
+        CommandFailed when a process can't be started."""
         for phase in operation.phases:
-            if phase.state != "running" or phase.detail != AWAY:
-                continue
-            name = phase.name
-            known = self._layout is not None and self._layout.node(name) is not None
-            if not known or self._started.get(name) == operation.id or processes.running(self._folder, name):
-                continue
+            if phase.state == "running" and phase.detail == AWAY:
+                self._bring_back(operation.id, phase.name)
+        return replace(operation, phases=tuple(self._told(operation.id, phase) for phase in operation.phases))
+
+    def _bring_back(self, operation: str, name: str) -> None:
+        known = self._layout is not None and self._layout.node(name) is not None
+        if not known or self._started.get(name) == operation or processes.running(self._folder, name):
+            return
+        try:
             with lay.locked(self._folder):
-                processes.start(self._folder, name)
-            self._started[name] = operation.id
-            self._say(f"  started {name} again")
+                if processes.running(self._folder, name) is None:  # whoever else watches may have been faster
+                    processes.start(self._folder, name)
+        except CommandFailed as failed:
+            if failed.status is not ExitStatus.CONFLICT:
+                raise
+            return  # another command has the folder: the next look tries again
+        self._started[name] = operation
+        self._say(f"  started {name} again")
+
+    def _told(self, operation: str, phase: OperationPhase) -> OperationPhase:
+        """The cluster asks for a process until it hears of one: whoever has started it knows better."""
+        if phase.detail != AWAY or self._started.get(phase.name) != operation:
+            return phase
+        return replace(phase, blockers=(f"node/{phase.name}: its process is started and not ready yet",))

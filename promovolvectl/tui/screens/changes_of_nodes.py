@@ -36,4 +36,6 @@ def restart(_state: State, focus: Focus) -> Offer:
     """Restarts the node's process once its shards are elsewhere."""
     if not focus.place:
         return _NO_NODE
-    return Change(("node", "restart", focus.place[0]), StageRestart(node=focus.place[0]))
+    node = focus.place[0]
+    note = f"who starts it again is its supervisor, or, where 'up' started it, 'promovolvectl node start {node}'"
+    return Change(("node", "restart", node), StageRestart(node=node), note)

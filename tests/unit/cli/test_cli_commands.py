@@ -31,7 +31,7 @@ from promovolvectl.cli.render import FORMATS, plain
 from promovolvectl.cli.select import Selection
 from promovolvectl.cli.shapes import SHAPES
 from promovolvectl.client.profiles import load_file
-from promovolvectl.local import layout, processes
+from promovolvectl.local import layout, processes, rolling
 
 Handlers = dict[type, Callable[[Any], Any]]
 
@@ -776,6 +776,7 @@ def restart_handlers(*looks: Any, **flags: Any) -> Handlers:
     return {
         p.GetNodes: lambda _: SAMPLES["NodeList"],
         p.StageRestart: lambda _: staged,
+        p.GetPlan: lambda _: staged,
         p.CommitPlan: lambda _: restarting("node-1", ""),
         p.GetOperation: lambda _: next(seen),
     }
@@ -802,6 +803,73 @@ def test_p66_a_rolling_restart_starts_what_has_ended_here_and_follows_to_the_end
     assert started == ["node-1"], "once, when its process has ended"
 
 
+def test_a_process_that_was_started_again_is_not_asked_for_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "start", lambda *_: None)
+    monkeypatch.setattr(layout, "read", lambda _folder: folder_of("node-1", FakeNode({})))
+    said: list[str] = []
+    asks = ("node/node-1: its process must be started again, by its supervisor or by an operator",)
+    away = restarting("node-1", "away")
+    away = msgspec.structs.replace(away, phases=(msgspec.structs.replace(away.phases[0], blockers=asks),))
+    told = rolling.Supervisor(tmp_path, "c-0001", said.append).tend(away)
+    assert (said, told.phases[0].blockers) == (
+        ["  started node-1 again"],
+        ("node/node-1: its process is started and not ready yet",),
+    )
+
+
+def ours(node: FakeNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster is this machine's, and all its processes run."""
+    node.write(tmp_path, data=str(tmp_path))
+    monkeypatch.setattr(layout, "read", lambda _folder: folder_of("node-1", node))
+    monkeypatch.setattr(processes, "running", lambda _folder, _name: object())
+
+
+@pytest.mark.parametrize(
+    ("verb", "rest"),
+    [
+        ("cluster restart", ("--rolling", "--yes")),
+        ("node restart", ("node-1", "--yes")),
+        ("plan commit", ("p-1", "--yes")),
+    ],
+)
+def test_a_restart_of_processes_that_nobody_else_starts_is_not_detached(
+    verb: str, rest: tuple[str, ...], tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeNode(restart_handlers()) as node:
+        ours(node, tmp_path, monkeypatch)
+        code, out, err = invoke(*verb.split(), *rest, "--detach")
+        assert (code, out) == (5, ""), err
+        assert {type(seen) for seen in node.seen} <= {p.GetNodes, p.GetPlan}, "before anything is staged or committed"
+        assert f"hint: promovolvectl {verb} {' '.join(rest)}\n" in err
+        monkeypatch.setattr(layout, "read", lambda _folder: None)
+        assert invoke(*verb.split(), *rest, "--detach")[0] == 0, "elsewhere a supervisor starts them"
+
+
+def test_who_stops_waiting_for_a_restart_of_this_machine_is_told_what_goes_on_with_it(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restart = "promovolvectl cluster restart --rolling --yes"
+
+    def interrupted() -> Any:
+        yield restarting("node-1", "away")
+        raise KeyboardInterrupt
+
+    looks = interrupted()
+    with FakeNode({**restart_handlers(), p.GetOperation: lambda _: restarting("node-1", "away")}) as node:
+        ours(node, tmp_path, monkeypatch)
+        with monkeypatch.context() as patched:
+            patched.setattr(follow, "_phase_lines", lambda _operation: next(looks) and [])
+            code, _, err = invoke("cluster", "restart", "--rolling", "--yes")
+        assert (code, f"hint: {restart} goes on with it" in err, "stay down" in err) == (130, True, True), err
+        for verb in ("watch", "wait"):
+            code, _, err = invoke("op", verb, "op-1", "-t", "100ms")
+            assert code == 9
+            assert f"are started again by: {restart}\n" in err
+            assert f"hint: {restart}\n" in err
+
+
 def folder_of(name: str, node: FakeNode) -> Any:
     cluster_id = node.meta.cluster_id
     return SimpleNamespace(cluster_id=cluster_id, node=lambda wanted: wanted if wanted == name else None)
@@ -821,7 +889,7 @@ def test_p68_a_restart_that_is_under_way_is_followed(invoke: Invoke, tmp_path: P
         node.write(tmp_path)
         code, out, err = invoke("cluster", "restart", "--rolling", "-o", "json")
     assert (code, json.loads(out)["id"]) == (0, "op-1")
-    assert "under way as op-1" in err
+    assert "under way as op-1; this goes on with it" in err
 
 
 def test_p64_a_shutdown_freezes_first_tells_the_asked_node_last_and_waits_for_silence(
