@@ -170,6 +170,8 @@ class PlanRequests:
         entities = tuple((shard, n) for report in reports.values() for shard, _epoch, n in report.running if n)
         name = f"p-{self._engine.world.rng.getrandbits(40):010x}"
         broken, notes = self._stopping(node, overrides, reports) if stops else ((), ())
+        if verb == "restart" and node:
+            broken += stop_rules.out_of_reach(self._engine.view)
         request = r.Stage(name, verb, shards, node, repairs, entities, force, reason, broken, notes)
         answer = await ask_coordinator(self._engine, request)
         return plan_of(answer), self._server.with_missing(call, missing)
@@ -180,7 +182,8 @@ class PlanRequests:
         engine = self._engine
         going = engine.going_nodes()
         if not name:
-            return (), stop_rules.meanwhile(engine.view, going)
+            broken, notes = stop_rules.whole(engine.view, self._server.roster, overrides)
+            return broken, (*stop_rules.meanwhile(engine.view, going), *notes)
         self._member(name)  # it may have gone while the others were asked
         moving = sum(row.state is ShardState.MOVING for row in engine.sharding.region.homes())
         found = can_stop(engine.view, engine.config.membership, name, going, moving, reports)

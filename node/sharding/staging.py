@@ -77,7 +77,7 @@ def stage(request: Stage, at: Situation) -> Plan | Declined:
     plan = _drafted(request, draft, at, dict(request.entities))
     if isinstance(plan, Declined):
         return plan
-    plan = replace(plan, violations=(*plan.violations, *request.broken), notes=(*plan.notes, *request.notes))
+    plan = replace(plan, violations=(*plan.violations, *request.broken), notes=(*request.notes, *plan.notes))
     return _finished(plan, at, force=request.force)
 
 

@@ -30,7 +30,7 @@ from promovolvectl.cli.confirm import confirm
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
-from promovolvectl.cli.restarting import RESTART_RULES, restart_of
+from promovolvectl.cli.restarting import ROLLING_RULES, restart_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import stop_all
@@ -195,8 +195,9 @@ async def watch(
     "restart",
     does="Restart every node, one after the other, without a lost message.",
     changes="Drains a node, waits for its next start and until the cluster is whole, and goes on; stops at the first "
-    "that does not come back. Processes that 'up' started are started again by the command that waits, so it can't be "
-    "detached there; others by their supervisor. Asked for again while one is under way, it goes on with that one.",
+    "that does not come back, and does not begin while a node of the roster is away. Processes that 'up' started are "
+    "started again by the command that waits, so it can't be detached there; others by their supervisor. Asked for "
+    "again while one is under way, it goes on with that one.",
     examples=(
         "promovolvectl cluster restart --rolling --dry-run",
         "promovolvectl cluster restart --rolling --yes --reason 'new release' -t 30m",
@@ -209,7 +210,7 @@ async def restart(
     rolling: Annotated[bool, typer.Option("--rolling", help="One node after the other.")] = False,
     force: Annotated[
         list[str] | None,
-        typer.Option("--force", metavar="RULE", show_default=False, help=f"Override: {', '.join(RESTART_RULES)}."),
+        typer.Option("--force", metavar="RULE", show_default=False, help=f"Override: {', '.join(ROLLING_RULES)}."),
     ] = None,
     **given: Any,
 ) -> Change:

@@ -31,15 +31,13 @@ from promovolvectl.cli.names import named
 from promovolvectl.cli.node import Name, app
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of, plain
-from promovolvectl.cli.restarting import RESTART_RULES, restart_of
-from promovolvectl.cli.rules import STOP_RULES
+from promovolvectl.cli.restarting import ONE_RULES, restart_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.tail import tailed
 from promovolvectl.client.exit_codes import ExitStatus
 
 __all__ = ["app"]
-ONE_RULES: Final = (*RESTART_RULES, *STOP_RULES)
 LEVELS: Final = ("debug", "info", "warning", "error")
 _LINES: Final = ("at", "node", "level", "logger", "text")
 SomeNode = Annotated[str, named("node", "[NODE]", "Only this node; all of them if not.")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from node.admin.protocol import GetNodes, Meta, NodeList, Operation, StageRestart
 from promovolvectl.cli.changing import Change
 from promovolvectl.cli.follow import Tend, resumed
-from promovolvectl.cli.rules import STOP_RULES, of_stopping, overridden
+from promovolvectl.cli.rules import ABSENT_NODE, STOP_RULES, of_stopping, overridden
 from promovolvectl.cli.run import Run
 from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
@@ -18,7 +18,9 @@ from promovolvectl.client.exit_codes import ExitStatus
 if TYPE_CHECKING:
     from promovolvectl.local.rolling import Supervisor
 
-RESTART_RULES: Final = ("capacity", "minimum-owners")
+_SHARD_RULES: Final = ("capacity", "minimum-owners")
+ONE_RULES: Final = (*_SHARD_RULES, *STOP_RULES)
+ROLLING_RULES: Final = (*_SHARD_RULES, ABSENT_NODE)
 _DETACH: Final = "--detach"
 
 
@@ -26,7 +28,7 @@ async def restart_of(
     run: Run, name: str, force: Sequence[str] | None, given: dict[str, Any]
 ) -> Change:
     """One node or, unnamed, all of them one after the other; who was started here is started again here."""
-    forced = overridden(force, *RESTART_RULES, *(STOP_RULES if name else ()))
+    forced = overridden(force, *(ONE_RULES if name else ROLLING_RULES))
     stopping = of_stopping(forced)
     tend = None
     if not given["dry_run"]:

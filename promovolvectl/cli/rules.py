@@ -8,6 +8,7 @@ from typing import Final
 from promovolvectl.cli.select import usage
 
 STOP_RULES: Final = ("last-of-role", "majority")  # of a node that stops; the cluster knows them by these names
+ABSENT_NODE: Final = "absent-node"  # of a rolling restart of all
 
 
 def overridden(force: Sequence[str] | None, *rules: str) -> tuple[str, ...]:
@@ -19,5 +20,5 @@ def overridden(force: Sequence[str] | None, *rules: str) -> tuple[str, ...]:
 
 
 def of_stopping(force: Sequence[str] | None) -> tuple[str, ...]:
-    """Those of the rules that were named which hold for a node that stops."""
-    return tuple(rule for rule in force or () if rule in STOP_RULES)
+    """Those of the rules that were named which hold for nodes that stop."""
+    return tuple(rule for rule in force or () if rule in (*STOP_RULES, ABSENT_NODE))

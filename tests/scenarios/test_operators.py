@@ -208,7 +208,8 @@ def test_what_keeps_a_node_from_stopping_stands_in_every_plan_that_stops_it(seed
         rolling = ops.ask(p.StageRestart())
         assert rolling.violations == ()
         assert (
-            "while n1 restarts nobody would answer HTTP requests: it is the last api node in reach" in rolling.notes
+            rolling.notes[0]
+            == "warning: while n1 restarts nobody would answer HTTP requests: it is the last api node in reach"
         )
         with pytest.raises(p.AdminRefusal, match="there is no rule"):
             ops.ask(p.StageDrain(node="n1", overrides=("everything",)))
@@ -216,6 +217,30 @@ def test_what_keeps_a_node_from_stopping_stands_in_every_plan_that_stops_it(seed
             ops.ask(p.StagePin(shards=(3,), to="n1"))
         assert refused.value.exit_status == 5
         assert ops.ask(p.StagePin(shards=(3,), to="n9")).violations == ()
+
+
+@seeds(1)
+def test_a_rolling_restart_does_not_begin_while_a_node_of_the_roster_is_away(seed: int) -> None:
+    """Out of reach nobody overrides it; put out it is named, with the command that brings it back and the rule."""
+    with story(nodes=4, seed=seed, profile="default") as s:
+        s.until(converged())
+        ops = Console(s, "n2", roster=("n1", "n2", "n3", "n4"))
+        assert ops.ask(p.StageRestart()).violations == ()
+        s.kill("n4")
+        s.until(unreachable("n4"))
+        for request in (p.StageRestart(overrides=("absent-node",)), p.StageRestart(node="n1")):
+            assert "unreachable: n4 can't be reached" in " ".join(ops.ask(request).violations)
+        s.until(removed("n4"))
+        plan = ops.ask(p.StageRestart())
+        absent = "absent-node: n4 is on the roster and no member: it has died, left, or never came"
+        assert plan.violations == (
+            f"{absent}; 'node start n4' lets it begin; --force absent-node overrides it",
+        )
+        with pytest.raises(p.AdminRefusal, match="n4 is on the roster") as refused:
+            ops.ask(p.CommitPlan(id=plan.id))
+        assert refused.value.exit_status == 5
+        forced = ops.ask(p.StageRestart(overrides=("absent-node",)))
+        assert (forced.violations, forced.overridden) == ((), (absent,))
 
 
 @seeds(1)
