@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from node.admin import expected, stop_rules
 from node.admin import protocol as p
-from node.admin import stop_rules
 from node.admin.caller import ASKED_BY, ROLE
 from node.admin.can_stop import can_stop
 from node.admin.coordinator import ask_coordinator
@@ -120,8 +120,15 @@ class PlanRequests:
                 id="", verb="drain", target=target, base_version=version, moves=(), changed=False, operation=under_way
             )
             return held, call
+        states = await self._server.states.all("operation", OperationState)
         return await self._stage(
-            call, verb="drain", node=request.node, force=request.force, stops=True, overrides=request.overrides
+            call,
+            verb="drain",
+            node=request.node,
+            force=request.force,
+            stops=True,
+            overrides=request.overrides,
+            least_ms=expected.drain_ms(states),
         )
 
     async def stage_restart(self, request: p.StageRestart, call: p.Meta) -> tuple[p.Plan, p.Meta]:
@@ -142,6 +149,7 @@ class PlanRequests:
             return held, call
         if request.node:
             self._member(request.node)
+        turns = 1 if request.node else len(self._engine.view.up())
         return await self._stage(
             call,
             verb="restart",
@@ -150,6 +158,7 @@ class PlanRequests:
             reason=request.reason,
             stops=True,
             overrides=request.overrides,
+            least_ms=turns * expected.turn_ms(states),
         )
 
     async def _stage(
@@ -164,6 +173,7 @@ class PlanRequests:
         reason: str = "",
         stops: bool = False,
         overrides: tuple[str, ...] = (),
+        least_ms: int = 0,
     ) -> tuple[p.Plan, p.Meta]:
         """`stops`: the plan stops `node`, or each in its turn, so that what `node can-stop` finds stands in it."""
         reports, missing = await self._server.gatherer.reports(coverage=False)
@@ -172,7 +182,7 @@ class PlanRequests:
         broken, notes = self._stopping(node, overrides, reports) if stops else ((), ())
         if verb == "restart" and node:
             broken += stop_rules.out_of_reach(self._engine.view)
-        request = r.Stage(name, verb, shards, node, repairs, entities, force, reason, broken, notes)
+        request = r.Stage(name, verb, shards, node, repairs, entities, force, reason, broken, notes, least_ms)
         answer = await ask_coordinator(self._engine, request)
         return plan_of(answer), self._server.with_missing(call, missing)
 

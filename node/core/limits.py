@@ -279,6 +279,9 @@ passage_ticks_max = 10  # of at most 100 ms: how long order is waited for when a
 receipts_unwritten_max = 1_000  # last lines of receipts that wait for the next write of the coordinator
 ownerships_kept_max = 16  # per shard: some weeks of a cluster that is rolled now and then
 handoff_typical_ms = 400  # what a plan expects of one hand-off until this coordinator has seen some
+restart_turn_typical_ms = 12_000  # what a plan expects of one node's turn until a rolling restart is on record
+drain_typical_ms = 1_000  # the same of the phases around a drain's moves
+drains_timed = 16  # the newest drains and turns on record, whose median a plan's duration is expected by
 handoffs_timed = 64  # the newest hand-offs, whose median a plan's duration is expected by
 
 # --- ads: a site's record

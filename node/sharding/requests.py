@@ -22,7 +22,8 @@ class Stage(msgspec.Struct, frozen=True):
     `verb`: move, pin, unpin (`shards`), cordon, uncordon, drain (`node`), restart (of all, or of `node`), rebalance, or
     repair (`repairs`: shard and kind of fault). `entities`: how many live in a shard, as far as the asker knows.
     `force`: make it although something that usually forbids it holds. `broken` and `notes`: what the asker, who knows
-    of more than shards, found that it would break, and what is to be known of it.
+    of more than shards, found that it would break, and what is to be known of it. `least_ms`: how long it takes at
+    least, for what it does beside moving shards.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Stage(msgspec.Struct, frozen=True):
     reason: str = ""
     broken: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    least_ms: int = 0
 
 
 @wire_type("sharding.commit")

@@ -23,6 +23,13 @@ from node.store.port import ShardRow, ShardState
 # A node that would own more than this many times its share is more likely a slip than a wish.
 SHARES_MAX: Final = 2.0
 OVERRIDABLE: Final = ("capacity", "minimum owners")
+FORCE_WORDS: Final = {
+    ("move", "capacity"): "capacity",
+    ("cordon", "minimum owners"): "minimum-owners",
+    ("drain", "capacity"): "last-entity-node",
+    ("drain", "minimum owners"): "last-entity-node",
+    ("restart", "minimum owners"): "minimum-owners",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,17 @@ class Situation:
             return f"{name} is cordoned"
         return "" if found.reachable else f"{name} is unreachable"
 
+    def way_in(self, name: str) -> str:
+        """What an operator does about a node that can't take shards, with the command in quotes."""
+        found = next((n for n in self.nodes.nodes if n.node.name == name), None)
+        if found is None:
+            return "'node list --filter roles~entity' names those that are"
+        if found.node in self.draining or found.leaving:
+            return f"'node undrain {name}' lets it take part again"
+        if found.cordoned:
+            return f"'node uncordon {name}' lets it have shards"
+        return "'cluster health' names what is the matter with it"
+
     def counts(self) -> dict[str, int]:
         """Shards per node's name; entity nodes without any are in it."""
         counts = {n.node.name: 0 for n in self.nodes.nodes}
@@ -78,7 +96,7 @@ def stage(request: Stage, at: Situation) -> Plan | Declined:
     if isinstance(plan, Declined):
         return plan
     plan = replace(plan, violations=(*plan.violations, *request.broken), notes=(*request.notes, *plan.notes))
-    return _finished(plan, at, force=request.force)
+    return _finished(plan, at, force=request.force, least_ms=request.least_ms)
 
 
 def _drafted(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, int]) -> Plan | Declined:
@@ -112,9 +130,9 @@ def expected_ms(moves: int, at: Situation) -> int:
     return math.ceil(moves / at.settings.moves_max) * at.typical_ms
 
 
-def _finished(plan: Plan, at: Situation, *, force: bool) -> Plan:
-    """With what holds for every plan: its duration, and nodes that would own far more than their share. What `force`
-    can override becomes a note that names it; a node that can't take shards it can't."""
+def _finished(plan: Plan, at: Situation, *, force: bool, least_ms: int) -> Plan:
+    """With what holds for every plan: its duration, `least_ms` at least, and nodes that would own far more than their
+    share. What `force` can override becomes a note that names it; a node that can't take shards it can't."""
     targets = at.targets
     after = at.counts()
     for move in plan.moves:
@@ -138,10 +156,17 @@ def _finished(plan: Plan, at: Situation, *, force: bool) -> Plan:
     overridden = tuple(v for v in violations if force and v.startswith(OVERRIDABLE))
     return replace(
         plan,
-        violations=tuple(v for v in violations if v not in overridden),
+        violations=tuple(_with_override(plan.verb, v) for v in violations if v not in overridden),
         notes=(*plan.notes, *(f"overridden: {each}" for each in overridden)),
-        expected_ms=expected_ms(len(plan.moves), at),
+        expected_ms=max(expected_ms(len(plan.moves), at), least_ms),
     )
+
+
+def _with_override(verb: str, violation: str) -> str:
+    """With the word that overrides it, where the verb has one."""
+    rule = violation.partition(":")[0]
+    word = FORCE_WORDS.get((verb, rule), "")
+    return f"{violation}; --force {word} overrides it" if word else violation
 
 
 def _shards(shards: Sequence[int]) -> str:
@@ -158,7 +183,8 @@ def _move(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, int
         for shard in request.shards
         if at.rows[shard].node != request.node
     ]
-    violations = [why] if moves and (why := at.why_no_target(request.node)) else []
+    why = at.why_no_target(request.node)
+    violations = [f"{why}: {at.way_in(request.node)}"] if moves and why else []
     for move in moves:
         pin = at.book.pins.get(move.shard)
         if pin is not None and pin.node != request.node:
@@ -203,7 +229,7 @@ def _restart(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, 
         for shard, to in drained(rows, node.node.name, others, at.pins).items():
             moves.append(_planned(rows[shard], to.name, entities, f"{node.node.name} restarts"))
             rows[shard] = placed(rows[shard], to)
-    note = f"{len(moves)} moves in all; nothing is rebalanced between the nodes"
+    note = f"{len(moves)} moves in all; nothing is rebalanced between the nodes, but when it is over"
     target = f"node/{request.node}" if request.node else "cluster"
     return replace(draft, target=target, moves=tuple(moves), violations=tuple(violations), notes=(note,))
 

@@ -25,7 +25,7 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
 _STALE_PLANS_MAX = 5
-_QUOTED: Final = re.compile(r"'([a-z]+ [a-z][^']*)' lets ")
+_QUOTED: Final = re.compile(r"'([a-z]+ [a-z][^']*)' (?:lets|names) ")
 _OVERRIDE: Final = re.compile(r"; --force ([a-z-]+) overrides it$")
 __all__ = [
     "Consent",

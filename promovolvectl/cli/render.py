@@ -14,7 +14,7 @@ import msgspec
 from node.admin.protocol import Meta
 from promovolvectl.cli.select import Selection, pick_columns, query, select
 from promovolvectl.cli.shapes import SHAPES
-from promovolvectl.cli.shaping import Shape, Under
+from promovolvectl.cli.shaping import Rows, Shape, Under
 from promovolvectl.cli.tables import Column, fields, layout, shown
 from promovolvectl.cli.terminal import Terminal
 from promovolvectl.cli.text import cell, json_safe, scalar
@@ -111,7 +111,8 @@ def cells(answer: Answer, view: View) -> list[list[str]]:
     rows = select(shape.rows(answer.payload), view.chosen, [column.key for column in shape.columns])
     columns = pick_columns(shape.columns, view.chosen.columns, rows, wide=False)
     plain_text = Terminal(tty=False, colour=False, live=False, width=0, unicode=True)
-    texts = [[shown(row.get(column.key), column.form, plain_text) for column in columns] for row in rows]
+    told = _summed(rows, shape, view)
+    texts = [[shown(row.get(column.key), column.form, plain_text) for column in columns] for row in told]
     return [[column.heading for column in columns], *texts]
 
 
@@ -126,13 +127,19 @@ def _rows(answer: Answer, shape: Shape, view: View, terminal: Terminal) -> str:
         return answer.text if answer.text.endswith("\n") else f"{answer.text}\n"
     if not view.chosen.columns:
         columns = [column for column in columns if column.key not in answer.without]
-    return _lines(_people(answer, shape, rows, columns, view, terminal))
+    return _lines(_people(answer, shape, _summed(rows, shape, view), columns, view, terminal))
+
+
+def _summed(rows: Rows, shape: Shape, view: View) -> Rows:
+    """What a table shows of many rows that say the same: whoever chooses rows or columns sees each."""
+    plain_table = view.format == "table" and view.chosen == Selection()
+    return shape.summed(rows) if shape.summed is not None and plain_table else rows
 
 
 def plan_text(payload: Mapping[str, Any], terminal: Terminal) -> str:
     """A plan as it is shown before the question."""
     shape = SHAPES["Plan"]
-    rows = shape.rows(payload)
+    rows = _summed(shape.rows(payload), shape, View())
     table = layout(rows, shape.columns, terminal) if rows else ["  nothing moves"] if not payload["notes"] else []
     return _lines([*shape.head(payload), *table])
 

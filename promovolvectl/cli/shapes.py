@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -10,7 +11,7 @@ from promovolvectl.cli.diagnosis_shapes import DIAGNOSIS_SHAPES
 from promovolvectl.cli.index_shapes import INDEX_SHAPES
 from promovolvectl.cli.money_shapes import MONEY_SHAPES
 from promovolvectl.cli.own_shapes import OWN_SHAPES
-from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Under
+from promovolvectl.cli.shaping import Detail, Payload, Rows, Shape, Summed, Under
 from promovolvectl.cli.shaping import columns_of as _columns
 from promovolvectl.cli.shaping import each as _each
 from promovolvectl.cli.shaping import itself as _itself
@@ -61,10 +62,11 @@ def _plan_head(payload: Payload) -> Sequence[str]:
     elif payload["moves"]:
         count = len(payload["moves"])
         shards = "1 shard" if count == 1 else f"{count} shards"
-        lines.append(f"  {shards}, expected in {payload['expected_ms'] / 1_000:.1f} s")
+        lines.append(f"  {shards}, expected in about {math.ceil(payload['expected_ms'] / 1_000)} s")
     lines += [f"  waits for {cell(text)}" for text in payload["blockers"]]
     counts = {row["name"]: row["count"] for row in payload["before"]}
-    for row in payload["after"]:
+    # Of a restart, what its moves come to is no end: each node comes back empty and gets its share by the rebalance.
+    for row in payload["after"] if payload["verb"] != "restart" else ():
         lines.append(f"  {cell(row['name'])}: {counts.get(row['name'], 0)} → {row['count']}")
     if not payload["changed"]:
         over = payload["state"] in ("done", "failed", "cancelled")
@@ -279,7 +281,11 @@ SHAPES: Final[Mapping[str, Shape]] = {
         head=_check_head,
     ),
     "Plan": Shape(
-        _columns("shard! from! to! entities state:state why"), _itself("plan", "id"), Under("moves"), head=_plan_head
+        _columns("shard! from! to! entities state:state why"),
+        _itself("plan", "id"),
+        Under("moves"),
+        head=_plan_head,
+        summed=Summed("shard", "shards", "entities"),
     ),
     "Operation": Shape(
         _columns("name! state:state! elapsed_s:seconds! detail blockers?"),

@@ -11,6 +11,7 @@ from promovolvectl.cli.text import cell
 
 Payload = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
+LISTED_MAX: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,34 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
+class Summed:
+    """Rows that say the same but for `each` are one row of a table, which counts them as `noun`; `total` is summed up.
+    Up to `LISTED_MAX` rows stand as they are."""
+
+    each: str
+    noun: str
+    total: str
+
+    def __call__(self, rows: Rows) -> Rows:
+        if len(rows) <= LISTED_MAX:
+            return rows
+        groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for row in rows:
+            alike = tuple(value for key, value in row.items() if key not in (self.each, self.total))
+            groups.setdefault(alike, []).append(row)
+        return [self._sum(group) for group in groups.values()]
+
+    def _sum(self, group: Rows) -> Mapping[str, Any]:
+        if len(group) == 1:
+            return group[0]
+        total = sum(row[self.total] for row in group)
+        return {**group[0], self.each: f"{len(group)} {self.noun}", self.total: total}
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
-    """`one`: the answer is a single object, shown a field to a line. `names` feeds `-o name`."""
+    """`one`: the answer is a single object, shown a field to a line. `names` feeds `-o name`. `summed`: how a table
+    tells many rows that say the same; every other format has each."""
 
     columns: tuple[Column, ...]
     names: Callable[[Payload], Sequence[str]]
@@ -46,6 +73,7 @@ class Shape:
     one: bool = False
     head: Callable[[Payload], Sequence[str]] = field(default=lambda payload: ())
     details: tuple[Detail, ...] = ()
+    summed: Summed | None = None
 
 
 def each(prefix: str, key: str, rows: Callable[[Payload], Rows] = items) -> Callable[[Payload], Sequence[str]]:

@@ -49,7 +49,8 @@ the one that -p names, and makes it current.
 command ends: Ctrl-C stops the watching, '--detach' returns at once, '--timeout' bounds the waiting and not the work.
 'op watch ID' takes the watching up again, 'op cancel ID' or 'node undrain NAME' ends it. What holds a phase up is
 named soon and then each 30 s. 'node can-stop NAME' tells beforehand whether a node may go; 'cluster restart
---rolling' drains and restarts all nodes in turn.
+--rolling' drains and restarts all nodes in turn. What 'up' started is started again by the command that waits: given
+again it goes on with the restart.
 """,
     ),
     "environment": Text(

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 from fake_server import META
-from samples import SAMPLES, payload, status
+from samples import SAMPLES, payload, plan, status
 
 from node.admin import protocol as p
 from node.admin.protocol import Missing
@@ -168,3 +168,25 @@ def test_a_text_without_a_category_and_a_slot_without_an_ad_say_why_once() -> No
         nothing = msgspec.structs.replace(SAMPLES["ServeExplanation"], served=False, why=why)
         told = render(answer_of("ServeExplanation", nothing, META), View("table"), PIPE)
         assert told.splitlines()[0].endswith("nothing served: no pool")
+
+
+def test_a_plan_s_table_sums_up_what_is_the_same_and_other_formats_have_each_move() -> None:
+    def moves(source: str, to: str, shards: range) -> list[p.PlanMove]:
+        return [p.PlanMove(shard=shard, from_node=source, to=to, entities=2, why="r") for shard in shards]
+
+    both = (*moves("one", "two", range(100)), p.PlanMove(shard=100, from_node="two", to="one", entities=5, why="r"))
+    found = plan(verb="restart", moves=both, notes=("warning: nobody answers",), expected_ms=24_400)
+    told = answer_of("Plan", found, META)
+
+    def in_format(form: str, **chosen: str) -> list[str]:
+        return render(told, View(form, chosen=Selection(**chosen)), PIPE).splitlines()  # type: ignore[arg-type]
+
+    head, rows = in_format("table")[:3], [line.split("  ")[0] for line in in_format("table")[-2:]]
+    assert head[1:] == ["  warning: nobody answers", "  101 shards, expected in about 25 s"]
+    assert rows == ["100 shards", "100"]
+    assert in_format("table")[-2].split()[2:5] == ["one", "two", "200"]
+    assert not [line for line in in_format("table") if "→" in line], "what a restart's moves come to is no end"
+    assert len(in_format("csv")) == len(in_format("wide", columns="shard")) == 102
+    assert len(in_format("table", filter="from=one")) > 100
+    few = answer_of("Plan", plan(moves=both[:3]), META)
+    assert len(render(few, View(), PIPE).splitlines()) == len(few.payload["moves"]) + 5

@@ -98,10 +98,10 @@ def test_p43_a_limit_of_zero_refuses() -> None:
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (Stage("p", "move", (1,), "n9"), "n9 is no entity node"),
-        (Stage("p", "move", (1,), "n2"), "n2 is cordoned"),
-        (Stage("p", "move", (1,), "n3"), "n3 drains"),
-        (Stage("p", "move", (1,), "n4"), "n4 is unreachable"),
+        (Stage("p", "move", (1,), "n9"), "n9 is no entity node that is up: 'node list --filter roles~entity' names"),
+        (Stage("p", "move", (1,), "n2"), "n2 is cordoned: 'node uncordon n2' lets"),
+        (Stage("p", "move", (1,), "n3"), "n3 drains or leaves: 'node undrain n3' lets"),
+        (Stage("p", "move", (1,), "n4"), "n4 is unreachable: 'cluster health' names"),
         (Stage("p", "move", (0,), "n5"), "pinned to n1"),
         (Stage("p", "drain", node="n1"), ""),
     ],
@@ -119,7 +119,11 @@ def test_a_node_that_would_own_far_more_than_its_share_is_named() -> None:
     at = situation((40, 0, 0, 0))
     assert not planned(Stage("p", "move", tuple(range(20)), "n2"), at).violations
     crowded = Stage("p", "move", tuple(range(21)), "n2")
-    assert planned(crowded, at).violations == ("capacity: n2 would own 21 shards, its share is 10",)
+    assert planned(crowded, at).violations == (
+        "capacity: n2 would own 21 shards, its share is 10; --force capacity overrides it",
+    )
+    pinned = planned(Stage("p", "pin", tuple(range(21)), "n2"), at)
+    assert pinned.violations == ("capacity: n2 would own 21 shards, its share is 10",), "a pin has no such word"
     forced = planned(msgspec.structs.replace(crowded, force=True), at)
     assert forced.notes == ("overridden: capacity: n2 would own 21 shards, its share is 10",)
 
@@ -127,7 +131,7 @@ def test_a_node_that_would_own_far_more_than_its_share_is_named() -> None:
 def test_force_overrides_what_is_a_matter_of_judgement_and_says_so() -> None:
     alone = situation((4,))
     assert planned(Stage("p", "drain", node="n1"), alone).violations == (
-        "minimum owners: n1 is the last entity node that takes shards",
+        "minimum owners: n1 is the last entity node that takes shards; --force last-entity-node overrides it",
     )
     assert planned(Stage("p", "cordon", node="n1"), alone).violations
     forced = planned(Stage("p", "drain", node="n1", force=True), alone)
@@ -140,6 +144,8 @@ def test_a_plan_expects_its_duration_from_the_hand_offs_seen() -> None:
     at = situation((256, 0))
     assert planned(Stage("p", "rebalance"), at).expected_ms == 7 * 400, "128 shards, 20 at a time"
     assert planned(Stage("p", "rebalance"), replace(at, typical_ms=50)).expected_ms == 350
+    # What is done beside the moves takes its time, however fast they are.
+    assert planned(Stage("p", "restart", least_ms=24_000), replace(at, typical_ms=0)).expected_ms == 24_000
 
 
 def test_what_can_not_be_asked_for_is_declined() -> None:
