@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from node.actors.bus import Subscription
 from node.admin import protocol as p
 from node.admin.caller import ASKED_BY
@@ -17,6 +19,7 @@ from node.core.limits import remove_wait_ms_max
 from node.engine import topology
 from node.engine.events import EVENTS
 from node.engine.messages import NodeDone, RemoveMember
+from node.gossip import rehearse
 from node.gossip.departure import Departure, Tally, departure
 from node.gossip.member import Member, Status
 from node.store.port import ShardState
@@ -46,7 +49,19 @@ class MemberRequests:
             raise no_member(engine, request.node)
         settings = engine.config.membership
         reply = can_stop(engine.view, settings, request.node, engine.going_nodes(), moving, reports)
-        return reply, self._server.with_missing(call, missing)
+        meta = self._server.with_missing(call, missing)
+        return reply, replace(meta, warnings=(*meta.warnings, *self._on_the_edge(request.node)))
+
+    def _on_the_edge(self, node: str) -> tuple[p.Warned, ...]:
+        """What a stop does not do, but the next crash would: the same rule that will decide is asked beforehand."""
+        view, settings = self._engine.view, self._engine.config.membership
+        for without, when in (("", "now"), (node, f"once {node} is away")):
+            found = rehearse.fatal(view, settings, without)
+            if found:
+                names = " or ".join(name for case in found for name in case.lost)
+                text = f"{when} the crash of {names} alone stops the whole cluster: {found[0].decisions[0].reason}"
+                return (p.Warned(code="W-ONE-CRASH", text=text),)
+        return ()
 
     # ---- removing
 

@@ -62,6 +62,15 @@ def lose(view: ClusterView, settings: MembershipSettings, count: int) -> Iterato
     )
 
 
+def fatal(view: ClusterView, settings: MembershipSettings, without: str = "") -> tuple[Case, ...]:
+    """The crashes of a single member after which nobody would go on: now, or once the member `without` has left in good
+    order. Of a cluster of one there is none to be told."""
+    left = replace(view, members={name: m for name, m in view.members.items() if name != without})
+    if len(_living(left)) < 2:
+        return ()
+    return tuple(case for case in lose(left, settings, 1) if not case.survivors)
+
+
 def _living(view: ClusterView) -> Mapping[str, Member]:
     return {
         name: member

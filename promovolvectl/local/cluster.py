@@ -17,7 +17,7 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Down, NodeStart, Up, UpNode
 from promovolvectl.client.profiles import Profile
-from promovolvectl.local import access, files, ports, processes
+from promovolvectl.local import access, files, margin, ports, processes
 from promovolvectl.local import layout as lay
 from promovolvectl.local.layout import Layout, NodePlace
 from promovolvectl.local.processes import Child, Process
@@ -63,7 +63,8 @@ def up(
         final = msgspec.structs.replace(access_profile, cluster_id=layout.cluster_id)
         access.save_profile(config, final)
     say(f"the cluster in {folder} {'serves' if children else 'runs already'}")
-    return _reply(folder, layout, changed=bool(children)), msgspec.structs.replace(meta, warnings=warnings)
+    told = msgspec.structs.replace(meta, warnings=(*warnings, *meta.warnings))
+    return _reply(folder, layout, changed=bool(children)), told
 
 
 def down(folder: Path, *, person: Profile, timeout_ms: int, say: Say) -> Down:
@@ -219,6 +220,7 @@ async def _bring_up(
             children.extend(_start(folder, [node for node in layout.nodes if node.name not in alive], say))
 
         _, meta = await waiter.serving(names, revive)
+        warned = await margin.warned(client, names, deadline.left_ms(_FREEZE_MS))
         found = msgspec.structs.replace(layout, cluster_id=meta.cluster_id)
         if demo or layout.demo:
             await _demonstrate(client, waiter, found, deadline, say)
@@ -229,7 +231,7 @@ async def _bring_up(
     check_children(folder, children)
     if found != layout:
         lay.write(folder, found)
-    return found, meta
+    return found, msgspec.structs.replace(meta, warnings=(*meta.warnings, *warned))
 
 
 async def _demonstrate(client: AdminClient, waiter: Waiter, layout: Layout, deadline: Deadline, say: Say) -> None:

@@ -220,6 +220,33 @@ def test_what_keeps_a_node_from_stopping_stands_in_every_plan_that_stops_it(seed
 
 
 @seeds(1)
+def test_a_crash_that_would_stop_the_whole_cluster_is_warned_of_and_does(seed: int) -> None:
+    """Two entity nodes and one of other roles: whoever asks whether a node can stop is told beforehand."""
+    with story(nodes=3, seed=seed, start=False) as s:
+        s.setup("n1", roles=("api", "singleton"))
+        s.start("n1", "n2", "n3")
+        s.until(up("n1", "n2", "n3"), converged(), within_s=20)
+        _, meta = Console(s, "n1").asked(p.GetCanStop(node="n1"))
+        assert [warned.code for warned in meta.warnings] == ["W-ONE-CRASH"]
+        assert meta.warnings[0].text.startswith("now the crash of n2 alone stops the whole cluster: ")
+        s.kill("n2")
+        s.until(exited("n3"), exited("n1"), within_s=60)
+
+
+@seeds(1)
+def test_who_is_left_on_the_edge_by_a_stop_is_told(seed: int) -> None:
+    with story(nodes=4, seed=seed) as s:
+        s.until(converged())
+        assert Console(s, "n1").asked(p.GetCanStop(node="n4"))[1].warnings == (), "three are left, which spare one"
+        s.drain("n4")
+        s.until(removed("n4"), within_s=60)
+        _, meta = Console(s, "n1").asked(p.GetCanStop(node="n3"))
+        assert [w.text.partition(" stops")[0] for w in meta.warnings] == [
+            "once n3 is away the crash of n1 alone"
+        ]
+
+
+@seeds(1)
 def test_a_rolling_restart_does_not_begin_while_a_node_of_the_roster_is_away(seed: int) -> None:
     """Out of reach nobody overrides it; put out it is named, with the command that brings it back and the rule."""
     with story(nodes=4, seed=seed, profile="default") as s:

@@ -35,6 +35,7 @@ CLUSTER: Final[Mapping[str, str]] = {
     "nodes.network": "More lost or refused messages than none, by reason, tell of a bad way or a mismatch.",
     "cluster.health": "What the cluster itself says is not as it should be.",
     "cluster.invariants": "One owner for each shard, equal replicas, one coordinator: all else rests on these.",
+    "cluster.margin": "Where a majority needs every entity node, one crash stops all of them.",
     "store.kind": "All nodes must write to one state store; the embedded one serves a single machine.",
     "store.writes": "While the store refuses or blocks, nothing durable is accepted.",
     "replica.state": "A replica that is behind, degraded or damaged serves old ads, or none.",

@@ -12,9 +12,12 @@ from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.local.doctor.checks import CLUSTER, finding
 from promovolvectl.local.doctor.gathering import Gathered, Reached, counters
 from promovolvectl.local.doctor.replicas import replica_rows
+from promovolvectl.local.margin import one_crash
 
 SKEW_WARN_MS: Final = 1_000
 EXPIRY_WARN_MS: Final = 7 * 86_400_000
+REHEARSAL: Final = "promovolvectl cluster decisions --rehearse --lose 1"
+UP: Final = "promovolvectl up --help"
 HEALTH: Final = "promovolvectl cluster health"
 _STORE_FAULTS: Final = "E-STORE"
 _LOSSES: Final = ("lost", "refused", "dropped", "unsent")
@@ -29,7 +32,7 @@ def judge(found: Gathered, ours: str) -> list[Finding]:
         asked = {row.check for row in rows}
         return rows + [finding(check, "cluster", "unknown", reach, fix) for check in CLUSTER if check not in asked]
     judges: tuple[Callable[[Gathered], list[Finding]], ...] = (
-        _health, _invariants, _links, _network, _registry, _store, _letters, _quarantine, _executors, _expiry,
+        _health, _invariants, _margin, _links, _network, _registry, _store, _letters, _quarantine, _executors, _expiry,
         replica_rows,
     )  # fmt: skip
     rows += [*_clock(found), *_versions(found, ours)]
@@ -130,6 +133,17 @@ def _invariants(found: Gathered) -> list[Finding]:
         for what in found.check.unchecked
     ]
     return rows or [finding("cluster.invariants", "cluster", "ok", f"{len(found.check.checks)} checks hold")]
+
+
+def _margin(found: Gathered) -> list[Finding]:
+    if found.rehearsal is None:
+        if found.status is None or len(found.status.nodes) > 1:
+            return _unknown("cluster.margin", found, "rehearsal")
+        return [finding("cluster.margin", "cluster", "warn", "one node: its crash stops everything", UP)]
+    text = one_crash(found.rehearsal)
+    if text:
+        return [finding("cluster.margin", "cluster", "warn", text, REHEARSAL)]
+    return [finding("cluster.margin", "cluster", "ok", "it goes on without any one of its nodes")]
 
 
 def _links(found: Gathered) -> list[Finding]:

@@ -18,6 +18,7 @@ from promovolvectl.client.connect import Open
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile
+from promovolvectl.local.margin import QUESTION
 
 CHECK_MS: Final = 8_000  # a cluster check looks again while replicas differ
 Reply = TypeVar("Reply", bound=msgspec.Struct)
@@ -47,6 +48,7 @@ class Gathered:
     index: p.ServeIndexStatus | None = None
     letters: p.DeadLetterList | None = None
     quarantine: p.QuarantineList | None = None
+    rehearsal: p.Rehearsal | None = None
     identity: Identity | None = None
     shows: dict[str, p.NodeShow] = field(default_factory=dict)
     missing: tuple[p.Missing, ...] = ()
@@ -89,6 +91,8 @@ async def _whole(found: Gathered, client: AdminClient, node_ms: int) -> None:
         ask("letters", p.GetDeadLetters(limit=50), p.DeadLetterList),
         ask("quarantine", p.GetQuarantine(), p.QuarantineList),
     )
+    if found.status is not None and len(found.status.nodes) > 1:  # of one there is nothing to rehearse
+        found.rehearsal = await ask("rehearsal", QUESTION, p.Rehearsal)
     found.identity = await ask("identity", GetIdentity(), Identity)
     silent = {missing.node for missing in found.missing}
     names = [row.name for row in (found.status.nodes if found.status else ()) if row.name not in silent]

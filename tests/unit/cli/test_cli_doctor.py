@@ -23,6 +23,7 @@ from node.wire.zmq_sockets import new_key_pair
 from promovolvectl.client.doctor_kinds import Finding
 from promovolvectl.client.profiles import Endpoint, Profile
 from promovolvectl.local import layout as lay
+from promovolvectl.local import margin
 from promovolvectl.local.doctor import checks, cluster, folder, machine, versions
 from promovolvectl.local.doctor.gathering import Gathered, Reached
 
@@ -128,6 +129,13 @@ def test_permissions_settings_keys_and_ports_that_are_wrong_are_each_found(made:
     assert port in found["ports.free"].fix
 
 
+def rehearsed(*survivors: tuple[str, ...]) -> p.Rehearsal:
+    """Of as many crashes; nobody survives the one that has no survivors."""
+    cases = tuple(p.RehearsedCase(lost=(f"e-{n}",), survivors=left, decisions=()) for n, left in enumerate(survivors))
+    whole = sum(map(bool, survivors))
+    return p.Rehearsal(strategy="keep-majority", cases_total=len(cases), cases_surviving=whole, items=cases)
+
+
 def gathered(**fields: object) -> Gathered:
     now_ms = int(time.time() * 1_000)
     meta = msgspec.structs.replace(META, observed_at=rfc3339(now_ms))
@@ -140,6 +148,7 @@ def gathered(**fields: object) -> Gathered:
         max_lag_ms=0, coverage_ratio=1.0,
     )  # fmt: skip
     found.letters = p.DeadLetterList(items=(), total=0)
+    found.rehearsal = rehearsed(("node-1",))
     found.quarantine = p.QuarantineList(items=())
     found.shows = {"node-1": p.NodeShow(node=node("node-1"), settings=(("store.kind", "lmdb"), ("store.path", "/s")))}
     for name, value in fields.items():
@@ -185,6 +194,8 @@ def index() -> p.ServeIndexStatus:
     [
         ("cluster.health", "fail", {"health": p.Health(state="unhealthy", reasons=(REASON,))}),
         ("cluster.invariants", "fail", {"check": SAMPLES["ClusterCheck"]}),
+        ("cluster.margin", "warn", {"rehearsal": rehearsed(("e-1",), ())}),
+        ("cluster.margin", "warn", {"rehearsal": None}),
         ("nodes.versions", "warn", {"status": status(nodes=(node("a"), node("b", version="0.2.0")))}),
         ("nodes.links", "fail", {"shows": show(peers=(PEER,))}),
         ("nodes.registry", "warn", {"shows": show(peers=(PEER,))}),
@@ -281,3 +292,8 @@ def test_every_check_says_why_it_matters_and_is_in_one_group() -> None:
     assert not checks.LOCAL.keys() & checks.CLUSTER.keys()
     assert all(why.endswith(".") for why in checks.CHECKS.values())
     assert checks.wanted(["files"]) == {name for name in checks.LOCAL if name.startswith("files.")}
+
+
+def test_whose_crash_would_stop_the_cluster_is_named() -> None:
+    assert margin.one_crash(rehearsed(("e-1",), ("e-0",))) == ""
+    assert margin.one_crash(rehearsed((), ("a",), ())) == "the crash of e-0 or e-2 alone stops the whole cluster"
