@@ -57,7 +57,8 @@ class Rules:
     one that would refuse its reservation for certain is not asked. `paced_out`: campaigns that this page view goes by
     because they are ahead of their day; `served`: whether the whole page view is, pins aside; `slots`: those that the
     site has. Of the page: `places` it is about with what they lie in, and whether it is `matched`: what is known to
-    have no category is for fillers, of what is not known nothing is."""
+    have no category is for fillers, of what is not known nothing is. `excluded`: campaigns of which the reader keeps an
+    ad elsewhere."""
 
     approved: Callable[[str], bool]
     blocked: Callable[[CandidateView], bool]
@@ -68,6 +69,7 @@ class Rules:
     slots: Collection[str] | None = None
     places: Mapping[str, int] = field(default_factory=dict)
     matched: bool = True
+    excluded: Collection[str] = ()
 
 
 @dataclass(slots=True)
@@ -224,6 +226,8 @@ def _forbidden(candidate: CandidateView, request: SlotRequest, page_reach: Mappi
         return explain.NOT_APPROVED
     if rules.blocked(candidate):
         return explain.BLOCKED
+    if candidate.campaign_id in rules.excluded:
+        return explain.EXCLUDED
     if not fits(candidate, request.width, request.height):
         return explain.WRONG_SIZE
     if not eligible_for_page(candidate, page_reach, page_matched=rules.matched):

@@ -5,11 +5,14 @@ Floors and pacing don't bind a pin, and nobody is asked for money; that the publ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from node.ads.messages import Pin
 from node.ads.view import CandidateView
 
+HONOURED = "honoured"
 REMOVED = "creative_removed"
+NOT_HERE = "not_here"
 
 
 def honoured(pin: str, before_floor: Sequence[CandidateView]) -> CandidateView | None:
@@ -17,6 +20,16 @@ def honoured(pin: str, before_floor: Sequence[CandidateView]) -> CandidateView |
     return next((candidate for candidate in before_floor if candidate.creative_id == pin), None) if pin else None
 
 
-def refusal(*, approved: bool) -> str:
-    """What a reader's page is told of a pin that was not honoured: only what is approved no more is gone for good."""
-    return "" if approved else REMOVED
+def fate(pin: str, *, shown: bool, approved: bool) -> str:
+    """What a reader's page is told of a pin: only what is approved no more is gone for good; else it has no place on
+    this page, or another slot of it has its campaign."""
+    if not pin:
+        return ""
+    if shown:
+        return HONOURED
+    return NOT_HERE if approved else REMOVED
+
+
+def stale(pins: Iterable[Pin], approved: Callable[[str], bool], slots: Collection[str]) -> tuple[Pin, ...]:
+    """Those that will not be shown again: their creative is not approved, or the site has no such slot."""
+    return tuple(pin for pin in pins if not approved(pin.creative) or (slots and pin.slot not in slots))

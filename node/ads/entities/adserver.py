@@ -34,6 +34,7 @@ from node.ads.hosts import under_domain
 from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
 from node.ads.page_winners import PageWinners
+from node.ads.pins import stale
 from node.ads.serve_stats import Filled
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
@@ -85,6 +86,7 @@ class _Batch(msgspec.Struct):
     votes: dict[int, dict[str, str]]
     waiting: set[int]
     back: dict[str, str]
+    stale_pins: tuple[m.Pin, ...]
 
 
 # What its site and its auctioneer tell it, a replay too: no use of it, so that teaching wakes nobody for long.
@@ -270,14 +272,16 @@ class AdServer:
         if learned is not None:
             ctx.tell(EntityRef("site", self._site), m.TrafficLearned(learned, self._guard.take()))
         gate = self._pacing.gate(self._pace_draws, now_ms) if settings.paced else OPEN
-        decisions = self._decided(settings, page, request.slots, now_ms, self._draws, gate)
+        decisions = self._decided(settings, page, request.slots, now_ms, self._draws, gate, request.elsewhere)
         back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
         back |= self._ask_silent_last(decisions, now_ms)
         choose_all(decisions, slot_order(request.slots, self._draws), back)
         if page is not None:
             self._activate_slots(ctx, page, request.slots, now_ms)
         self._batch_count += 1
-        batch = _Batch(reply_to, request.url, decisions, {}, set(), back)
+        kept = (*(m.Pin(slot.slot, slot.pin) for slot in request.slots if slot.pin), *request.elsewhere)
+        gone = stale(kept, self._approved.__contains__, {slot.slot for slot in settings.slots}) if kept else ()
+        batch = _Batch(reply_to, request.url, decisions, {}, set(), back, gone)
         self._batches[self._batch_count] = batch
         for number, decision in enumerate(decisions):
             if decision.chosen is not None:
@@ -296,8 +300,11 @@ class AdServer:
         now_ms: int,
         draws: np.random.Generator,
         gate: Gate = OPEN,
+        elsewhere: tuple[m.Pin, ...] = (),
     ) -> list[SlotDecision]:
         """The pools of the slots, filtered for the page and drawn."""
+        views = [self._index.read(serve_key(self._site, slot.slot)) for slot in slots]
+        kept = {pin.creative for pin in elsewhere}
         reach = load_taxonomy().expand_with_hops(c for c, _ in page.categories) if page is not None else {}
         rules = Rules(
             self._approved.__contains__,
@@ -309,18 +316,19 @@ class AdServer:
             {slot.slot for slot in settings.slots},
             dict(page.places) if page is not None else {},
             page is None or bool(page.categories),
+            {c.campaign_id for view in views if view for c in view.candidates if c.creative_id in kept} if kept else (),
         )
         return [
             decide_slot(
                 slot,
-                self._index.read(serve_key(self._site, slot.slot)),
+                view,
                 reach,
                 lambda creative: self._stats.of(creative, now_ms),
                 floor_by_category(settings, slot.slot),
                 rules,
                 draws,
             )
-            for slot in slots
+            for slot, view in zip(slots, views, strict=True)
         ]
 
     def _probe(self, ctx: Context, probe: m.Probe) -> None:
@@ -449,12 +457,14 @@ class AdServer:
             self._decisions.keep(self._record(decision, batch.url, now_ms))
             results.append(slot_outcome(self._site, batch.url, decision, settings.secret, now_ms))
             self.served_count += decision.chosen is not None
-            if decision.chosen is not None and not decision.chosen.pinned:
-                learns = decision.request.slot not in settings.slot_floors
-                self._beacons.expect(decision.request_id, decision.chosen.candidate.category, learns=learns)
+            if decision.chosen is not None:
+                pinned = decision.chosen.pinned
+                learns = not pinned and decision.request.slot not in settings.slot_floors
+                category = decision.chosen.candidate.category
+                self._beacons.expect(decision.request_id, category, learns=learns, pinned=pinned)
         page = self._pages.get(batch.url)
         left_ms = reclassify_in_ms(page.classified_at_ms if page else None, now_ms, settings.window_ms)
-        ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0)))
+        ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0), batch.stale_pins))
 
     def _record(self, decision: SlotDecision, url: str, now_ms: int) -> ServeDecision:
         return explained(

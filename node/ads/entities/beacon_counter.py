@@ -25,6 +25,7 @@ class _Served(msgspec.Struct, frozen=True):
 
     category: str
     learns: bool
+    pinned: bool = False
 
 
 class _Confirmed(msgspec.Struct, frozen=True):
@@ -57,10 +58,10 @@ class BeaconCounter:
         self._guard = guard
         self._served: dict[str, _Served] = {}
 
-    def expect(self, request_id: str, category: str, *, learns: bool) -> None:
+    def expect(self, request_id: str, category: str, *, learns: bool, pinned: bool = False) -> None:
         """An ad was served: its impression will be credited to the category that it won under, and floors learn from
-        it: not where the slot's floor is the publisher's own."""
-        self._served[request_id] = _Served(category, learns)
+        it: not where the slot's floor is the publisher's own. One that a reader had pinned teaches nothing at all."""
+        self._served[request_id] = _Served(category, learns, pinned)
         if len(self._served) > limits.impressions_expected_max:
             del self._served[next(iter(self._served))]
 
@@ -123,10 +124,14 @@ class BeaconCounter:
             self._guard.refused("repeated")
         else:
             self._guard.heard(beacon.event, beacon.request_id, ctx.wall_ms())
-            seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
-            self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
-            if beacon.event == "imp":
-                served = self._served.get(beacon.request_id, _Served(SITE_WIDE, learns=True))
-                if served.learns:
-                    ctx.tell(EntityRef("site", self._site), m.ImpressionServed(served.category, beacon.amount_micros))
+            self._learn(ctx, beacon)
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
+
+    def _learn(self, ctx: Context, beacon: JudgedBeacon) -> None:
+        served = self._served.get(beacon.request_id, _Served(SITE_WIDE, learns=True))
+        if served.pinned:
+            return
+        seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
+        self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
+        if beacon.event == "imp" and served.learns:
+            ctx.tell(EntityRef("site", self._site), m.ImpressionServed(served.category, beacon.amount_micros))

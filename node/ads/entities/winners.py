@@ -5,13 +5,16 @@ from __future__ import annotations
 from node.ads import messages as m
 from node.ads.decide import SlotDecision, why_empty
 from node.ads.entities.beacons import Beacon, click_query, fold_proof, impression_query
+from node.ads.pins import fate
 
 
 def slot_outcome(site: str, url: str, decision: SlotDecision, secret: bytes, now_ms: int) -> m.SlotOutcome:
     """Wall milliseconds; the beacons are signed with the publisher's secret."""
     choice = decision.chosen
+    pin = decision.request.pin
+    told = fate(pin, shown=choice is not None and choice.pinned, approved=decision.rules.approved(pin))
     if choice is None:
-        return m.SlotOutcome(decision.request.slot, None, why_empty(decision))
+        return m.SlotOutcome(decision.request.slot, None, why_empty(decision), told)
     candidate = choice.candidate
     beacon = Beacon(site, url, decision.request.slot, candidate, choice.price_micros, decision.request_id, now_ms)
     return m.SlotOutcome(
@@ -32,4 +35,5 @@ def slot_outcome(site: str, url: str, decision: SlotDecision, secret: bytes, now
             click_query(beacon, secret),
             fold_proof(beacon, secret),
         ),
+        pin=told,
     )

@@ -101,11 +101,22 @@ class SlotRequest(msgspec.Struct, frozen=True):
     pin: str = ""
 
 
+@wire_type("ads.pin")
+class Pin(msgspec.Struct, frozen=True):
+    """A creative that a reader keeps in a slot of the site."""
+
+    slot: str
+    creative: str
+
+
 @wire_type("ads.batch_select")
 class BatchSelect(msgspec.Struct, frozen=True):
+    """`elsewhere`: what the reader keeps in slots that this page does not show: not to be shown in another here."""
+
     url: str
     host: str
     slots: tuple[SlotRequest, ...]
+    elsewhere: tuple[Pin, ...] = ()
 
 
 @wire_type("ads.winner")
@@ -128,18 +139,23 @@ class Winner(msgspec.Struct, frozen=True):
 
 @wire_type("ads.slot_outcome")
 class SlotOutcome(msgspec.Struct, frozen=True):
+    """`pin`: what became of the one that was asked for, as in `node.ads.pins`; empty where none was."""
+
     slot: str
     winner: Winner | None
     reason: str = ""
+    pin: str = ""
 
 
 @wire_type("ads.batch_selected")
 class BatchSelected(msgspec.Struct, frozen=True):
-    """`state`: served, suspended, host_refused or unknown_site. `reclassify_in_ms` <= 0 asks for the page's text."""
+    """`state`: served, suspended, host_refused or unknown_site. `reclassify_in_ms` <= 0 asks for the page's text.
+    `stale_pins`: what the reader keeps and will not see again: its creative, or its slot, is no more."""
 
     state: str
     outcomes: tuple[SlotOutcome, ...] = ()
     reclassify_in_ms: int = 0
+    stale_pins: tuple[Pin, ...] = ()
 
 
 @wire_type("ads.track")

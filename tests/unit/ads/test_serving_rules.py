@@ -207,7 +207,10 @@ def test_t41_a_pin_that_is_gone_gives_way_to_the_auction() -> None:
     decision = decide(view(candidate("a")), pin="gone")
     choose_all([decision], [0])
     assert winner(decision) == "a"
-    assert [pins.refusal(approved=approved) for approved in (False, True)] == [pins.REMOVED, ""]
+    fates = [pins.fate("gone", shown=False, approved=approved) for approved in (False, True)]
+    assert fates == [pins.REMOVED, pins.NOT_HERE]
+    assert pins.fate("a", shown=True, approved=True) == pins.HONOURED
+    assert pins.fate("", shown=False, approved=False) == ""
 
 
 def test_an_unapproved_pin_is_never_shown() -> None:
