@@ -20,6 +20,16 @@ class Winner(msgspec.Struct, frozen=True, rename="camel"):
     version: str
     request_id: str
     category: str
+    can_fold: bool
+    honor_pin: bool
+    fold_token: str
+
+
+class Dogear(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of the pin that was asked for; `reason`: creative_removed, for good, or not_here."""
+
+    honored: bool
+    reason: str = ""
 
 
 class Seat(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,14 +38,23 @@ class Seat(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     winner: Winner | None = None
     reason: str = ""
+    dogear: Dogear | None = None
 
 
-class Served(msgspec.Struct, frozen=True, rename="camel"):
+class StalePin(msgspec.Struct, frozen=True, rename="camel"):
+    """A pin that will not be shown again: its creative, or its slot, is no more."""
+
+    slot_id: str
+    creative_id: str
+
+
+class Served(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """`needText`: the page's text is wanted; `reclassifyInMs`: when it will be."""
 
     seatbid: tuple[Seat, ...]
     need_text: bool
     reclassify_in_ms: int
+    stale_pins: tuple[StalePin, ...] = ()
 
 
 class Taken(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from node.core import limits
 from node.core.clock import MS
 from node.engine.nodeservice import NodeService
 from node.http import metrics, openapi, probes, serve
+from node.http.beacons import BeaconGate
 from node.http.call import Answer, Call, Handler, Stream, body_of, send_stream
 from node.http.cluster import ClusterGate
 from node.http.guard import REFUSED
@@ -52,8 +53,9 @@ class App:
         self._gate = gate
         self._mounts: Counter[str] = Counter()
         self.table = Table((*PUBLIC, *(more or {})))
+        self._beacons = BeaconGate()
         self._handlers = {
-            **_public(gate, service, base_url, self.table, self._mounts),
+            **_public(gate, service, base_url, self.table, self._mounts, self._beacons),
             **{route.name: handler for route, handler in (more or {}).items()},
         }
         self._hot: dict[tuple[str, str], tuple[Kind, Handler]] = {
@@ -81,6 +83,7 @@ class App:
     def counters(self) -> dict[str, int]:
         """The limit, what is inside and what was refused, for the node's report."""
         told = {f"refused_{reason}": count for reason, count in REFUSED.items()} | self._mounts
+        told["refused_beacons"] = self._beacons.refused
         return self.overload.counters() | {f"http.{name}": count for name, count in told.items()}
 
     async def _admitted(
@@ -131,7 +134,12 @@ def _fault(scope: Scope) -> Response:
 
 
 def _public(
-    gate: ClusterGate, service: NodeService, base_url: str, table: Table, mounts: Counter[str]
+    gate: ClusterGate,
+    service: NodeService,
+    base_url: str,
+    table: Table,
+    mounts: Counter[str],
+    beacons: BeaconGate,
 ) -> dict[str, Handler]:
     """The handlers of what needs no token, by their routes' names."""
 
@@ -142,7 +150,15 @@ def _public(
         return await serve.classify_page(gate, call.body)
 
     def beacon(event: str) -> Handler:
-        return lambda call: serve.track(gate, event, call)
+        async def tracked(call: Call) -> Answer:
+            beacons.check(call, gate.now_ns() // MS)
+            return await serve.track(gate, event, call)
+
+        return tracked
+
+    async def fold(call: Call) -> Answer:
+        beacons.check(call, gate.now_ns() // MS)
+        return await serve.fold(gate, call.body)
 
     rates = RateGate(rate_per_s=1.0, burst=limits.http_token_checks_burst)
 
@@ -180,6 +196,7 @@ def _public(
         "click": beacon("click"),
         "mount": mount,
         "checkToken": check_token,
+        "fold": fold,
         "openapi": described_once,
         "metrics": exposition,
         **{route.name: by_probe[route.path] for route in PUBLIC if route.path in by_probe},

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
+from node.ads.floors.quality import Placement
 from node.ads.hosts import host_of_url, normalise_host
 from node.ads.keys import entity_id, fold_page_text, page_url, site_id, slot_id
-from node.ads.messages import SlotRequest, SlotSpec
+from node.ads.messages import Pin, SlotRequest, SlotSpec
 from node.core import limits
 from node.core.errors import BadInput
 from node.http.problem import ProblemError, bad_request
@@ -25,13 +27,33 @@ class Imp(msgspec.Struct, frozen=True):
     h: int
 
 
+class PageImp(msgspec.Struct, frozen=True, rename="camel"):
+    """A slot with where it stands: shares in [0, 1] of how far it is above the fold, how long it is seen, and how much
+    text is around it; `region` is the landmark that it is in. What is not given was not measured."""
+
+    id: str
+    w: int
+    h: int
+    above_fold: float | bool | None = None
+    viewability: float | None = None
+    region: str | None = None
+    text_density: float | None = None
+
+
+class PinBody(msgspec.Struct, frozen=True, rename="camel"):
+    slot_id: str
+    creative_id: str
+
+
 class ServeBody(msgspec.Struct, frozen=True):
-    """`pub`: a site's id, or its publisher's (then the url's host tells the site)."""
+    """`pub`: a site's id, or its publisher's (then the url's host tells the site). `pins`: what the reader keeps, on
+    this page or another of the site."""
 
     pub: str
     url: str
     imp: tuple[Imp, ...]
     domain: str = ""
+    pins: tuple[PinBody, ...] = ()
 
 
 class ClassifyBody(msgspec.Struct, frozen=True):
@@ -39,7 +61,18 @@ class ClassifyBody(msgspec.Struct, frozen=True):
     url: str
     text: str
     section: str = ""
-    imp: tuple[Imp, ...] = ()
+    imp: tuple[PageImp, ...] = ()
+
+
+class FoldBody(msgspec.Struct, frozen=True, rename="camel"):
+    """The corner of an ad was folded (`event` fold, which takes the token that came with the ad), or smoothed again."""
+
+    pub: str
+    url: str
+    slot_id: str
+    creative_id: str
+    event: Literal["fold", "unfold"]
+    fold_token: str = ""
 
 
 class MountBody(msgspec.Struct, frozen=True):
@@ -94,21 +127,42 @@ def refused_shape(error: msgspec.ValidationError, whole: str) -> ProblemError:
     return bad_request(about or whole, text)
 
 
-def serve_slots(imp: tuple[Imp, ...]) -> tuple[SlotRequest, ...]:
-    """The slots of a serve request, each once; raises BadInput."""
+def serve_slots(imp: Sequence[Imp | PageImp], pins: Sequence[Pin] = ()) -> tuple[SlotRequest, ...]:
+    """The slots of a serve request, each once, with what is pinned in them; raises BadInput."""
     if not imp:
         raise BadInput("imp", "at least one slot is asked for")
     if len(imp) > limits.slots_per_request_max:
         raise BadInput("imp", f"at most {limits.slots_per_request_max} slots in one request")
-    slots = tuple(SlotRequest(slot_id(i.id, "imp.id"), *_size(i)) for i in imp)
+    kept = {pin.slot: pin.creative for pin in pins}
+    slots = tuple(SlotRequest(slot_id(i.id, "imp.id"), *_size(i), kept.get(i.id, "")) for i in imp)
     if len({slot.slot for slot in slots}) != len(slots):
         raise BadInput("imp.id", "a slot is asked for twice")
     return slots
 
 
-def page_slots(imp: tuple[Imp, ...]) -> tuple[SlotSpec, ...]:
+def reader_pins(pins: Sequence[PinBody]) -> tuple[Pin, ...]:
+    """What a reader keeps, as far as it is looked at; raises BadInput."""
+    return tuple(
+        Pin(slot_id(pin.slot_id, "pins.slotId"), entity_id(pin.creative_id, "pins.creativeId"))
+        for pin in pins[: limits.pins_max]
+    )
+
+
+def page_slots(imp: Sequence[PageImp]) -> tuple[SlotSpec, ...]:
     """The slots that a page's tag reports; raises BadInput."""
     return () if not imp else tuple(SlotSpec(s.slot, s.width, s.height) for s in serve_slots(imp))
+
+
+def placements(imp: Sequence[PageImp]) -> dict[str, Placement]:
+    """What a page's tag has measured of its slots."""
+    found: dict[str, Placement] = {}
+    for slot in imp:
+        measured = (slot.above_fold, slot.viewability, slot.region, slot.text_density)
+        if any(value is not None for value in measured):
+            found[slot.id] = Placement(
+                float(slot.above_fold or 0), slot.viewability or 0.0, (slot.region or "")[:40], slot.text_density or 0.0
+            )
+    return found
 
 
 def page(url: str) -> str:
@@ -139,7 +193,7 @@ def page_text(text: str) -> str:
     return folded
 
 
-def _size(imp: Imp) -> tuple[int, int]:
+def _size(imp: Imp | PageImp) -> tuple[int, int]:
     for name, value in (("imp.w", imp.w), ("imp.h", imp.h)):
         if not 1 <= value <= limits.slot_pixels_max:
             raise BadInput(name, f"{value} is not a size between 1 and {limits.slot_pixels_max} pixels")

@@ -26,7 +26,7 @@ def _beacon(event: str, summary: str) -> Route:
         summary=summary,
         query=bodies.BeaconQuery,
         status=204,
-        problems=(400, 403, 404, 409, 503),
+        problems=(400, 403, 404, 409, 429, 503),
         kind=Kind.EVENT,
     )
 
@@ -73,6 +73,16 @@ PUBLIC: Final = (
         body=bodies.TokenBody,
         answer=answers.TokenChecked,
         problems=(400, 404, 408, 413, 429, 503),
+        kind=Kind.EVENT,
+    ),
+    Route(
+        method=POST,
+        path="/v1/dogear-event",
+        name="fold",
+        summary="A reader folded the corner of an ad to keep it, or smoothed it again",
+        body=bodies.FoldBody,
+        status=204,
+        problems=(400, 403, 404, 408, 409, 413, 429, 503),
         kind=Kind.EVENT,
     ),
     Route(method=GET, path="/openapi.json", name="openapi", summary="This document"),

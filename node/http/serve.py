@@ -9,7 +9,8 @@ import msgspec
 from node.ads import messages as m
 from node.ads.guards.rate_gate import RateGate
 from node.ads.hosts import host_of_url
-from node.ads.keys import site_id
+from node.ads.keys import entity_id, site_id, slot_id
+from node.ads.pins import HONOURED
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.http import bodies
@@ -27,11 +28,13 @@ async def serve_batch(gate: ClusterGate, base_url: str, body: bytes) -> Response
     try:
         pub = bodies.publisher_or_site(request.pub)
         url = bodies.page(request.url)
-        slots = bodies.serve_slots(request.imp)
+        pins = bodies.reader_pins(request.pins)
+        slots = bodies.serve_slots(request.imp, pins)
         host = bodies.page_host(request.domain, url)
     except BadInput as error:
         raise bodies.as_problem(error) from None
-    select = m.BatchSelect(url, host, slots)
+    here = {slot.slot for slot in slots}
+    select = m.BatchSelect(url, host, slots, tuple(pin for pin in pins if pin.slot not in here))
     selected: m.BatchSelected = await gate.ask(EntityRef("adserver", gate.known_site(pub, host)), select)
     if selected.state == "unknown_site":
         site = await gate.site_of(pub, host)
@@ -46,11 +49,13 @@ async def serve_batch(gate: ClusterGate, base_url: str, body: bytes) -> Response
         case _:
             pass
     seats = [_seat(outcome, base_url) for outcome in selected.outcomes]
-    document = {
+    document: dict[str, object] = {
         "seatbid": seats,
         "needText": selected.reclassify_in_ms <= 0,
         "reclassifyInMs": selected.reclassify_in_ms,
     }
+    if selected.stale_pins:
+        document["stalePins"] = [{"slotId": pin.slot, "creativeId": pin.creative} for pin in selected.stale_pins]
     return Response(200, msgspec.json.encode(document))
 
 
@@ -64,7 +69,7 @@ async def classify_page(gate: ClusterGate, body: bytes) -> Response:
         text = bodies.page_text(request.text)
     except BadInput as error:
         raise bodies.as_problem(error) from None
-    message = m.ClassifyPage(url, text, request.section[:200], slots)
+    message = m.ClassifyPage(url, text, request.section[:200], slots, bodies.placements(request.imp))
     host = host_of_url(url)
     ack: m.ClassifyAck
     try:
@@ -130,12 +135,41 @@ def _client(call: Call) -> str:
     return forwarded[:64] or (peer[0] if peer else "")
 
 
+async def fold(gate: ClusterGate, body: bytes) -> Response:
+    """`POST /v1/dogear-event`: a reader folded the corner of an ad, or smoothed it."""
+    request = bodies.parse(body, bodies.FoldBody)
+    if request.event == "fold" and not request.fold_token:
+        raise bad_request("foldToken", "a fold takes the token that came with the ad")
+    try:
+        site = site_id(request.pub, "pub")
+        message = m.Fold(
+            request.event,
+            bodies.page(request.url),
+            slot_id(request.slot_id, "slotId"),
+            entity_id(request.creative_id, "creativeId"),
+            request.fold_token,
+        )
+    except BadInput as error:
+        raise bodies.as_problem(error) from None
+    tracked: m.Tracked = await gate.ask(EntityRef("adserver", site), message)
+    match tracked.verdict:
+        case "counted":
+            return NO_CONTENT
+        case "repeated":
+            raise ProblemError(409, "Conflict", "this fold was counted already", about="foldToken")
+        case "unknown_site":
+            raise ProblemError(404, "Not found", f"there is no site {site!r}", about="pub")
+        case verdict:
+            raise ProblemError(403, "Forbidden", f"the token is not valid: {verdict}", about="foldToken")
+
+
 def _seat(outcome: m.SlotOutcome, base_url: str) -> dict[str, object]:
-    won = outcome.winner
+    won, told = outcome.winner, _dogear(outcome.pin)
     if won is None:
-        return {"id": outcome.slot, "reason": outcome.reason}
+        return {"id": outcome.slot, "reason": outcome.reason, **told}
     return {
         "id": outcome.slot,
+        **told,
         "winner": {
             "creativeId": won.creative,
             "campaignId": won.campaign,
@@ -149,5 +183,14 @@ def _seat(outcome: m.SlotOutcome, base_url: str) -> dict[str, object]:
             "version": "1",
             "requestId": won.request_id,
             "category": won.category,
+            "canFold": True,
+            "honorPin": outcome.pin == HONOURED,
+            "foldToken": won.fold_token,
         },
     }
+
+
+def _dogear(pin: str) -> dict[str, object]:
+    if not pin:
+        return {}
+    return {"dogear": {"honored": True} if pin == HONOURED else {"honored": False, "reason": pin}}
