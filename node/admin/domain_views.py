@@ -216,9 +216,6 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
             trigger=auction.trigger,
             categories=auction.page_categories,
             page=auction.page_url,
-            turned_away=tuple(
-                ExplainedTurnedAway(campaign=each.campaign, reason=each.reason) for each in auction.turned_away
-            ),
         )
         if auction
         else None,
@@ -227,6 +224,9 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
         at=rfc3339(decision.at_ms),
         why=_why(decision),
         page_places=decision.page_places,
+        turned_away=tuple(
+            ExplainedTurnedAway(campaign=each.campaign, reason=each.reason) for each in decision.turned_away
+        ),
     )
 
 

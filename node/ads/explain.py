@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from node.ads.serveindex import PoolVersion
-from node.ads.view import AuctionInfo
+from node.ads.view import AuctionInfo, TurnedAway
 from node.wire.registry import wire_type
 
 # Outcomes of a candidate, in the order in which the checks run.
@@ -57,7 +57,8 @@ class CandidateOutcome(msgspec.Struct, frozen=True, gc=False):
 
 @wire_type("ads.serve_decision", version=1)
 class ServeDecision(msgspec.Struct, frozen=True):
-    """One slot of one request. `winner` is a creative id or empty; `reason` says why a slot stayed empty."""
+    """One slot of one request. `winner` is a creative id or empty; `reason` says why a slot stayed empty.
+    `turned_away`: some of those that the page's newest auction left out, by their own targeting."""
 
     request_id: str
     at_ms: int
@@ -76,3 +77,4 @@ class ServeDecision(msgspec.Struct, frozen=True):
     reason: str = ""
     pool: PoolVersion | None = None
     page_places: tuple[str, ...] = ()
+    turned_away: tuple[TurnedAway, ...] = ()

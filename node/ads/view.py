@@ -60,8 +60,7 @@ class TurnedAway(msgspec.Struct, frozen=True, order=True):
 
 @wire_type("ads.auction_info", version=1)
 class AuctionInfo(msgspec.Struct, frozen=True):
-    """Where a pool came from: kept in the view so that `serve explain` can say it without another read.
-    `turned_away`: some of the campaigns that have the page's categories and don't want the page."""
+    """Where a pool came from: kept in the view so that `serve explain` can say it without another read."""
 
     auction_id: str
     trigger: str
@@ -69,7 +68,6 @@ class AuctionInfo(msgspec.Struct, frozen=True):
     page_url: str = ""
     page_categories: tuple[str, ...] = ()
     floor_micros: int = 0
-    turned_away: tuple[TurnedAway, ...] = ()
 
 
 @wire_type("ads.serve_view", version=1)

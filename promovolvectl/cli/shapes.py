@@ -124,10 +124,10 @@ def _explanation_head(payload: Payload) -> Sequence[str]:
         lines.append(
             f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}, categories {cell(auction['categories'])}"
         )
-        lines += [f"NOT THERE  {cell(each['campaign'])}: {cell(each['reason'])}" for each in auction["turned_away"]]
     if payload["pool"]:
         pool = payload["pool"]
         lines.append(f"POOL       {pool['age_s']:.1f} s old, from {cell(pool['origin'])}")
+    lines += [f"NOT THERE  {cell(each['campaign'])}: {cell(each['reason'])}" for each in payload["turned_away"]]
     return [*lines, "PEOPLE     none used"]
 
 
@@ -339,7 +339,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "SiteShow": Shape(
         _columns(
             "site host publisher verified_host slots:slots floor_cpm pages_fresh suspended approved pending rejected "
-            "blocked_domains blocked_products timezone margin changed"
+            "blocked_domains blocked_products suspicions timezone margin changed"
         ),
         _itself("site", "site"),
         _whole,

@@ -50,13 +50,12 @@ class ExplainedTurnedAway(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.explained_auction")
 class ExplainedAuction(msgspec.Struct, frozen=True, kw_only=True):
-    """The auction that the winner came from: of `page`, whoever asked later. `turned_away`: ten at most."""
+    """The auction that the winner came from: of `page`, whoever asked later."""
 
     at: str
     trigger: str
     categories: tuple[str, ...]
     page: str = ""
-    turned_away: tuple[ExplainedTurnedAway, ...] = ()
 
 
 @wire_type("admin.explained_pool")
@@ -83,3 +82,4 @@ class ServeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     at: str = ""
     why: str = ""
     page_places: tuple[str, ...] = ()
+    turned_away: tuple[ExplainedTurnedAway, ...] = ()

@@ -25,6 +25,7 @@ from node.ads.entities.beacon_guard import BeaconGuard
 from node.ads.entities.decision_ring import DecisionRing, explained
 from node.ads.entities.payers import objection, payers, verdict
 from node.ads.entities.pools import Pools
+from node.ads.entities.serving_batch import Batch, ReserveAnswer
 from node.ads.entities.site_pacing import OPEN, Gate, SitePacing
 from node.ads.entities.site_terms import floor_by_category, forbidden, refusal
 from node.ads.entities.winners import slot_outcome
@@ -38,7 +39,7 @@ from node.ads.pins import stale
 from node.ads.serve_stats import Filled
 from node.ads.serveindex import ServeIndex
 from node.ads.taxonomy import load_taxonomy
-from node.ads.view import CandidateView
+from node.ads.view import CandidateView, TurnedAway
 from node.core import limits
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
@@ -68,27 +69,6 @@ class _EditAgain(msgspec.Struct, frozen=True):
     """Keys may have come to light that edits have missed."""
 
 
-class _ReserveAnswer(msgspec.Struct, frozen=True):
-    batch: int
-    slot: int
-    request_id: str
-    payer: str
-    outcome: Any
-
-
-class _Batch(msgspec.Struct):
-    """One request under way. `votes` holds, per slot, what each payer of the present choice said: nothing for yes,
-    else why not; `back` are campaigns that step back where there are others."""
-
-    reply_to: ReplyTo
-    url: str
-    decisions: list[SlotDecision]
-    votes: dict[int, dict[str, str]]
-    waiting: set[int]
-    back: dict[str, str]
-    stale_pins: tuple[m.Pin, ...]
-
-
 # What its site and its auctioneer tell it, a replay too: no use of it, so that teaching wakes nobody for long.
 TAUGHT = frozenset({m.SiteSettings, m.CandidatesCollected, m.PageMarked, m.EditSite, _Learned, _Learn})
 
@@ -109,13 +89,14 @@ class AdServer:
         self._unfinished: dict[SiteEdit, None] = {}
         self._blocked_domains: frozenset[str] = frozenset()
         self._blocked_products: frozenset[str] = frozenset()
+        self._away: dict[str, tuple[TurnedAway, ...]] = {}
         self._missed_auctions = False
         self._collected = False
         self._activate_after_ms = 0
         self._silent_until: dict[str, int] = {}
         self._winners = PageWinners()
         self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track | m.Fold]] = deque(maxlen=limits.requests_held_max)
-        self._batches: dict[int, _Batch] = {}
+        self._batches: dict[int, Batch] = {}
         self._batch_count = 0
         self._decisions = DecisionRing()
         self._pacing = SitePacing()
@@ -134,7 +115,7 @@ class AdServer:
         match message:
             case m.BatchSelect():
                 self._select(ctx, ctx.reply_later(), message)
-            case _ReserveAnswer():
+            case ReserveAnswer():
                 self._reserve_answered(ctx, message)
             case m.CandidatesCollected():
                 self._collect(ctx, message)
@@ -192,6 +173,7 @@ class AdServer:
         if before is None or forbidden(before) != forbidden(settings):
             self._edit(ctx, forbidden(settings))
         self._pages = {page.url: page for page in settings.pages}
+        self._away = {url: away for url, away in self._away.items() if url in self._pages}
         if self._missed_auctions:
             self._missed_auctions = False
             ctx.tell(EntityRef("auctioneer", self._site), m.Reevaluate((), "adserver-restart"))
@@ -229,6 +211,10 @@ class AdServer:
         if self._settings.suspended:
             return
         self._collected = True
+        if collected.turned_away:
+            self._away[collected.url] = collected.turned_away
+        else:
+            self._away.pop(collected.url, None)
         waiting = self._pools.collect(collected, self._approved, ctx.wall_ms())
         if waiting:
             ctx.tell(EntityRef("site", self._site), m.QueuePending(waiting))
@@ -281,7 +267,7 @@ class AdServer:
         self._batch_count += 1
         kept = (*(m.Pin(slot.slot, slot.pin) for slot in request.slots if slot.pin), *request.elsewhere)
         gone = stale(kept, self._approved.__contains__, {slot.slot for slot in settings.slots}) if kept else ()
-        batch = _Batch(reply_to, request.url, decisions, {}, set(), back, gone)
+        batch = Batch(reply_to, request.url, decisions, {}, set(), back, gone)
         self._batches[self._batch_count] = batch
         for number, decision in enumerate(decisions):
             if decision.chosen is not None:
@@ -382,7 +368,7 @@ class AdServer:
         new = tuple(m.SlotSpec(s.slot, s.width, s.height) for s in slots if s.slot not in page.slots)
         ctx.tell(EntityRef("site", self._site), m.ActivateSlots(page.url, new))
 
-    def _reserve(self, ctx: Context, batch_number: int, batch: _Batch, slot: int) -> None:
+    def _reserve(self, ctx: Context, batch_number: int, batch: Batch, slot: int) -> None:
         decision = batch.decisions[slot]
         choice = decision.chosen
         if choice is None:
@@ -401,10 +387,10 @@ class AdServer:
                 ref,
                 reserve,
                 RESERVE_TIMEOUT_MS,
-                lambda outcome, payer=payer: _ReserveAnswer(batch_number, slot, request_id, payer, outcome),  # type: ignore[misc]
+                lambda outcome, payer=payer: ReserveAnswer(batch_number, slot, request_id, payer, outcome),  # type: ignore[misc]
             )
 
-    def _reserve_answered(self, ctx: Context, answer: _ReserveAnswer) -> None:
+    def _reserve_answered(self, ctx: Context, answer: ReserveAnswer) -> None:
         batch = self._batches.get(answer.batch)
         if batch is None or batch.decisions[answer.slot].request_id != answer.request_id:
             return
@@ -425,7 +411,7 @@ class AdServer:
             self._refused(ctx, answer.batch, batch, answer.slot, verdict(votes))
         self._finish_if_done(ctx, answer.batch, batch)
 
-    def _refused(self, ctx: Context, batch_number: int, batch: _Batch, slot: int, reason: str) -> None:
+    def _refused(self, ctx: Context, batch_number: int, batch: Batch, slot: int, reason: str) -> None:
         decision = batch.decisions[slot]
         if decision.chosen is None:
             return
@@ -437,7 +423,7 @@ class AdServer:
         if decision.chosen is not None:
             self._reserve(ctx, batch_number, batch, slot)
 
-    def _finish_if_done(self, ctx: Context, number: int, batch: _Batch) -> None:
+    def _finish_if_done(self, ctx: Context, number: int, batch: Batch) -> None:
         settings = self._settings
         if batch.waiting or settings is None:
             return
@@ -474,6 +460,7 @@ class AdServer:
             self._pages.get(url),
             lambda creative: self._stats.of(creative, now_ms),
             self._index.version(serve_key(self._site, decision.request.slot)),
+            self._away.get(url, ()),
             now_ms,
         )
 

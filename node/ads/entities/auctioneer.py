@@ -289,7 +289,6 @@ class Auctioneer:
             page.url,
             tuple(category for category, _ in page.categories),
             self._floor_micros,
-            away,
         )
         pools = tuple(
             m.SlotPool(name, tuple(_candidate(o, page, info) for o in ordered if _fits(o, self._slots[name])))
@@ -300,8 +299,10 @@ class Auctioneer:
         # What is blocked is not offered here: a candidate that stands in a pool from before goes with this auction.
         offered = tuple({(offer.creative_id, offer.category): None for offer in allowed})
         targets = {o.campaign_id: (o.places, o.blocked_categories) for o in allowed if o.places or o.blocked_categories}
-        collected = m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, answered, offered, targets)
-        ctx.tell(self._ref_adserver, collected)
+        ctx.tell(
+            self._ref_adserver,
+            m.CandidatesCollected(page.url, page.classified_at_ms, info, pools, answered, offered, targets, away),
+        )
         seen = m.SlotReport(
             "",
             rejected=sum(answer.rejected_by_floor for answer in known),

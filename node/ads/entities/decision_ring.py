@@ -10,6 +10,7 @@ from node.ads.decide import SlotDecision, outcomes, why_empty
 from node.ads.explain import ServeDecision
 from node.ads.selection import CreativeStats
 from node.ads.serveindex import PoolVersion
+from node.ads.view import TurnedAway
 from node.core import limits
 
 
@@ -34,6 +35,7 @@ def explained(
     page: m.PageEntry | None,
     stats_of: Callable[[str], CreativeStats],
     pool: PoolVersion | None,
+    turned_away: tuple[TurnedAway, ...],
     now_ms: int,
 ) -> ServeDecision:
     """Everything that a decision followed from. `page` as it is known, fresh or not; `pool`: which write it drew from.
@@ -58,6 +60,7 @@ def explained(
         "" if choice else why_empty(decision),
         pool,
         tuple(place for place, hops in page.places if not hops) if page else (),
+        turned_away,
     )
 
 

@@ -8,7 +8,7 @@ from node.ads.edits import SiteEdit
 from node.ads.explain import ServeDecision
 from node.ads.messages.shared import PageEntry, SlotSpec
 from node.ads.pacing.shape import TrafficShape
-from node.ads.view import AuctionInfo, CandidateView
+from node.ads.view import AuctionInfo, CandidateView, TurnedAway
 from node.wire.registry import wire_type
 
 # ---- ad server
@@ -80,7 +80,8 @@ class CandidatesCollected(msgspec.Struct, frozen=True):
     `answered`: the categories whose bidders know all their campaigns; `offered`: with what they bid, as `(creative,
     category)`. A candidate of an answered category that is not offered is gone. Of any other category, absence says
     nothing. `targets`: the places and blocked categories of the campaigns that have any; a candidate with others than
-    its campaign's is gone too."""
+    its campaign's is gone too. `turned_away`: some of the campaigns that have the page's categories and don't want
+    it."""
 
     url: str
     classified_at_ms: int
@@ -89,6 +90,7 @@ class CandidatesCollected(msgspec.Struct, frozen=True):
     answered: tuple[str, ...]
     offered: tuple[tuple[str, str], ...]
     targets: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+    turned_away: tuple[TurnedAway, ...] = ()
 
 
 @wire_type("ads.slot_request")

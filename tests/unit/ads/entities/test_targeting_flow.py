@@ -38,11 +38,8 @@ def reasons(world: World, url: str) -> dict[str, str]:
 
 def away_from(world: World, url: str) -> tuple[TurnedAway, ...]:
     """Whom the page's auction turned away, as the decision of a page view keeps it."""
-    won = world.winner(url)
-    assert won is not None
-    decision = world.explain(request_id=won.request_id)
-    assert decision.auction is not None
-    return tuple(decision.auction.turned_away)
+    world.winner(url)
+    return tuple(world.explain(page=url).turned_away)
 
 
 def slot_why(world: World, slot: str = "top") -> tuple[str, str]:
@@ -122,6 +119,7 @@ def test_a_slot_that_only_the_targeting_keeps_empty_says_so_and_names_the_campai
     world.campaign("far", targeting=t.Targeting(sites=("other.example",)))
     world.classify()
     world.advance(3_000)
+    assert away_from(world, PAGE) == (TurnedAway("aimed", t.PLACE_NOT_ALLOWED), TurnedAway("far", t.SITE_NOT_ALLOWED))
     reason, why = slot_why(world)
     assert reason == "turned_away"
     assert "aimed (place_not_allowed), far (site_not_allowed)" in why
