@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from node.ads import messages as m
 from node.ads.edits import SiteEdit, forbidden_by_site
-from node.ads.floors.quality import UNMEASURED, effective_floor_micros
+from node.ads.floors.quality import LEAST_FACTOR, UNMEASURED, effective_floor_micros
 from node.ads.hosts import same_host
 from node.ads.pricing import floor_for
 
@@ -23,6 +23,7 @@ def floor_by_category(settings: m.SiteSettings, slot: str) -> Callable[[str], in
     site's; of what was learned so much as the slot is worth, but never less than the publisher's."""
     site_wide = max(settings.floor_micros, settings.learned_floor_micros)
     own, quality = settings.slot_floors.get(slot), settings.qualities.get(slot, UNMEASURED)
+    whole = own is not None or quality >= 1.0 - LEAST_FACTOR
 
     def floor(category: str) -> int:
         raw = floor_for(
@@ -31,7 +32,7 @@ def floor_by_category(settings: m.SiteSettings, slot: str) -> Callable[[str], in
             site_floor_micros=site_wide,
             slot_floor_micros=own,
         )
-        return effective_floor_micros(raw, quality, own, least_micros=settings.floor_micros)
+        return raw if whole else effective_floor_micros(raw, quality, least_micros=settings.floor_micros)
 
     return floor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from node.ads import messages as m
 from node.ads.decide import SlotDecision, why_empty
-from node.ads.entities.beacons import Beacon, click_query, fold_proof, impression_query
+from node.ads.entities.beacons import Beacon, fold_proof, queries
 from node.ads.pins import fate
 
 
@@ -31,8 +31,7 @@ def slot_outcome(site: str, url: str, decision: SlotDecision, secret: bytes, now
             candidate.category,
             choice.price_micros,
             decision.request_id,
-            impression_query(beacon, secret),
-            click_query(beacon, secret),
+            *queries(beacon, secret),
             fold_proof(beacon, secret),
         ),
         pin=told,
