@@ -137,7 +137,8 @@ class DomainRequests:
     async def create_advertiser(self, request: p.CreateAdvertiser, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
         message = order_messages.advertiser_creation(request)
         info = await ask(self._engine, EntityRef("advertiser", message.advertiser), message)
-        return views.advertiser(info, 0), call
+        creatives = await self._creative_counts([info])  # there may be some: a repeat answers with what there is
+        return views.advertiser(info, creatives[message.advertiser]), call
 
     async def advertisers(self, request: p.GetAdvertisers, call: p.Meta) -> tuple[p.AdvertiserList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
@@ -205,7 +206,8 @@ class DomainRequests:
                 raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, about=spec.creative)
         accepted: m.Accepted = await ask(self._engine, campaign, m.AddCreative(spec))
         info: m.CampaignInfo = await ask(self._engine, campaign, m.GetCampaign())
-        return views.creative(spec, info, (), changed=accepted.changed), call
+        sites = (await self._approving()).get(spec.creative, [])
+        return views.creative(spec, info, tuple(sites), changed=accepted.changed), call
 
     async def creatives(self, request: p.GetCreatives, call: p.Meta) -> tuple[p.CreativeList, p.Meta]:
         """A campaign's creatives are on one page together."""
