@@ -67,6 +67,7 @@ class ClusterRepair:
     async def _carry_out(self, parts: list[p.Plan], reason: str, call: p.Meta) -> Result:
         """One part after the other; one that fails is counted, and the next is tried all the same."""
         result: Result = {"missed_count": 0}
+        total = 0
         for part in parts:
             done, _ = await self._ask(p.CommitPlan(id=part.id, reason=reason), call, p.Operation)
             done = await self._ended(done, call)
@@ -76,8 +77,8 @@ class ClusterRepair:
             result |= {key: value for key, value in done.result.items() if key != "missed_count"}
             counted = int(missed) if isinstance(missed, int) else 0
             failed = done.state != "done" and not counted
-            result["missed_count"] = int(result["missed_count"]) + counted + failed
-        return result
+            total += counted + failed
+        return {**result, "missed_count": total}
 
     async def _ended(self, operation: p.Operation, call: p.Meta) -> p.Operation:
         while operation.state == "running":

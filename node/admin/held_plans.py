@@ -23,7 +23,7 @@ from node.wire.roster import OperatorRole
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
 
-Result = dict[str, int | float | str | bool]
+Result = dict[str, int | float | str | bool | None]
 # (reason) -> what came of it; `missed_count` above zero means that it failed. Raises AdminRefusal.
 CarryOut = Callable[[str], Awaitable[Result]]
 Kept = TypeVar("Kept")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from node.admin import cursors
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.held_plans import HeldPlans
+from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import ask, no_member
 from node.admin.protocol import diagnosis as d
 from node.core import limits
@@ -99,7 +99,7 @@ class JournalRequests:
         )
         return plan, call
 
-    async def _set_level(self, node: str, logger: str, level: str, for_s: int) -> dict[str, int | float | str | bool]:
+    async def _set_level(self, node: str, logger: str, level: str, for_s: int) -> Result:
         order = n.SetLogLevel(logger, level, for_s)
         done: NodeDone = await ask(self._engine, ServiceRef(node, "/node"), order, NODE_DEADLINE_MS)
         return {"changed": done.changed}

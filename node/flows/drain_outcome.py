@@ -10,28 +10,30 @@ from collections.abc import Sequence
 import msgspec
 
 from node.core.limits import drain_blockers_named_max
-from node.flows.messages import DrainProgress, Phase
+from node.flows.messages import Counts, DrainProgress, Phase
 
 LAST_PHASE = "leave"
 REACH = "reach"  # before the first phase: the node has not heard of its drain yet
 LEFT_BEHIND = ("overran", "skipped")
 
 
-def ended(phases: tuple[Phase, ...], how: str) -> tuple[str, tuple[Phase, ...], dict[str, int | str]]:
+def ended(phases: tuple[Phase, ...], how: str) -> tuple[str, tuple[Phase, ...], Counts]:
     """The outcome (`done` or `failed`), the phases and what the result tells beside counts, once the node is no member.
 
     `how`: `left` when it went in good order, why it was put out, or empty when nobody knows any more. A node whose
-    record says that it leaves has flushed everything: only if it was put out did it not get to leave."""
+    record says that it leaves has flushed everything: only if it was put out did it not get to leave. What one that was
+    interrupted has lost it took with it: that number is null, not the last one that it said."""
     at = next((phase.name for phase in phases if phase.state == "running"), REACH)
     if at != LAST_PHASE or how not in ("left", ""):
         number = 1 + [phase.name for phase in phases].index(at) if at != REACH else 0
-        result: dict[str, int | str] = {"interrupted_at": at, "phase": number}
+        result: Counts = {"interrupted_at": at, "phase": number}
+        result |= {"messages_lost": None} if at != LAST_PHASE else {}
         return "failed", stopped_at(phases, "interrupted"), result | ({"cause": how} if how else {})
     behind = any(phase.state in LEFT_BEHIND for phase in phases)
     return "failed" if behind else "done", stopped_at(phases, "done"), {}
 
 
-def counted(progress: DrainProgress) -> dict[str, int | str]:
+def counted(progress: DrainProgress) -> Counts:
     """What a drain's result counts."""
     return {"shards_moved": progress.shards_moved, "messages_lost": progress.lost}
 

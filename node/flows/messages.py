@@ -6,6 +6,8 @@ import msgspec
 
 from node.wire.registry import Lane, wire_type
 
+Counts = dict[str, int | str | None]
+
 # ---- a replay and the sites it goes through
 
 
@@ -152,7 +154,7 @@ class GetOperation(msgspec.Struct, frozen=True):
 
 @wire_type("flow.operation_status")
 class OperationStatus(msgspec.Struct, frozen=True):
-    """`state`: running, done, failed or cancelled; `result` is what the verb counts."""
+    """`state`: running, done, failed or cancelled; `result` is what the verb counts, null where nobody knows."""
 
     id: str
     verb: str
@@ -161,7 +163,7 @@ class OperationStatus(msgspec.Struct, frozen=True):
     phases: tuple[Phase, ...]
     started_ms: int
     ended_ms: int
-    result: dict[str, int | str]
+    result: Counts
     reason: str = ""
 
 

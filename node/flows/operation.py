@@ -27,6 +27,7 @@ from node.flows.messages import (
     BeginDrain,
     CancelDrain,
     CancelOperation,
+    Counts,
     DrainCancelled,
     DrainProgress,
     GetOperation,
@@ -211,7 +212,7 @@ class Operation:
             return
         self._plan_stands(state, phases, plan_outcome.result(view))
 
-    def _plan_stands(self, state: OperationState, phases: tuple[Phase, ...], result: dict[str, int | str]) -> None:
+    def _plan_stands(self, state: OperationState, phases: tuple[Phase, ...], result: Counts) -> None:
         """How far it is stands in the placement table: nothing is lost when this is not written down."""
         status = msgspec.structs.replace(state.status, phases=phases, result={**state.status.result, **result})
         self._state = msgspec.structs.replace(state, status=status)
@@ -235,7 +236,7 @@ class Operation:
             ctx.answer_reject(asker, f"conflict: the coordinator did not cancel it ({why}); try again")
 
     def _end(
-        self, ctx: Context, state: OperationState, outcome: str, phases: tuple[Phase, ...], result: dict[str, int | str]
+        self, ctx: Context, state: OperationState, outcome: str, phases: tuple[Phase, ...], result: Counts
     ) -> None:
         ctx.cancel("poll")
         status = msgspec.structs.replace(

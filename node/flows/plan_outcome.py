@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from node.flows.messages import Phase
+from node.flows.messages import Counts, Phase
 from node.sharding.book import CANCELLED, DONE, ENDED, FAILED
 from node.sharding.requests import PlanView
 
@@ -42,9 +42,9 @@ def ended(view: PlanView) -> str:
     return view.plan.state if view.plan.state in ENDED else ""
 
 
-def result(view: PlanView) -> dict[str, int | str]:
+def result(view: PlanView) -> Counts:
     """What the plan has brought, with why the rest did not move."""
-    found: dict[str, int | str] = {"shards_moved": len(view.moved)}
+    found: Counts = {"shards_moved": len(view.moved)}
     if view.plan.dropped:
         reasons = sorted({why for _, why in view.plan.dropped})
         found["shards_dropped"] = len(view.plan.dropped)

@@ -16,6 +16,7 @@ from node.flows import rolling
 from node.flows.cluster import Cluster
 from node.flows.messages import (
     CancelOperation,
+    Counts,
     DrainName,
     GetDrainName,
     GetOperation,
@@ -174,8 +175,8 @@ class Restart:
             gone=not self._cluster.is_member(name, incarnation),
             back=standing is not None and standing.incarnation > incarnation and not standing.why_not_ready,
             drain=drained.state if drained is not None else "",
-            moved=int(result.get("shards_moved", 0)),
-            lost=int(result.get("messages_lost", 0)),
+            moved=int(result.get("shards_moved") or 0),
+            lost=int(result.get("messages_lost") or 0),
         )
 
     # ---- writing
@@ -215,5 +216,5 @@ class Restart:
         ctx.reply_durable(self._state.status)
 
 
-def _result(roll: Roll) -> dict[str, int | str]:
+def _result(roll: Roll) -> Counts:
     return {"nodes_restarted": roll.at, "shards_moved": roll.moved, "messages_lost": roll.lost}

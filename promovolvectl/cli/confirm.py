@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin.protocol import GetOperation, Meta, Operation, Plan
+from promovolvectl.cli.epitaph import epitaph
 from promovolvectl.cli.follow import Tend, follow_operation
 from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
@@ -142,7 +143,7 @@ async def plan_then_commit(
             found, meta = await run.ask(GetOperation(id=plan.operation), Operation)
             if not wait:
                 return answer_of("Operation", found, meta)
-            return ended(*await follow_operation(run, found, meta, tend))
+            return ended(run, *await follow_operation(run, found, meta, tend))
         refuse_violations(plan, way_out(plan.violations, run.again))
         shown = plan_text(plain(plan), run.err_terminal)
         if loses:
@@ -180,13 +181,17 @@ async def commit(
     operation, meta = await run.ask(commit_of(plan, reason, request_id), Operation, answer_ms)
     if not wait:
         return answer_of("Operation", operation, meta)
-    return ended(*await follow_operation(run, operation, meta, tend))
+    return ended(run, *await follow_operation(run, operation, meta, tend))
 
 
-def ended(operation: Operation, meta: Meta) -> Answer:
-    """An operation that is over: 15 when it did not reach its aim."""
-    status = ExitStatus.OK if operation.state == "done" else ExitStatus.FAILED
-    return answer_of("Operation", operation, meta, status)
+def ended(run: Run, operation: Operation, meta: Meta) -> Answer:
+    """An operation that is over: 15 when it did not reach its aim, with why and what helps beside the answer."""
+    if operation.state == "done":
+        return answer_of("Operation", operation, meta)
+    if not run.machine:
+        for line in epitaph(operation):
+            run.say(line)
+    return answer_of("Operation", operation, meta, ExitStatus.FAILED)
 
 
 def refuse_violations(plan: Plan, hint: str) -> None:

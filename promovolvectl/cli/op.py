@@ -61,7 +61,7 @@ async def show(run: Run, identity: Id) -> Answer:
 )
 async def watch(run: Run, identity: Id) -> Answer:
     found, meta = await run.ask(GetOperation(id=identity), Operation)
-    return ended(*await follow_operation(run, found, meta, resume=resume_of(run, found, meta)))
+    return ended(run, *await follow_operation(run, found, meta, resume=resume_of(run, found, meta)))
 
 
 @leaf(
@@ -74,7 +74,7 @@ async def watch(run: Run, identity: Id) -> Answer:
 )
 async def wait(run: Run, identity: Id) -> Answer:
     found, meta = await run.ask(GetOperation(id=identity), Operation)
-    return ended(*await await_operation(run, found, meta, resume=resume_of(run, found, meta)))
+    return ended(run, *await await_operation(run, found, meta, resume=resume_of(run, found, meta)))
 
 
 @ordered(

@@ -99,7 +99,7 @@ def _check_head(payload: Payload) -> Sequence[str]:
 
 
 def _operation_head(payload: Payload) -> Sequence[str]:
-    result = payload.get("result") or {}
+    result = {name: "unknown" if value is None else value for name, value in (payload.get("result") or {}).items()}
     return (
         f"OPERATION {payload['id']}  {payload['verb']} {cell(payload['target'])}  {payload['state']}"
         f"  {payload['elapsed_s']:.1f} s" + (f"  {cell(result)}" if result else ""),

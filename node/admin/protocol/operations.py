@@ -196,7 +196,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     phases: tuple[OperationPhase, ...]
     elapsed_s: float
-    result: dict[str, int | float | str | bool] = {}
+    result: dict[str, int | float | str | bool | None] = {}
     started_at: str = ""
     reason: str = ""
 

@@ -414,6 +414,37 @@ def test_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path, invoke: Inv
     assert json.loads(out)["moves"] == [move]
 
 
+@pytest.mark.parametrize(
+    ("over", "error", "hint"),
+    [
+        (
+            {"result": {"interrupted_at": "shards", "phase": 4, "messages_lost": None}},
+            "drain node-2 failed: its node went in phase shards; whether it took messages with it is not known here",
+            "cluster check --messages",
+        ),
+        (
+            {"result": {"interrupted_at": "leave", "phase": 9, "messages_lost": 0, "cause": "keep-majority"}},
+            "drain node-2 failed: its node went in phase leave: keep-majority",
+            "cluster check --messages",
+        ),
+        ({"verb": "restart", "result": {"reason": "n2 did not come back"}}, "n2 did not come back", "cluster health"),
+        ({}, "drain node-2 failed: shards failed", "op show op-1"),
+    ],
+)
+def test_what_failed_says_why_and_what_helps_wherever_it_is_met(
+    over: dict[str, Any], error: str, hint: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    found = operation("failed", **over)
+    with FakeNode({p.GetOperation: lambda _: found, p.GetNodes: lambda _: SAMPLES["NodeList"]}) as node:
+        node.write(tmp_path)
+        for verb in ("watch", "wait"):
+            code, out, err = invoke("op", verb, "op-1")
+            assert (code, f"{error}\n" in err, f"hint: promovolvectl {hint}\n" in err) == (15, True, True), err
+            assert ("unknown" in out) == ("messages_lost" in out and found.result["messages_lost"] is None)
+        code, out, err = invoke("op", "wait", "op-1", "-o", "json")
+        assert (code, err, json.loads(out)["result"]) == (15, "", found.result), "the document has it all"
+
+
 def test_without_a_terminal_and_without_yes_nothing_happens(tmp_path: Path, invoke: Invoke) -> None:
     code, out, err, seen = drain(invoke, tmp_path, drain_node())
     assert (code, out, seen) == (6, "", ["StageDrain"])

@@ -96,6 +96,8 @@ def test_p3_a_drain_whose_node_died_says_at_which_phase_by_whichever_operation_o
     assert (found.state, found.result["interrupted_at"], found.result["phase"]) == ("failed", STEPS[number - 1], number)
     assert [p.state for p in found.phases] == ["done"] * (number - 1) + ["interrupted"] + ["waiting"] * (9 - number)
     assert found.result.get("cause", "") == how
+    unknown = number < len(STEPS)  # one that leaves has told everything
+    assert (found.result["messages_lost"] is None) == unknown
 
 
 def test_a_drain_whose_node_was_never_heard_of_it_failed_at_the_start(world: World) -> None:
