@@ -24,12 +24,13 @@ from node.sim import process, verdict
 from node.sim.history import KeyVersion
 from node.sim.homes import homeless
 from node.sim.probe import ProbeState
+from node.sim.rules_books import books_true
 from node.sim.rules_messages import Losses, all_came, dropped, fencing_visible, nothing_silent, poison_ends
 from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
 from node.sim.scheduler import START_WALL_MS
 from node.sim.verdict import Verdict, Violation
 from node.sim.world import World
-from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage
+from node.store.port import FactPage, ListStates, Placement, ReadFacts, ReadPlacement, StatePage, StoredFact
 from node.wire.codec import CODEC
 
 _KINDS = ("advertiser", "campaign", "page-shelf", "probe", "publisher", "site")
@@ -60,6 +61,7 @@ def history_verdicts(world: World) -> list[Verdict]:
         removed_stays_removed(_removals(world), replicas, now_ns),
         all_came(history.told_ns, history.handled, history.ops, by_id, now_ns, rough=rough(world), away=away),
         nothing_silent(history.told_ns, history.handled, _losses(world), now_ns),
+        books_true(states, list(_log(world)), now_ns),
         exact_counters(history.ops, probes, now_ns, reads=history.reads, handled=history.handled),
         poison_ends(history.handled, now_ns),
         fencing_visible(world.store.recorder.refused, counted, said, now_ns),
@@ -214,13 +216,16 @@ def _states(world: World) -> Iterator[msgspec.Struct]:
 
 
 def _facts(world: World) -> Iterator[msgspec.Struct]:
+    return (CODEC.decode(stored.body) for stored in _log(world))
+
+
+def _log(world: World) -> Iterator[StoredFact]:
     after = 0
     while True:
         page = world.store.now(ReadFacts(after))
         if not isinstance(page, FactPage):
             return
-        for stored in page.facts:
-            yield CODEC.decode(stored.body)
+        yield from page.facts
         if not page.more or not page.facts:
             return
         after = page.facts[-1].offset

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec.structs import replace as replace_struct
+
+from node.ads.budget import BudgetState
+from node.ads.entities.advertiser import AdvertiserState
+from node.ads.entities.campaign_state import CampaignState
+from node.ads.facts import Impression, MoneyHeld
 from node.core import limits
 from node.core.clock import MS, SECOND
 from node.core.hashing import SHARD_COUNT, shard_of
@@ -14,6 +20,7 @@ from node.sim import history as h
 from node.sim import verdict
 from node.sim.homes import Homeless, homeless
 from node.sim.probe import ProbeState
+from node.sim.rules_books import books_true
 from node.sim.rules_messages import (
     LOAD_MIN,
     UNDER_WAY_MS_MAX,
@@ -26,7 +33,9 @@ from node.sim.rules_messages import (
 )
 from node.sim.rules_states import exact_counters, nothing_lost, removed_stays_removed
 from node.sim.verdict import Verdict
+from node.store.port import StoredFact
 from node.store.replica_port import ReplicaEntry
+from node.wire.codec import CODEC
 from node.wire.ledger import LedgerRow
 
 A1, A2, B1 = NodeId("a", 1), NodeId("a", 2), NodeId("b", 1)
@@ -321,3 +330,28 @@ def test_each_refused_write_is_counted_and_said() -> None:
     refused(fencing_visible(writes, {A1: 2}, {A1: 2}, 9), "X11", "was refused 3 writes and counted 2")
     refused(fencing_visible(writes, {A1: 3}, {A1: 1}, 9), "X11", "in 2 shards and said so 1 times")
     assert fencing_visible(writes, {A2: 0}, {A2: 0}, 9).unknown  # nobody has counted for it
+
+
+def test_what_campaigns_and_advertisers_count_is_what_the_facts_say() -> None:
+    day = "2026-07-14"
+    budget = BudgetState(1_000, "UTC", day, spent_micros=10, escrow_micros=5)
+    rail = CampaignState("rail", "acme", "rail", 1, ("1",), budget, impressions=1)
+    acme = AdvertiserState("acme", "acme", budget, ("rail",), charged={"rail": 10})
+    seen = Impression("r", "s", "rail", "cr", 10, "acme", from_held_micros=10, at_ms=1, day=day)
+    log = [
+        StoredFact(n, "campaign", "rail", 1, CODEC.body_of(fact)[0], CODEC.encode_record(fact))
+        for n, fact in enumerate((MoneyHeld("rail", "acme", 15, day), seen), 1)
+    ]
+
+    def said(*states: CampaignState | AdvertiserState, facts: list[StoredFact] = log) -> list[str]:
+        return [one.text for one in books_true(states, facts, 0).witnesses]
+
+    assert said(rail, acme) == []
+    assert said(rail, replace_struct(acme, charged={})) == [], "it may not have been told yet"
+    assert said(rail, replace_struct(acme, charged={"rail": 11})) == [
+        "advertiser/acme: charged 0.000011, by the facts 0.00001"
+    ]
+    assert said(replace_struct(rail, impressions=2)) == ["campaign/rail: impressions 2, by the facts 1"]
+    assert said(rail, facts=log[1:]) == ["campaign/rail: held 0.000005, by the facts -0.00001"]
+    assert said() == ["campaign/rail: campaign does not exist, by the facts 1 impressions"]
+    assert books_true((), [], 0).unknown
