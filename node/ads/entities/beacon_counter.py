@@ -34,6 +34,7 @@ class _Confirmed(msgspec.Struct, frozen=True):
     beacon: JudgedBeacon
     reply_to: ReplyTo
     outcome: Any
+    settle: _Settle | None = None
 
 
 class _Settle(msgspec.Struct, frozen=True):
@@ -73,16 +74,17 @@ class BeaconCounter:
             ctx.answer(reply_to, m.Tracked(verdict))
             return
         question: m.Confirm | m.RecordClick
+        settle: _Settle | None = None
         place = self._place(track.request_id, settings)
         if track.event == "imp":
             question = m.Confirm(
                 track.request_id, self._site, track.creative, beacon.amount_micros, place, track.campaign
             )
-            self._settle(ctx, _Settle(EntityRef("advertiser", track.advertiser), question))
+            settle = _Settle(EntityRef("advertiser", track.advertiser), question)
         else:
             question = m.RecordClick(track.request_id, self._site, track.creative, place)
         campaign = EntityRef("campaign", track.campaign)
-        ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome))
+        ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome, settle))
 
     def fold(self, ctx: Context, reply_to: ReplyTo, fold: m.Fold, secret: bytes) -> None:
         """Judge a fold and learn from it, once."""
@@ -123,6 +125,9 @@ class BeaconCounter:
         if not outcome.counted:
             self._guard.refused("repeated")
         else:
+            if confirmed.settle is not None:
+                # Not before: an impression that its campaign lost would be charged to the advertiser alone.
+                self._settle(ctx, confirmed.settle)
             self._guard.heard(beacon.event, beacon.request_id, ctx.wall_ms())
             self._learn(ctx, beacon)
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
