@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from node.admin import protocol as p
-from node.admin.targets import targeting_of, with_targets
+from node.admin.targets import no_category, targeting_of, with_targets
 from node.ads import messages as m
 from node.ads.budget import check_timezone
 from node.ads.hosts import domain_name, site_host
@@ -90,7 +90,7 @@ def campaign_creation(order: p.CreateCampaign, timezone: str) -> m.CreateCampaig
         raise BadInput("categories", "a campaign targets at least one category", hint="--category 483")
     for category in categories:
         if category not in taxonomy:
-            raise BadInput("categories", f"{category!r} is not in the IAB Content Taxonomy 3.0")
+            raise no_category("categories", category, "--category")
     return m.CreateCampaign(
         entity_id(order.campaign, "campaign"),
         entity_id(order.advertiser, "advertiser"),

@@ -86,8 +86,16 @@ def _categories(given: tuple[str, ...]) -> tuple[str, ...]:
     found = tuple(taxonomy.normalize(category) for category in given)
     for category in found:
         if category not in taxonomy:
-            raise BadInput("blocked_categories", f"{category[:40]!r} is not in the IAB Content Taxonomy 3.0")
+            raise no_category("blocked_categories", category, "--block-category")
     return _few("blocked_categories", found)
+
+
+def no_category(field: str, given: str, flag: str) -> BadInput:
+    """Refuses what is no id of a category; who gave a name is told the ids of those that are called so."""
+    near = load_taxonomy().nearest(given)
+    named = ", ".join(f"{each.id} ({each.name})" for each in near)
+    text = f"{given[:40]!r} is no id of the IAB Content Taxonomy 3.0" + (f"; by name there is {named}" if near else "")
+    return BadInput(field, text, hint=f"{flag} {near[0].id if near else '653'}")
 
 
 def _few(field: str, codes: tuple[str, ...]) -> tuple[str, ...]:

@@ -65,7 +65,8 @@ def site_id(text: str, field: str = "site") -> str:
     if len(text) > site_id_chars_max:
         raise BadInput(field, f"a site id has at most {site_id_chars_max} characters, this one has {len(text)}")
     if not _SITE_ID.fullmatch(text):
-        raise BadInput(field, f"{text[:80]!r} is not a site id: lower-case and host-like, for example 'news.example'")
+        text = f"{text[:80]!r} is not a site id: lower-case and host-like, for example 'news.example'"
+        raise BadInput(field, text, hint="promovolvectl site list")
     return text
 
 

@@ -63,6 +63,9 @@ async def can_i(
     run: Run,
     verb: Annotated[str, typer.Argument(metavar="VERB", show_default=False, help="Such as drain.")],
     noun: Annotated[str, typer.Argument(metavar="NOUN", show_default=False, help="Such as node, or node/entity-1.")],
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", show_default=False, help="Of which; a role holds for all of them.")
+    ] = "",
 ) -> Answer:
     words = f"{noun.partition('/')[0]} {verb}"
     if words.partition(" ")[0] not in NOUNS:

@@ -216,5 +216,5 @@ def way_out(violations: Sequence[str], again: Callable[..., str]) -> str:
         return f"{PROGRAM} {quoted[0]}"
     rules = [found[1] for text in violations if (found := _OVERRIDE.search(text))]
     if len(rules) == len(violations):
-        return again(*(word for rule in rules for word in ("--force", rule)))
+        return again(*(word for rule in dict.fromkeys(rules) for word in ("--force", rule)))
     return again("--dry-run")

@@ -27,5 +27,5 @@ def milliseconds(text: str, flag: str = "--timeout", longest_ms: int = _LONGEST_
     total = sum(float(amount) * _UNIT_MS[unit] for amount, unit in parts)
     if not 1 <= total <= longest_ms:
         between = f"between 1ms and {longest_ms // _UNIT_MS['d']}d"
-        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"{flag}: {text!r} is not {between}")
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"{flag}: {text!r} is not {between}", hint=f"{flag} 90s")
     return int(total)

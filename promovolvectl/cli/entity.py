@@ -83,7 +83,7 @@ async def list_(
     gathers=True,
 )
 async def show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
-    kind, identity = entity_of(kind, identity)
+    kind, identity = entity_of(run, kind, identity)
     return answer_of("EntityShow", *await run.ask(GetEntity(kind=kind, id=identity), EntityShow))
 
 
@@ -97,7 +97,7 @@ async def show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     gathers=True,
 )
 async def where(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
-    kind, identity = entity_of(kind, identity)
+    kind, identity = entity_of(run, kind, identity)
     return answer_of("EntityPlace", *await run.ask(GetEntityPlace(kind=kind, id=identity), EntityPlace))
 
 
@@ -115,7 +115,7 @@ async def where(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     gathers=True,
 )
 async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
-    kind, identity = entity_of(kind, identity)
+    kind, identity = entity_of(run, kind, identity)
     return answer_of("EntityHistory", *await run.ask(GetEntityHistory(kind=kind, id=identity), EntityHistory))
 
 
@@ -130,7 +130,7 @@ async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer
     ),
 )
 def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change("restart", kind, identity)
+    return _change(run, "restart", kind, identity)
 
 
 @planned(
@@ -144,7 +144,7 @@ def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -
     ),
 )
 def passivate(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change("passivate", kind, identity)
+    return _change(run, "passivate", kind, identity)
 
 
 @leaf(
@@ -175,7 +175,7 @@ async def quarantine_list(run: Run, node: Node = "", kind: OfType = "") -> Answe
     gathers=True,
 )
 async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
-    kind, identity = entity_of(kind, identity)
+    kind, identity = entity_of(run, kind, identity)
     return answer_of("QuarantineList", *await run.ask(GetQuarantine(kind=kind, id=identity), QuarantineList))
 
 
@@ -190,9 +190,9 @@ async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -
     ),
 )
 def release(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change("release", kind, identity)
+    return _change(run, "release", kind, identity)
 
 
-def _change(verb: str, kind: str, identity: str) -> Change:
-    kind, identity = entity_of(kind, identity)
+def _change(run: Run, verb: str, kind: str, identity: str) -> Change:
+    kind, identity = entity_of(run, kind, identity)
     return Change(StageEntity(verb=verb, kind=kind, id=identity))

@@ -23,9 +23,9 @@ app = group("What holds for all commands: output, exit statuses, plans, configur
 @leaf(
     app,
     "help",
-    does="A text on what holds for all commands; without a topic, their list.",
+    does="A text on what holds for all commands, or a command's own help; without a topic, their list.",
     changes="Asks nobody and changes nothing. A command's own help is 'NOUN VERB --help'.",
-    examples=("promovolvectl help exit-codes", "promovolvectl help"),
+    examples=("promovolvectl help exit-codes", "promovolvectl help sim", "promovolvectl help"),
     exits=(ExitStatus.NOT_FOUND,),
     asks=False,
 )
@@ -42,6 +42,11 @@ def help_(
     found = TOPICS.get(topic)
     if found is None:
         commands = _commands(topic)
+        if commands == [topic]:
+            from promovolvectl.cli.tree import help_of  # the tree leads here, too
+
+            about, text = help_of(topic.split())
+            return Answer("Topic", plain(Topic(topic=topic, about=about, text=text)), run.local_meta(), text=text)
         named = f"\ncommands of that name: {', '.join(commands)}" if commands else ""
         raise CommandFailed(
             ExitStatus.NOT_FOUND,

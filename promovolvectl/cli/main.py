@@ -65,6 +65,7 @@ def main(arguments: Sequence[str]) -> int:
         status = _dispatch(arguments)
         sys.stdout.flush()
     except CommandFailed as failed:
+        failed.hint = failed.hint or _hint(failed, arguments)
         return _failed(failed, output, debug=debug, annotate=ci.asked(arguments, os.environ))
     except KeyboardInterrupt:
         return int(ExitStatus.INTERRUPTED)
@@ -79,6 +80,24 @@ def main(arguments: Sequence[str]) -> int:
             return _unwritten(error, output)
         return _failed(save_report(error, list(arguments), paths.report_dir()), output, debug=False)
     return status
+
+
+def _hint(failed: CommandFailed, arguments: Sequence[str]) -> str:
+    """What helps with an error that has no hint of its own: how the command is used, or what the error's code means."""
+    from promovolvectl.cli.codes import CODES
+    from promovolvectl.cli.nouns import DEPTH, NOUNS
+    from promovolvectl.cli.options import hoisted
+    from promovolvectl.cli.release import PROGRAM
+    from promovolvectl.client.exit_codes import ExitStatus
+
+    if failed.status is not ExitStatus.USAGE:
+        return f"{PROGRAM} explain {failed.code}" if failed.code in CODES else ""
+    words = hoisted(arguments, DEPTH)
+    if not words or words[0] not in NOUNS:
+        return f"{PROGRAM} --help"
+    depth = DEPTH.get(" ".join(words[:2]), DEPTH[words[0]])
+    path = [word for word in words[:depth] if not word.startswith("-")]
+    return " ".join((PROGRAM, *path, "--help"))
 
 
 def _failed(failed: CommandFailed, output: str, *, debug: bool, annotate: bool = False) -> int:

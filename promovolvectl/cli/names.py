@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 
 
@@ -45,10 +46,14 @@ EntityType = Annotated[
 EntityId = Annotated[str, typer.Argument(metavar="[ID]", show_default=False, help="Its id, where no TYPE/ID is given.")]
 
 
-def entity_of(kind: str, identity: str) -> tuple[str, str]:
-    """Type and id, given apart or as `TYPE/ID`; raises CommandFailed (2)."""
+def entity_of(run: Run, kind: str, identity: str) -> tuple[str, str]:
+    """Type and id, given apart or as `TYPE/ID`; raises CommandFailed (2) with the line that was probably meant."""
+    given = kind
     if not identity:
         kind, _, identity = kind.partition("/")
     if not (kind and identity):
-        raise usage("ID", "an entity has a type and an id", "promovolvectl entity show site blog")
+        text = f"an entity has a type and an id, and {given!r} is one of them only"
+        name = identity or kind
+        meant = f"site/{name}" if "." in name else f"{name or 'site'}/ID"  # types have no dot, and sites mostly one
+        raise usage("TYPE, ID", text, run.instead(given, meant))
     return kind, identity

@@ -29,6 +29,7 @@ from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.cli.values import identifier
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.own_kinds import OperatorKeyMade
@@ -212,7 +213,9 @@ async def _made(
 
 
 def _free(out: str, name: str) -> Path | None:
-    """Where the key file goes, None for standard output; raises CommandFailed (17) when something stands there."""
+    """Where the key file goes, None for standard output; raises CommandFailed: 2 when the name can't be one, which is
+    refused before a file of that name is spoken of, 17 when something stands there."""
+    identifier(name, "NAME", "promovolvectl auth key create ann --role viewer")
     if out == STDOUT:
         return None
     path = Path(out or f"{name}.key").expanduser().absolute()

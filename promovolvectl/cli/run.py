@@ -24,6 +24,9 @@ from promovolvectl.client.visible import visible
 if TYPE_CHECKING:
     from promovolvectl.client.calls import AdminClient
 
+_ADDRESSED = (
+    "'promovolvectl node list --columns name,admin' without --endpoint tells where the profile's nodes answer operators"
+)
 _ANNOTATED_ROWS = 10  # an annotation is read at a glance; the summary has them all
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 
@@ -41,6 +44,7 @@ class Run:
         self.stdin = stdin
         self._typed = typed
         self.going_on: tuple[str, ...] = ()
+        self._addressed = False  # by --endpoint, or its variable: those nodes and no others
         self._colours = one_of("--color", first_of(flags.color, env.get("PROMOVOLVECTL_COLOR", "")), terminal.COLOURS)
         self._times = one_of("--time", first_of(flags.time, env.get("PROMOVOLVECTL_TIME", "")), terminal.TIMES)
         self._ci = ci.checked(first_of(flags.ci, env.get(ci.VARIABLE, "")))
@@ -102,6 +106,10 @@ class Run:
         """The line as it was typed, without a flag that stands alone; ready to be pasted."""
         return repeated([word for word in self._typed if word != flag], ())
 
+    def instead(self, word: str, other: str) -> str:
+        """The line as it was typed, with one word for another; ready to be pasted."""
+        return repeated([other if each == word else each for each in self._typed], ())
+
     def may_prompt(self) -> bool:
         return terminal.may_prompt(self.env, self.stdin, self.err)
 
@@ -114,6 +122,10 @@ class Run:
         started = time.monotonic()
         try:
             return await self.client.ask(params, reply, wait_ms or self.timeout_ms())
+        except CommandFailed as failed:
+            if failed.status is ExitStatus.UNREACHABLE and self._addressed:
+                failed.hint = _ADDRESSED  # nothing that is started by a profile's name would be there
+            raise
         finally:
             if self.flags.verbose:
                 where = self.client.endpoint
@@ -198,6 +210,7 @@ class Run:
             profile = Profile()
         else:
             profile = find(file, self.config, self.profile_name)
+        self._addressed = bool(asked)
         if asked:
             from promovolvectl.client.connect import host_and_port
 

@@ -139,7 +139,8 @@ def _term(text: str, known: Sequence[str]) -> tuple[str, str, str]:
         try:
             float(found[3])
         except ValueError as error:
-            raise usage("--filter", f"{found[3]!r} is not a number") from error
+            hint = f"--filter '{found[1]}{found[2]}10'"
+            raise usage("--filter", f"{found[3]!r} is not a number", hint) from error
     return found[1], found[2], found[3]
 
 

@@ -56,7 +56,16 @@ async def explain(
     except CommandFailed as failed:
         if failed.status is not ExitStatus.NOT_FOUND:
             raise
-    return await _ask(run, GetExplanation(site=target))
+    try:
+        return await _ask(run, GetExplanation(site=target))
+    except CommandFailed as missing:
+        if missing.status is not ExitStatus.NOT_FOUND or "there is no site" not in missing.message:
+            raise
+        text = (
+            f"no decision about a request {target!r} is remembered, and there is no site of that name; each site "
+            "remembers its last 1,000 decisions, since its owner's start"
+        )
+        raise CommandFailed(missing.status, missing.code, text, hint="promovolvectl site list", about=target) from None
 
 
 @leaf(

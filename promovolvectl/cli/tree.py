@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from typer.exceptions import Exit, TyperException
 
 from promovolvectl.cli.nouns import NOUNS, app_of
+from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.select import did_you_mean
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
@@ -90,6 +91,16 @@ def invoke(program: str, arguments: Sequence[str], typed: Sequence[str]) -> int:
     except TyperException as error:
         raise _usage(error, program, arguments) from error
     return found if isinstance(found, int) else 0
+
+
+def help_of(words: Sequence[str]) -> tuple[str, str]:
+    """What a command is for, in a line, and its whole help; every word of its name is known."""
+    command = root()
+    context = command.make_context(PROGRAM, [], resilient_parsing=True)
+    for word in words:
+        command = command.get_command(context, word)
+        context = command.context_class(command, info_name=word, parent=context)
+    return command.get_short_help_str(120), f"{command.get_help(context)}\n"
 
 
 def complete(program: str, variable: str) -> int:

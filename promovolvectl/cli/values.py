@@ -12,6 +12,7 @@ from node.core import limits
 from promovolvectl.cli.select import did_you_mean, usage
 
 _MONEY: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,6})?")
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _SIZE: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
 _MICROS: Final = 1_000_000
 LONG_WORK_STATES: Final = ("running", "done", "failed", "cancelled")
@@ -35,6 +36,13 @@ def share(text: str, flag: str) -> str:
     found = _MONEY.fullmatch(text)
     if not found or float(text) > 1:
         raise usage(flag, f"{text!r} is no share from 0 to 1", f"{flag} 0.2")
+    return text
+
+
+def identifier(text: str, what: str, example: str) -> str:
+    """An id as the cluster takes it, where it becomes a file's name here first; raises CommandFailed (2)."""
+    if not _ID.fullmatch(text):
+        raise usage(what, f"{text[:80]!r} is not 1 to 64 letters, digits, '.', '_' and '-'", example)
     return text
 
 

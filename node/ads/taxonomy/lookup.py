@@ -6,6 +6,7 @@ it then matches only itself, which is what an id without known ancestors means.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import resources
@@ -89,6 +90,15 @@ class Taxonomy:
         """The category's name; an unknown id stands for itself."""
         category = self._by_id.get(category_id)
         return category_id if category is None else category.name
+
+    def nearest(self, text: str, most: int = 3) -> list[Category]:
+        """Categories whose names hold a text, or are nearly it; those of the higher tiers first."""
+        wanted = text.strip().lower()
+        holding = [each for each in self if wanted and wanted in each.name.lower()]
+        if not holding:
+            names = {each.name.lower(): each for each in self}
+            return [names[name] for name in difflib.get_close_matches(wanted, names, n=most)]
+        return sorted(holding, key=lambda each: (len(self.ancestors(each.id)), len(each.name), each.id))[:most]
 
     def ancestors(self, category_id: str) -> tuple[str, ...]:
         """Ancestors, nearest first; empty for tier 1 and for unknown ids."""

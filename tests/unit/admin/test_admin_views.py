@@ -176,6 +176,9 @@ def test_what_is_left_out_of_an_error_is_counted_and_where_it_stands_is_named() 
     assert outcomes.not_found("slot", "x", [], listed="promovolvectl site show s").hint == "promovolvectl site show s"
     assert outcomes.not_found("site", "x", []).message == "there is no site 'x'; there are: none"
     assert outcomes.not_found("site", "x").message == "there is no site 'x'", "nobody looked"
+    for kind, listed in (("operation", "op"), ("replay", "replay")):
+        missing = outcomes.refusal(Failed(Failure.REJECTED, f"there is no {kind} 'x'"), f"{kind}:x")
+        assert (missing.exit_status, missing.hint) == (3, f"promovolvectl {listed} list")
     rejected = outcomes.refusal(Failed(Failure.REJECTED, "there is no campaign 'x'"), "campaign:x")
     assert rejected.hint == "promovolvectl campaign list"
 

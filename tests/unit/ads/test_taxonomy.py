@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from node.admin.targets import no_category
 from node.ads.auction import decayed_score
 from node.ads.taxonomy import Category, Taxonomy, load_taxonomy
 
@@ -61,3 +62,13 @@ def test_specific_categories_reach_everything_that_was_dropped(ids: set[str]) ->
 def test_a_broken_tree_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown or a cycle"):
         Taxonomy([Category("a", "A", "b"), Category("b", "B", "a")])
+
+
+def test_who_types_a_name_for_an_id_is_told_the_ids_of_that_name() -> None:
+    assert [category.id for category in TAXONOMY.nearest("travel")][:1] == ["653"]
+    assert TAXONOMY.nearest("sportz")[0].id == "483"
+    assert TAXONOMY.nearest("") == TAXONOMY.nearest("q" * 40) == []
+    refused = no_category("categories", "travel", "--category")
+    assert refused.hint == "--category 653"
+    assert "by name there is 653 (Travel)" in refused.message
+    assert no_category("blocked_categories", "q" * 80, "--block-category").hint == "--block-category 653"

@@ -180,12 +180,39 @@ def test_a_usage_error_hints_at_the_line_that_was_meant(words: str, hint: str, i
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [("drill", "cluster drill"), ("node drain", "node drain"), ("node", "node"), ("rebalence", "shard rebalance")],
+    [("drill", "cluster drill"), ("rebalence", "shard rebalance")],
 )
 def test_help_of_what_is_no_topic_offers_the_command(words: str, hint: str, invoke: Invoke) -> None:
     code, _, err = invoke("help", *words.split())
     assert (code, err.splitlines()[-1]) == (3, f"hint: promovolvectl {hint} --help")
     assert invoke("help", "nothing-at-all")[2].endswith("hint: promovolvectl help\n")
+
+
+@pytest.mark.parametrize("words", ["sim", "node drain", "auth key", "auth key create", "up"])
+def test_help_of_a_command_is_its_own_help(words: str, invoke: Invoke) -> None:
+    code, out, err = invoke("help", *words.split())
+    assert (code, err) == (0, "")
+    assert out == invoke(*words.split(), "--help")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        ("node list -t 0s", 2, "--timeout 90s"),
+        ("node list --filter shards>abc", 2, "--filter 'shards>10'"),
+        ("node list --limit abc", 2, "promovolvectl node list --help"),
+        ("entity where plug.example", 2, "promovolvectl entity where site/plug.example"),
+        ("entity restart site --yes", 2, "promovolvectl entity restart site/ID --yes"),
+        ("auth key create ../evil --yes", 2, "promovolvectl auth key create ann --role viewer"),
+        ("auth key rotate .. --yes", 2, "promovolvectl auth key create ann --role viewer"),
+    ],
+)
+def test_every_refused_line_has_a_hint_and_nothing_is_announced_before(
+    words: str, code: int, hint: str, invoke: Invoke
+) -> None:
+    found, out, err = invoke(*words.split())
+    assert (found, out, err.splitlines()[-1]) == (code, "", f"hint: {hint}"), err
+    assert ".key" not in err
 
 
 def test_an_error_of_a_machine_format_is_one_document(invoke: Invoke) -> None:
@@ -441,3 +468,24 @@ def test_the_bare_name_orients_without_asking_anybody() -> None:
     done = program()
     assert done.returncode == 0
     assert "promovolvectl up --demo" in done.stdout
+
+
+def test_a_request_that_nobody_remembers_is_not_called_a_site(invoke: Invoke, tmp_path: Path) -> None:
+    def nothing(request: p.GetExplanation) -> None:
+        text = f"there is no site {request.site!r}" if request.site else "no such decision is remembered"
+        raise p.AdminRefusal(3, "E-NOT-FOUND", text)
+
+    with FakeNode({p.GetExplanation: nothing}) as node:
+        node.write(tmp_path)
+        code, _, err = invoke("serve", "explain", "deadbeef")
+    assert (code, len(node.seen)) == (3, 2)
+    assert err.startswith("error: no decision about a request 'deadbeef' is remembered, and there is no site of that")
+
+
+def test_addresses_that_were_given_are_not_started_by_a_profile_s_name(invoke: Invoke, tmp_path: Path) -> None:
+    with FakeNode({}) as node:
+        node.write(tmp_path)
+        code, _, err = invoke("node", "list", "--endpoint", "127.0.0.1:1")
+    assert code == 8
+    assert "up -p" not in err
+    assert "without --endpoint" in err.splitlines()[-1]

@@ -76,6 +76,7 @@ def test_a_stop_at_once_is_held_to_what_can_stop_finds(tmp_path: Path, invoke: I
         (("shard 124 is pinned to n1: 'shard unpin 124' lets it move", "x"), "promovolvectl shard unpin 124"),
         (("n9 is no entity node: 'node list --filter a~b' names those",), "promovolvectl node list --filter a~b"),
         (("last-of-role: a; --force last-of-role overrides it",), "again --force last-of-role"),
+        (("last-of-role: a; --force b overrides it", "last-of-role: c; --force b overrides it"), "again --force b"),
         (("majority: a; --force majority overrides it", "n2 is cordoned"), "again --dry-run"),
     ],
 )

@@ -74,8 +74,6 @@ def test_topics_are_listed_and_told(invoke: Invoke) -> None:
     assert listed == list(TOPICS)
     for topic in listed:
         assert invoke("help", topic)[1] == TOPICS[topic].text
-    code, _, err = invoke("help", "node")
-    assert (code, err.splitlines()[-1]) == (3, "hint: promovolvectl node --help")
 
 
 def test_the_topic_of_the_environment_names_every_variable_that_help_names() -> None:
