@@ -39,7 +39,7 @@ class ClusterRequests:
 
     async def health(self, _request: p.GetClusterHealth, call: p.Meta) -> tuple[p.Health, p.Meta]:
         status, meta = await self._server.status(call)
-        return views.health(status, self._server.roster), meta
+        return views.health(status), meta
 
     async def nodes(self, _request: p.GetNodes, call: p.Meta) -> tuple[p.NodeList, p.Meta]:
         reports, missing = await self._server.gatherer.reports(coverage=False)

@@ -84,7 +84,7 @@ class Drills:
         if request.site not in sites:
             raise not_found("site", request.site, sites)
         status, meta = await self._server.status(call)
-        health = views.health(status, self._server.roster)
+        health = views.health(status)
         hindered = await self._hindered(request.site) if request.drill == "move" else ()
         plan = self._held.hold(
             "drill run",

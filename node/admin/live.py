@@ -100,7 +100,7 @@ class Live:
                 stale = now_ns - watcher.pushed_ns > IDLE_REFRESH_MS * MS
                 if status != last or stale:
                     watcher.pushed_ns = now_ns
-                    push = p.StatusPush(status=status, meta=meta, health=views.health(status, self._server.roster))
+                    push = p.StatusPush(status=status, meta=meta, health=views.health(status))
                     self._push(client, meta, push)
             last = status
             await asyncio.sleep(interval_ms / 1_000)

@@ -15,7 +15,6 @@ from node.core.clock import rfc3339
 from node.core.errors import BadInput
 from node.core.ids import Ref
 from node.engine.engine import Engine
-from node.engine.events import NodeEvent
 from node.gossip.member import Member, Status
 from node.store.port import BAD_KEY, StoreFailed
 
@@ -88,23 +87,16 @@ def no_member(engine: Engine, name: str) -> AdminRefusal:
     gone = engine.membership.state.members.get(name)
     if gone is None or gone.status < Status.DOWN:
         return not_found("node", name, sorted(engine.view.members))
-    text = gone_words(gone, engine.events.kept)
+    text = gone_words(gone, engine.members.went_ms.get(gone.id))
     return AdminRefusal(NOT_FOUND, "E-NODE-GONE", text, hint=f"promovolvectl node start {name}", about=name)
 
 
-def gone_words(member: Member, events: Collection[NodeEvent]) -> str:
-    """How a member went that is none any more: out of its record, and of what the node that is asked saw of it."""
+def gone_words(member: Member, at_ms: int | None) -> str:
+    """How a member went that is none any more: out of its record, and when the node that is asked saw it."""
     removed = "was removed" if member.status is Status.REMOVED else "is being removed"
     went = "left" if member.cause == "left" else removed
     life = f"incarnation {member.incarnation},"
-    times = [
-        event.at_ms
-        for event in events
-        if event.object == f"node/{member.node}"
-        and event.topic in ("node.down", "node.removed")
-        and event.text.startswith(life)
-    ]
-    when = f" at {rfc3339(times[0])}" if times and not member.cause.startswith("at ") else ""
+    when = f" at {rfc3339(at_ms)}" if at_ms is not None and not member.cause.startswith("at ") else ""
     why = f" {member.cause}" if member.cause not in ("", "left") else ""
     return (
         f"{member.node!r} is no member now: its last start, {life} {went}{when}{why}; what it said stands in its log, "

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from node.admin import absences, views
 from node.admin import protocol as p
-from node.admin import views
 from node.admin.actor_changes import ActorChanges
 from node.admin.actor_requests import ActorRequests
 from node.admin.audit_requests import AuditRequests
@@ -228,7 +228,13 @@ class AdminServer:
         self._requests_before = (total, now_ns)
         rows = self.engine.sharding.region.homes()
         status = views.cluster_status(self.engine.view, rows, reports, known_sites, round(rate, 1))
-        status = msgspec.structs.replace(status, nodes=views.with_keys(status.nodes, self.guard.roster()))
+        status = msgspec.structs.replace(
+            status,
+            nodes=views.with_keys(status.nodes, self.guard.roster()),
+            absent=absences.absences(
+                self.roster, self.engine.view.members, self.engine.membership.state.members, self.engine.members.went_ms
+            ),
+        )
         if known_sites is None:
             meta = self.warned(
                 meta, "E-STORE", "the state store does not say which sites there are: coverage is unknown"

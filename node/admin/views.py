@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from node.admin import absences
 from node.admin import protocol as p
 from node.ads.keys import serve_key
 from node.core.clock import rfc3339
@@ -251,10 +252,10 @@ def faults(reports: Reports) -> tuple[p.FaultRow, ...]:
     return tuple(first[key] for key in sorted(first))
 
 
-def health(status: p.ClusterStatus, roster: Sequence[str] = ()) -> p.Health:
+def health(status: p.ClusterStatus) -> p.Health:
     """Unhealthy: something is not served. Degraded: something is not as it should be. Reasons for both.
 
-    `roster` names the nodes that may join: one that is no member is missed, whether it died or was drained."""
+    A node of the roster that is no member is missed, unless it was told to go and went in good order."""
     bad: list[p.HealthReason] = []
     worse: list[p.HealthReason] = []
     for node in status.nodes:
@@ -262,10 +263,10 @@ def health(status: p.ClusterStatus, roster: Sequence[str] = ()) -> p.Health:
             worse.append(_reason("E-NODE-UNREACHABLE", f"node/{node.name}", "nobody here hears it"))
         elif not node.ready:
             bad.append(_reason("E-NODE-NOT-READY", f"node/{node.name}", "; ".join(node.why_not_ready)))
-    members = {node.name for node in status.nodes}
     bad.extend(
-        _reason("E-NODE-ABSENT", f"node/{name}", "it is on the roster and no member: it has died, left, or never came")
-        for name in sorted(set(roster) - members)
+        _reason("E-NODE-ABSENT", f"node/{absent.name}", absences.words(absent))
+        for absent in status.absent
+        if absent.went != absences.DRAINED
     )
     if status.shards.unallocated:
         owners = any("entity" in node.roles and node.status == "up" for node in status.nodes)

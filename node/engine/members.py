@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from node.core.clock import MS
@@ -22,14 +23,23 @@ if TYPE_CHECKING:
 SPLIT_LEASE = "split-brain"
 
 
+def went(known: Mapping[NodeId, int], move: gossip.Moved, now_ms: int) -> Mapping[NodeId, int]:
+    """When starts were first seen to go; of each name the last start, so that it grows with names and not with time."""
+    member = move.member
+    if member.status < Status.DOWN or move.before is None or member.id in known:
+        return known
+    return {node: ms for node, ms in known.items() if node.name != member.node} | {member.id: now_ms}
+
+
 class Members:
-    """`machine` is the state machine; `decisions` what it decided about splits; `clock_ahead_ms` is above 0 while most
-    others would refuse what this node writes."""
+    """`machine` is the state machine; `decisions` what it decided about splits; `went_ms` when this node saw the last
+    start of a name go, by its own wall clock."""
 
     def __init__(self, engine: Engine) -> None:
         config, world = engine.config, engine.world
         self._engine = engine
         self.decisions = DecisionLog(world.journal, world.clock)
+        self.went_ms: Mapping[NodeId, int] = {}
         self.machine = Membership(
             config.member,
             config.membership,
@@ -85,6 +95,7 @@ class Members:
         engine = self._engine
         match effect:
             case gossip.Moved():
+                self.went_ms = went(self.went_ms, effect, engine.world.clock.wall_ms())
                 engine.emit(*of_move(effect))
             case gossip.Decided(decision):
                 self._decided(decision)

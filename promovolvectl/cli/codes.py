@@ -457,7 +457,7 @@ _ALL: Final = (
     _code(
         "E-NODE-ABSENT",
         ExitStatus.UNHEALTHY,
-        "A node of the roster is no member: it has died, was drained, or never came.",
+        "A node of the roster is no member and was not told to go: it has died, was removed, or never came.",
         "'promovolvectl node start NAME'.",
     ),
     _code(

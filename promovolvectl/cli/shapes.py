@@ -35,6 +35,7 @@ _NODE_COLUMNS: Final = _columns(
 )
 _OWNERS: Final = _columns("epoch! node! incarnation? cause! at receipt?")
 _FAULTS: Final = Detail("FAULTS", Under("faults"), _columns("code! object! message! since"))
+_ABSENT: Final = Detail("ABSENT", Under("absent"), _columns("name! went:state! since why! back"))
 _CANDIDATES: Final = _columns("creative! campaign cpm score ctr_mean fold_mean? hops? outcome:state! reason!")
 
 
@@ -219,7 +220,11 @@ def _placement_head(payload: Payload) -> Sequence[str]:
 
 SHAPES: Final[Mapping[str, Shape]] = {
     "ClusterStatus": Shape(
-        _NODE_COLUMNS, _each("node", "name", Under("nodes")), Under("nodes"), head=_status_head, details=(_FAULTS,)
+        _NODE_COLUMNS,
+        _each("node", "name", Under("nodes")),
+        Under("nodes"),
+        head=_status_head,
+        details=(_ABSENT, _FAULTS),
     ),
     "NodeList": Shape(_NODE_COLUMNS, _each("node", "name")),
     "NodeShow": Shape(

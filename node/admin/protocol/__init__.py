@@ -46,6 +46,7 @@ from node.admin.protocol.business import (
     UpdateSite,
 )
 from node.admin.protocol.cluster import (
+    AbsentNode,
     ClusterStatus,
     Counter,
     CoverageTotals,
@@ -287,6 +288,7 @@ __all__ = [
     "ServeIndexVerify",
     "StartVerify",
     "VerifyItem",
+    "AbsentNode",
     "AdminError",
     "AdminEvent",
     "AdminRefusal",

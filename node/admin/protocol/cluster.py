@@ -73,6 +73,18 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
     since: str
 
 
+@wire_type("admin.absent_node")
+class AbsentNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of the roster that is no member. `went`: `drained` in good order, as it was told to; `removed` by the
+    others; `never came`. `since`: when, empty where nobody remembers; `back`: the command that brings it back."""
+
+    name: str
+    went: str
+    since: str = ""
+    why: str = ""
+    back: str = ""
+
+
 @wire_type("admin.cluster_status")
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     converged: bool
@@ -89,6 +101,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     members_up: int = 0
     required: int = 0
     available: int = 0
+    absent: tuple[AbsentNode, ...] = ()
 
 
 @wire_type("admin.cluster_health_get")

@@ -10,9 +10,10 @@ import pytest
 
 from node.actors.actor import Failed, Failure
 from node.admin import outcomes, views
+from node.admin.absences import absences
 from node.core.errors import BadInput
 from node.core.hashing import MAP_COUNT
-from node.engine.events import NodeEvent
+from node.core.ids import NodeId
 from node.engine.messages import FaultReport, MapReport, NodeReport, SiteReport
 from node.gossip.member import Member, Status
 from node.gossip.view import ClusterView, Unreachability
@@ -125,7 +126,8 @@ def test_health_says_why() -> None:
     reports = {"n1": report("n1"), "n2": report("n2")}
     healthy = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0))
     assert (healthy.state, healthy.reasons) == ("healthy", ())
-    missed = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0), (*TWO.members, "n9"))
+    lacking = absences(("n1", "n9"), TWO.members, {}, {})
+    missed = views.health(msgspec.structs.replace(views.cluster_status(TWO, rows, reports, 0, 0.0), absent=lacking))
     assert missed.state == "degraded"
     assert [(r.code, r.object) for r in missed.reasons] == [("E-NODE-ABSENT", "node/n9")]
     reports["n2"] = report("n2", ready=False, why_not_ready=("draining",))
@@ -194,14 +196,9 @@ def test_what_is_left_out_of_an_error_is_counted_and_where_it_stands_is_named() 
 )
 def test_of_a_node_that_was_a_member_it_is_said_how_it_went(status: Status, cause: str, words: str) -> None:
     gone = Member("n3", 2, "h:1", status=status, cause=cause)
-    events = [
-        NodeEvent(500, "node.removed", "node/n3", "incarnation 1, was up", "n1"),
-        NodeEvent(1_000, "node.down", "node/n3", "incarnation 2, was up", "n1"),
-        NodeEvent(2_000, "node.removed", "node/n3", "incarnation 2, was down", "n1"),
-    ]
     engine: Any = SimpleNamespace(
         membership=SimpleNamespace(state=SimpleNamespace(members={"n3": gone})),
-        events=SimpleNamespace(kept=events),
+        members=SimpleNamespace(went_ms={NodeId("n3", 2): 1_000}),
         view=SimpleNamespace(members={"n1": None}),
     )
     refusal = outcomes.no_member(engine, "n3")

@@ -1,0 +1,62 @@
+"""Nodes of the roster that are no members: since when, how they went, and what brings them back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from node.admin import protocol as p
+from node.core.clock import rfc3339
+from node.core.ids import NodeId
+from node.gossip.member import Member, Status
+
+LEFT: Final = "left"  # the cause that membership writes of one that left in good order
+DRAINED: Final = "drained"
+REMOVED: Final = "removed"
+NEVER_CAME: Final = "never came"
+
+
+def absences(
+    roster: Collection[str],
+    present: Collection[str],
+    records: Mapping[str, Member],
+    went_ms: Mapping[NodeId, int],
+) -> tuple[p.AbsentNode, ...]:
+    """By name. `records`: of all names that were ever used, the removed ones too; `went_ms`: when the node that is
+    asked saw a start go."""
+    return tuple(_absent(name, records.get(name), went_ms) for name in sorted(set(roster) - set(present)))
+
+
+def _absent(name: str, record: Member | None, went_ms: Mapping[NodeId, int]) -> p.AbsentNode:
+    if record is None or record.status < Status.DOWN:
+        why = "it has never joined, as far as anybody here remembers"
+        return p.AbsentNode(name=name, went=NEVER_CAME, why=why, back=back(name))
+    since = _since(record, went_ms)
+    if record.cause == LEFT:
+        why = "it was told to go, handed over what it had, and left"
+        return p.AbsentNode(name=name, went=DRAINED, since=since, why=why, back=back(name))
+    why = record.cause or "the others removed it"
+    return p.AbsentNode(name=name, went=REMOVED, since=since, why=why, back=back(name))
+
+
+def back(name: str) -> str:
+    """The command that starts it again."""
+    return f"promovolvectl node start {name}"
+
+
+def _since(record: Member, went_ms: Mapping[NodeId, int]) -> str:
+    """As a decision has it, which all nodes have alike, else as the node that is asked saw it; empty for neither."""
+    at, _, rest = record.cause.partition(" ")
+    moment = rest.partition(" ")[0] if at == "at" else ""
+    if moment:
+        return moment
+    seen = went_ms.get(record.id)
+    return rfc3339(seen) if seen is not None else ""
+
+
+def words(absent: p.AbsentNode) -> str:
+    """Why a node is missed, as a reason against health has it."""
+    if absent.went == NEVER_CAME:
+        return f"it is on the roster and no member: {absent.why}"
+    when = f" since {absent.since}" if absent.since else ""
+    return f"it is on the roster and no member{when}: it went without being told to; {absent.why}"

@@ -1,0 +1,66 @@
+"""Who is missed on the roster, since when, and whether that is a reason against health."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from test_admin_views import member, report
+from test_admin_views import status as status_of
+
+from node.admin import protocol as p
+from node.admin import views
+from node.admin.absences import absences
+from node.core.ids import NodeId
+from node.engine.members import went
+from node.gossip.events import Moved
+from node.gossip.member import Member, Status
+
+ROSTER = ("n1", "n2", "gone", "dead", "fenced", "new")
+RECORDS: dict[str, Member] = {
+    "n1": member("n1"),
+    "n2": member("n2"),
+    "gone": member("gone", 3, status=Status.REMOVED, cause="left"),
+    "dead": member(
+        "dead", 2, status=Status.REMOVED, cause="at 2026-11-29T14:00:00.000Z by decision d-1, keep majority"
+    ),
+    "fenced": member("fenced", status=Status.REMOVED),
+}
+SAW = {NodeId("gone", 3): 1_000, NodeId("dead", 2): 9_000, NodeId("fenced", 7): 5_000}
+
+
+def test_who_is_missed_is_told_with_how_it_went_when_and_the_way_back() -> None:
+    found = {each.name: each for each in absences(ROSTER, ("n1", "n2", "guest"), RECORDS, SAW)}
+    assert sorted(found) == ["dead", "fenced", "gone", "new"]
+    told = {name: (each.went, each.since) for name, each in found.items()}
+    assert told["gone"] == ("drained", "1970-01-01T00:00:01.000Z")
+    assert told["dead"] == ("removed", "2026-11-29T14:00:00.000Z"), "as the decision has it, not as this node saw it"
+    assert told["fenced"] == ("removed", ""), "another start of it was seen to go"
+    assert told["new"] == ("never came", "")
+    assert "decision d-1" in found["dead"].why
+    assert {each.back for each in found.values()} == {f"promovolvectl node start {name}" for name in found}
+
+
+def test_a_member_on_its_way_out_is_not_missed_yet_and_one_that_came_back_no_more() -> None:
+    assert absences(("n1",), ("n1",), {"n1": member("n1", status=Status.DOWN)}, {}) == ()
+
+
+def test_health_misses_who_went_without_being_told_to_and_nobody_else() -> None:
+    def health(*absent: p.AbsentNode) -> Any:
+        reports = {"n1": report("n1"), "n2": report("n2")}
+        found = views.health(msgspec.structs.replace(status_of(reports=reports), absent=absent))
+        return [(r.code, r.object) for r in found.reasons if r.code == "E-NODE-ABSENT"]
+
+    missed = {each.name: each for each in absences(ROSTER, ("n1", "n2"), RECORDS, SAW)}
+    assert health(missed["gone"]) == []
+    assert health(*missed.values()) == [("E-NODE-ABSENT", f"node/{name}") for name in ("dead", "fenced", "new")]
+
+
+def test_a_start_went_when_it_was_first_seen_to_and_the_next_one_takes_its_place() -> None:
+    down, gone = member("n3", 2, status=Status.DOWN), member("n3", 2, status=Status.REMOVED)
+    seen = went(went({}, Moved(down, Status.UP, ""), 1_000), Moved(gone, Status.DOWN, ""), 2_000)
+    assert seen == {NodeId("n3", 2): 1_000}
+    assert went(seen, Moved(member("n3", 3), None, ""), 3_000) == seen, "one that comes does not go"
+    again = went(seen, Moved(member("n3", 3, status=Status.REMOVED), Status.EXITING, "left"), 4_000)
+    assert again == {NodeId("n3", 3): 4_000}
+    assert went({}, Moved(gone, None, ""), 5_000) == {}, "it went before anybody here could see it"
