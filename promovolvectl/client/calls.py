@@ -23,6 +23,7 @@ from promovolvectl.client.profiles import Endpoint, Profile
 
 ATTEMPT_MS: Final = 4_000  # a node that fans out waits 2 s for its peers; twice that is silence
 PUSHES_MAX: Final = 1_000
+BEAT_MS: Final = 1_000  # who shows a person that the node is there asks it so often
 RENEW_MS: Final = 5_000  # a node forgets a subscriber that it has not heard of for 30 s
 _READS: Final = ("Get", "ClassifyText")
 _UNDONE: Final = "E-AUDIT"  # what is not on record is not done
@@ -94,9 +95,12 @@ class AdminClient:
             raise _skewed(f"{type(message).__name__} instead of {reply.__name__}")
         return message, meta
 
-    async def subscribe(self, min_interval_ms: int = 500) -> AsyncIterator[StatusPush | AdminEvent]:
+    async def subscribe(
+        self, min_interval_ms: int = 500, beat: Callable[[], None] | None = None
+    ) -> AsyncIterator[StatusPush | AdminEvent]:
         """Pushes until the connection breaks (CommandFailed 8) or the node falls silent (9). A reader that is too slow
-        loses the oldest pushes and gets an event with `gap` set, so that it knows."""
+        loses the oldest pushes and gets an event with `gap` set, so that it knows. `beat` is called once a second, as
+        long as the node answers: it pushes only what changed, and only when it has heard of its peers."""
         link, endpoint = await self._linked(frozenset())
         number = next(self._ids)
         queue: asyncio.Queue[documents.Incoming | Exception] = asyncio.Queue()
@@ -104,7 +108,7 @@ class AdminClient:
         request = Subscribe(min_interval_ms=min_interval_ms)
         try:
             self._checked(request, endpoint, await self._exchange(link, request, ATTEMPT_MS, number))
-            async for message in self._renewed(link, number, request, queue):
+            async for message in self._renewed(link, number, request, queue, beat):
                 yield message
         except (TimeoutError, NoLink) as error:
             self._drop(link, "was given up")
@@ -113,17 +117,23 @@ class AdminClient:
             self._pushes.pop(number, None)
 
     async def _renewed(
-        self, link: Link, number: int, request: Subscribe, queue: asyncio.Queue[documents.Incoming | Exception]
+        self,
+        link: Link,
+        number: int,
+        request: Subscribe,
+        queue: asyncio.Queue[documents.Incoming | Exception],
+        beat: Callable[[], None] | None,
     ) -> AsyncIterator[StatusPush | AdminEvent]:
         """What is pushed under a number, subscribing again under it in time. Each renewal is answered, so a node from
         which nothing came for an attempt after one is silent: TimeoutError."""
         clock = asyncio.get_running_loop().time
         heard = clock()
-        renew_at = heard + RENEW_MS / 1000
+        every_s = (RENEW_MS if beat is None else BEAT_MS) / 1000
+        renew_at = heard + every_s
         while True:
             if clock() >= renew_at:
                 link.send(documents.request(number, ATTEMPT_MS, request))
-                renew_at = clock() + RENEW_MS / 1000
+                renew_at = clock() + every_s
             silent_at = heard + (RENEW_MS + ATTEMPT_MS) / 1000
             try:
                 async with asyncio.timeout_at(min(renew_at, silent_at)):
@@ -139,6 +149,8 @@ class AdminClient:
                 raise documents.failure(item.message)
             if isinstance(item.message, (StatusPush, AdminEvent)):
                 yield item.message
+            elif beat is not None:
+                beat()
 
     def close(self) -> None:
         """Drops the connection; calls in flight fail. The next call connects anew."""

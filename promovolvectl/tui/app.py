@@ -28,7 +28,7 @@ from promovolvectl.tui import keys, theme
 from promovolvectl.tui.actions import Action, Focus
 from promovolvectl.tui.destinations import destination_of
 from promovolvectl.tui.feed import Feed, Source
-from promovolvectl.tui.incoming import Happened, Incoming, Pushed, Told
+from promovolvectl.tui.incoming import Happened, Heard, Incoming, Pushed, Told
 from promovolvectl.tui.palette import Places
 from promovolvectl.tui.queries import Asker, Query
 from promovolvectl.tui.screens.board import Board
@@ -154,6 +154,8 @@ class Dashboard(App[int]):
                 self.look()  # an answer may raise the next question
             case _:
                 pass
+        if isinstance(incoming, Heard):
+            return  # nothing to paint
         if self.state.connected and not connected:
             self._asker.again()
             self.look()

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from node.admin.protocol import ListOperations, OperationList
-from promovolvectl.tui import theme
+from promovolvectl.tui import absent, theme
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import span
 
+_ABSENT: Final = "E-NODE-ABSENT"  # told of with how it went and what brings it back
 COLUMNS = (Column("", 1), Column("OBJECT", 26), Column("WHAT", 100), Column("FOR", 8, right=True))
 
 
@@ -34,9 +36,13 @@ def _all(state: State) -> Iterator[tuple[str, str, str, str]]:
     for fault in status.faults:
         yield "fail", fault.object, fault.message, fault.since
     told = {(fault.object, fault.message) for fault in status.faults}
+    missed = {f"node/{each.name}" for each in status.absent}
     for reason in state.health.reasons if state.health else ():
-        if (reason.object, reason.text) not in told:
+        if (reason.object, reason.text) not in told and not (reason.code == _ABSENT and reason.object in missed):
             yield "warn", reason.object, reason.text, ""
+    for each in sorted(status.absent, key=absent.told_to_go):
+        grade = "note" if absent.told_to_go(each) else "warn"
+        yield grade, f"node/{each.name}", f"{absent.words(state, each)}: {each.back}", each.since
     for row in state.meta.missing if state.meta else ():
         yield "unknown", f"node/{row.node}", f"did not answer: {row.reason}", row.since
     operations = state.told(ListOperations(), OperationList)

@@ -62,6 +62,8 @@ def known_objects(state: State) -> Iterator[str]:
     """Everything with a name that the dashboard knows of now."""
     for row in state.status.nodes if state.status else ():
         yield f"node/{row.name}"
+    for each in state.status.absent if state.status else ():
+        yield f"node/{each.name}"
     # A long list may have been told in several pages, and a shard both among all and among its node's.
     yield from dict.fromkeys(name for report in state.reports.values() for name in _named(report.value))
 

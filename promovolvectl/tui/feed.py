@@ -13,7 +13,7 @@ from node.core.clock import MS, Clock, rfc3339
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint
-from promovolvectl.tui.incoming import Happened, Incoming, Lost, Opened, Pushed
+from promovolvectl.tui.incoming import Happened, Heard, Incoming, Lost, Opened, Pushed
 
 PUSH_MS: Final = 1_000
 RETRY_MS_MIN: Final = 250
@@ -28,7 +28,9 @@ class Source(Protocol):
     @property
     def endpoint(self) -> Endpoint | None: ...
 
-    def subscribe(self, min_interval_ms: int = 500) -> AsyncIterator[StatusPush | AdminEvent]: ...
+    def subscribe(
+        self, min_interval_ms: int = 500, beat: Callable[[], None] | None = None
+    ) -> AsyncIterator[StatusPush | AdminEvent]: ...
 
     async def ask(self, params: msgspec.Struct, reply: type[Reply], timeout_ms: int = 10_000) -> tuple[Reply, Meta]: ...
 
@@ -70,11 +72,14 @@ class Feed:
             except TimeoutError:
                 continue
 
+    def _beat(self) -> None:
+        self._tell(Heard(self._clock.mono_ns()))
+
     async def _follow(self) -> tuple[bool, CommandFailed]:
         """Whether a node took the subscription, and how it ended."""
         opened = False
         try:
-            async for push in self._source.subscribe(PUSH_MS):
+            async for push in self._source.subscribe(PUSH_MS, self._beat):
                 if not opened:
                     opened = True
                     self._tell(Opened(self._clock.mono_ns(), _name_of(self._source.endpoint)))

@@ -25,6 +25,13 @@ class Pushed:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """The node answered, whether or not it had anything to push."""
+
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Happened:
     event: AdminEvent
 
@@ -67,4 +74,4 @@ class Untold:
     denied: bool = False
 
 
-Incoming = Opened | Pushed | Happened | Lost | Asked | Told | Untold
+Incoming = Opened | Pushed | Heard | Happened | Lost | Asked | Told | Untold

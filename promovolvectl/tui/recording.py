@@ -21,7 +21,7 @@ from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.wire.codec import CODEC
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, Pushed, Told, Untold
+from promovolvectl.tui.incoming import Asked, Happened, Heard, Incoming, Lost, Opened, Pushed, Told, Untold
 
 FORMAT: Final = "promovolvectl/recording/v1"
 LINE_BYTES_MAX: Final = 16_000_000
@@ -136,6 +136,8 @@ def document_of(incoming: Incoming) -> dict[str, Any]:
             return {"kind": "opened", "at_ns": at_ns, "where": where}
         case Pushed(at_ns, push):
             return {"kind": "pushed", "at_ns": at_ns, "push": _body(push)}
+        case Heard(at_ns):
+            return {"kind": "heard", "at_ns": at_ns}
         case Happened(event):
             return {"kind": "happened", "event": _body(event)}
         case Lost(at_ns, at, reason, retry_at_ns, denied):
@@ -158,6 +160,8 @@ def incoming_of(document: dict[str, Any]) -> Incoming:
             return Opened(at_ns, document["where"])
         case "pushed":
             return Pushed(at_ns, _message(document["push"], StatusPush))
+        case "heard":
+            return Heard(at_ns)
         case "happened":
             return Happened(_message(document["event"], AdminEvent))
         case "lost":

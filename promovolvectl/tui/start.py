@@ -65,7 +65,9 @@ class Silent:
 
     endpoint: Endpoint | None = None
 
-    async def subscribe(self, min_interval_ms: int = 500) -> AsyncIterator[StatusPush | AdminEvent]:
+    async def subscribe(
+        self, min_interval_ms: int = 500, beat: Callable[[], None] | None = None
+    ) -> AsyncIterator[StatusPush | AdminEvent]:
         nothing: StatusPush
         for nothing in ():
             yield nothing

@@ -14,7 +14,7 @@ import msgspec
 
 from node.admin.protocol import AdminEvent, ClusterStatus, Health, Meta, StatusPush
 from node.core.clock import SECOND
-from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, Pushed, Told, Untold
+from promovolvectl.tui.incoming import Asked, Happened, Heard, Incoming, Lost, Opened, Pushed, Told, Untold
 from promovolvectl.tui.series import Series, after_push, after_report
 from promovolvectl.tui.windows import Window
 
@@ -22,6 +22,8 @@ EVENTS_MAX: Final = 1_000
 REPORTS_MAX: Final = 64  # answers that are kept; a screen and its panes ask for a handful
 # A node pushes at least every 5 s, and gathers for up to 2 s before it when another node does not answer.
 STALE_AFTER_NS: Final = 8 * SECOND
+# It is heard of each second; more than two missed in a row are silence. Ages are painted each second: within 5 s.
+SILENT_AFTER_NS: Final = 7 * SECOND // 2
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 
 
@@ -71,6 +73,7 @@ class State:
     meta: Meta | None = None
     health: Health | None = None
     status_at_ns: int = 0
+    heard_at_ns: int = 0
     series: Series = field(default_factory=Series)
     events: tuple[AdminEvent, ...] = ()
     events_lost: int = 0
@@ -102,6 +105,8 @@ def reduce(state: State, incoming: Incoming) -> State:
             return replace(state, connected=True, where=where, problem="", denied=False, tries=0, retry_at_ns=0)
         case Pushed(at_ns, push):
             return _pushed(state, at_ns, push)
+        case Heard(at_ns):
+            return replace(state, heard_at_ns=max(state.heard_at_ns, at_ns))
         case Happened(event):
             return _happened(state, event)
         case Lost():
@@ -123,12 +128,18 @@ def phase(state: State, now_ns: int) -> Phase:
     if state.connected:
         if state.status is None:
             return Phase.CONNECTING
-        return Phase.LIVE if now_ns - state.status_at_ns <= STALE_AFTER_NS else Phase.STALE
+        late = now_ns - state.status_at_ns > STALE_AFTER_NS
+        return Phase.STALE if late or silent(state, now_ns) else Phase.LIVE
     if state.denied:
         return Phase.DENIED
     if state.tries:
         return Phase.OFFLINE
     return Phase.STALE if state.status is not None else Phase.CONNECTING
+
+
+def silent(state: State, now_ns: int) -> bool:
+    """Whether the node that is followed has said nothing for longer than it ever does."""
+    return now_ns - max(state.status_at_ns, state.heard_at_ns) > SILENT_AFTER_NS
 
 
 def age_s(at_ns: int, now_ns: int) -> float:
@@ -152,6 +163,7 @@ def _pushed(state: State, at_ns: int, push: StatusPush) -> State:
         meta=push.meta,
         health=push.health,
         status_at_ns=at_ns,
+        heard_at_ns=max(state.heard_at_ns, at_ns),
         series=after_push(state.series, at_ns, push.status),
     )
 

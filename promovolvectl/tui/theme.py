@@ -124,6 +124,6 @@ def work_sign(state: str) -> tuple[str, str]:
 
 
 def grade_sign(grade: str) -> tuple[str, str]:
-    """The mark and the style of a finding; `unknown` is never good."""
-    found = {"ok": ("✓", GOOD), "warn": ("!", ODD), "fail": ("✗", BAD)}
+    """The mark and the style of a finding; `unknown` is never good, a `note` is no alarm."""
+    found = {"ok": ("✓", GOOD), "note": ("·", FAINT), "warn": ("!", ODD), "fail": ("✗", BAD)}
     return found.get(grade, ("?", ODD))

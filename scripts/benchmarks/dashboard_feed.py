@@ -6,7 +6,7 @@ What it tells goes through the codec once each, as what comes over a wire does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -162,7 +162,9 @@ class MadeUp:
         self._clock = SystemClock()
         self._asked = 0
 
-    async def subscribe(self, min_interval_ms: int = 500) -> AsyncIterator[p.StatusPush | p.AdminEvent]:
+    async def subscribe(
+        self, min_interval_ms: int = 500, beat: Callable[[], None] | None = None
+    ) -> AsyncIterator[p.StatusPush | p.AdminEvent]:
         began_ns = self._clock.mono_ns()
         pushed = happened = 0
         every_s = 1.0 if self._per_s else QUIET_PUSH_S
@@ -174,6 +176,8 @@ class MadeUp:
             while happened < since_s * self._per_s:
                 yield _wired(event(happened, self._per_s))
                 happened += 1
+            if beat is not None and not self._per_s:
+                beat()
             await asyncio.sleep(_SLICE_S if self._per_s else 1.0)
 
     async def ask(self, params: msgspec.Struct, reply: type[Reply], timeout_ms: int = 10_000) -> tuple[Reply, p.Meta]:

@@ -39,8 +39,9 @@ def test_a_walk_through_the_dashboard_while_a_node_is_killed(cluster: Cluster) -
         assert all(cell_len(line) <= 80 for line in small.splitlines())
         cluster.kill(victim)
         # On a busy machine the others may have removed it before it was painted as unreachable; its event stays.
-        lost = (f"{victim} ? unreachable", "─ nodes 3")
+        lost = (f"{victim} ? unreachable", f"{victim} ✗ absent since")
         terminal.when(lambda text: "● live" in text and any(words in text for words in lost), f"one of {lost}")
+        terminal.until("─ nodes 4", f"{victim} ✗ absent since", "3/4 up")
         terminal.resize(40, 120)
         terminal.press("8")
         terminal.until(OWN["events"])

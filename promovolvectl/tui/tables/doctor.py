@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from node.admin.protocol import CheckCluster, ClusterCheck, GetShardCheck, ShardCheck
+from node.admin.protocol import CheckCluster, ClusterCheck, GetShardCheck, HealthReason, ShardCheck
 from node.admin.protocol.audit import AuditList, AuditVerify, GetAudit, GetAuditVerify
 from node.admin.protocol.diagnosis import ClusterViews, GetStuck, GetViews, StuckList
 from promovolvectl.tui import theme
@@ -26,12 +26,12 @@ _WRONG = {"refused": theme.BAD, "failed": theme.BAD, "unknown": theme.ODD, "begu
 
 def _checks(state: State, _where: Where) -> list[Row]:
     told = state.told(CHECKS.params, ClusterCheck)
+    rows = [_reason(each) for each in state.health.reasons] if state.health else []
     if told is None:
-        return []
+        return rows
     found = [("ok" if row.result == "ok" else "fail", row.check, row.detail) for row in told.checks]
     found += [("unknown", text.partition(":")[0], f"not checked: {text}") for text in told.unchecked]
     worst = ("fail", "warn", "unknown", "ok")
-    rows: list[Row] = []
     for grade, name, detail in sorted(found, key=lambda each: worst.index(each[0])):
         sign, style = theme.grade_sign(grade)
         key = detail if grade == "unknown" else name
@@ -39,10 +39,34 @@ def _checks(state: State, _where: Where) -> list[Row]:
     return rows
 
 
+def _reason(reason: HealthReason) -> Row:
+    """Why the cluster is not healthy: no check can be well that does not say so, too."""
+    sign, style = theme.grade_sign("fail")
+    cells = (Cell(sign, style), Cell(reason.object, theme.STRONG), Cell(f"{reason.text} ({reason.code})"))
+    return Row(_reason_key(reason), cells, "fail health")
+
+
+def _reason_key(reason: HealthReason) -> str:
+    return f"{reason.object} {reason.code} {reason.text}"
+
+
+def _reason_at(state: State, where: Where) -> HealthReason | None:
+    reasons = state.health.reasons if state.health else ()
+    return next((each for each in reasons if _reason_key(each) == where[-1]), None)
+
+
+def _about_of(state: State, where: Where) -> tuple[Query, ...]:
+    return () if _reason_at(state, where) else (SHARDS,)
+
+
 def _check_about(glance: Glance, where: Where) -> list[Line]:
     told = glance.state.told(CHECKS.params, ClusterCheck)
     row = next((each for each in told.checks if each.check == where[-1]), None) if told else None
     lines: list[Line] = []
+    reason = _reason_at(glance.state, where)
+    if reason is not None:
+        lines = paragraph(f"✗ health: {reason.object}", glance.width, theme.BAD)
+        return lines + paragraph(f"{reason.text}; promovolvectl explain {reason.code}", glance.width, "", 12)
     if row is not None:
         sign, style = theme.grade_sign("ok" if row.result == "ok" else "fail")
         lines = [[(f"{sign} {row.check}", style)], *paragraph(row.detail or "nothing wrong", glance.width, "", 12)]
@@ -169,7 +193,7 @@ VIEWS: Final[tuple[View, ...]] = (
                 _checks,
                 lambda _state, _where: (CHECKS,),
                 (
-                    Tab("a", "about", _check_about, lambda _state, _where: (SHARDS,)),
+                    Tab("a", "about", _check_about, _about_of),
                     Tab("o", "what nodes hold", _seen, lambda _state, _where: (SEEN,)),
                 ),
                 empty="nothing was checked",

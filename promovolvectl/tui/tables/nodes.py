@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from node.admin.protocol import (
+    AbsentNode,
     CanStop,
     GetCanStop,
     GetMailboxes,
@@ -16,7 +19,7 @@ from node.admin.protocol import (
 )
 from node.admin.protocol.diagnosis import GetLogs, GetRates, LogList, RateList
 from promovolvectl.client.visible import visible
-from promovolvectl.tui import theme
+from promovolvectl.tui import absent, theme
 from promovolvectl.tui.draw import amount, counters, dash_if_none, fact, figure, flow, grid, lasting, moment, paragraph
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
@@ -27,11 +30,13 @@ from promovolvectl.tui.widgets.figures import state_words
 from promovolvectl.tui.widgets.sparkline import sparkline
 
 _SPARK = 8
+Draw = Callable[[Glance, Where], list[Line]]
+Asks = Callable[[State, Where], tuple[Query, ...]]
 RATES = Query(GetRates(), every_s=2)
 PLACES = Query(GetShardMap(), every_s=15, topics=("shard.", "node."))
 _COLUMNS = (
     Column("NODE", 28),
-    Column("STATE", 20),
+    Column("STATE", 24),
     Column("SHARDS", 6, right=True),
     Column("ENTITIES", 8, right=True),
     Column("LAG", 7, right=True),
@@ -49,8 +54,15 @@ def _rows(state: State, _where: Where) -> list[Row]:
         return []
     rates = state.told(RATES.params, RateList)
     queues = {row.node: row.run_queue for row in rates.items} if rates else {}
-    found = sorted(state.status.nodes, key=lambda row: natural(row.name))
-    return [_row(state, row, queues.get(row.name)) for row in found]
+    found = [_row(state, row, queues.get(row.name)) for row in state.status.nodes]
+    found += [_missed(state, each) for each in state.status.absent]
+    return sorted(found, key=lambda row: natural(row.key))
+
+
+def _missed(state: State, node: AbsentNode) -> Row:
+    mark, style = absent.sign(node)
+    none = (Cell("-", theme.FAINT),) * 9
+    return Row(node.name, (Cell(node.name), Cell(f"{mark} {absent.words(state, node)}", style), *none), "absent")
 
 
 def _row(state: State, row: NodeRow, queue: int | None) -> Row:
@@ -91,6 +103,19 @@ def cordoned(state: State, name: str) -> bool:
 def node_row(state: State, name: str) -> NodeRow | None:
     """A node's row in what was pushed."""
     return next((row for row in state.status.nodes if row.name == name), None) if state.status else None
+
+
+def _pane(key: str, name: str, draw: Draw, queries: Asks) -> Tab:
+    """Of a node that is absent nobody can be asked: all panes tell how it went and what brings it back."""
+
+    def told(glance: Glance, where: Where) -> list[Line]:
+        missed = absent.absent_node(glance.state, where[-1])
+        return absent.whole(glance.state, missed, glance.width) if missed else draw(glance, where)
+
+    def asked(state: State, where: Where) -> tuple[Query, ...]:
+        return () if absent.absent_node(state, where[-1]) else queries(state, where)
+
+    return Tab(key, name, told, asked)
 
 
 def _show_of(_state: State, where: Where) -> tuple[Query, ...]:
@@ -250,13 +275,13 @@ LEVEL = Level(
     _rows,
     lambda _state, _where: (RATES, PLACES),
     (
-        Tab("a", "about", _about, _show_of),
-        Tab("o", "observers", _views, _show_of),
-        Tab("p", "peers", _peers, _show_of),
-        Tab("m", "mailboxes", _mailboxes, _mailboxes_of),
-        Tab("l", "log", _log, _log_of),
-        Tab("c", "settings", _settings, _show_of),
-        Tab("n", "can stop", _can_stop, _can_stop_of),
+        _pane("a", "about", _about, _show_of),
+        _pane("o", "observers", _views, _show_of),
+        _pane("p", "peers", _peers, _show_of),
+        _pane("m", "mailboxes", _mailboxes, _mailboxes_of),
+        _pane("l", "log", _log, _log_of),
+        _pane("c", "settings", _settings, _show_of),
+        _pane("n", "can stop", _can_stop, _can_stop_of),
     ),
     empty="the cluster has no members",
     pushed=True,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from node.admin.protocol import AdminEvent, ListOperations, NodeRow, OperationList
+from node.admin.protocol import AbsentNode, AdminEvent, ListOperations, NodeRow, OperationList
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
-from promovolvectl.tui import theme
+from promovolvectl.tui import absent, theme
 from promovolvectl.tui.series import EVERY_NS
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line, clock_time, count, lag, natural, padded, short, size, span
@@ -19,12 +19,13 @@ def members(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     """A line for each node: state, readiness, shards, entities, lag, memory; columns go as the room does."""
     if state.status is None:
         return []
-    rows = sorted(state.status.nodes, key=lambda row: natural(row.name))
+    found: tuple[NodeRow | AbsentNode, ...] = (*state.status.nodes, *state.status.absent)
+    rows = sorted(found, key=lambda row: natural(row.name))
     if not rows:
         return [[("empty: the cluster has no members", theme.FAINT)]]
     hidden = len(rows) - max(1, height - 2) if len(rows) > height - 1 else 0
     if hidden:  # trouble is never among those without room
-        rows = sorted(rows, key=lambda row: row.reachable and row.ready and row.status == "up")[:-hidden]
+        rows = sorted(rows, key=_well)[:-hidden]
     names = min(_NAME_MAX, max(4, *(len(padded(visible(row.name), _NAME_MAX).rstrip()) for row in rows)))
     wanted = [("SHARDS", 6), ("ENTITIES", 8), ("LAG", 7), ("RSS", 8)]
     room = width - 2 - names - 1 - 12 - 1
@@ -37,7 +38,21 @@ def members(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
         padded(title, width_, right=True) for title, width_ in columns
     )
     more: list[Line] = [[(f"… {hidden} more", theme.FAINT)]] if hidden else []
-    return [[(head, theme.FAINT)], *(_member(row, names, columns) for row in rows), *more]
+    lines = [
+        _missed(state, row, names) if isinstance(row, AbsentNode) else _member(row, names, columns) for row in rows
+    ]
+    return [[(head, theme.FAINT)], *lines, *more]
+
+
+def _well(row: NodeRow | AbsentNode) -> bool:
+    if isinstance(row, AbsentNode):
+        return absent.told_to_go(row)
+    return row.reachable and row.ready and row.status == "up"
+
+
+def _missed(state: State, row: AbsentNode, names: int) -> Line:
+    mark, style = absent.sign(row)
+    return [(f"{mark} ", style), (f"{padded(visible(row.name), names)} ", ""), (absent.words(state, row), style)]
 
 
 def _member(row: NodeRow, names: int, columns: list[tuple[str, int]]) -> Line:
@@ -123,7 +138,7 @@ def control(state: State, _now_ns: int, _width: int, _height: int) -> list[Line]
     return [
         [
             same,
-            (f"  {status.members_up} members", ""),
+            (f"  {absent.up_of_all(status)}", ""),
             (f"  entity {status.available}/{status.required} needed", enough),
         ],
         [

@@ -235,7 +235,7 @@ class Table(Lines, can_focus=True):
         head = heading(self._title(), seen.filled.origin, seen.state, seen.now_ns, width)
         if seen.filled.failed:
             return [head, *_words(seen.filled.failed, width, theme.BAD)][:height]
-        if not seen.filled.origin.at_ns:
+        if not seen.filled.origin.at_ns and not seen.filled.rows:
             why = why_nothing(seen.state, seen.now_ns, seen.filled.origin)
             return [head, *_words(why, width)][:height]
         if not seen.shown:

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from textual import events
 
-from node.admin.protocol import ClusterStatus, NodeRow
+from node.admin.protocol import AbsentNode, ClusterStatus, NodeRow
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
-from promovolvectl.tui import keys, theme
-from promovolvectl.tui.state import Phase, State, age_s, phase
+from promovolvectl.tui import absent, keys, theme
+from promovolvectl.tui.state import Phase, State, age_s, phase, silent
 from promovolvectl.tui.text import Line, clock_time, fitted, span, width_of
 from promovolvectl.tui.widgets.lines import Lines
+
+
+class _Stripped(NamedTuple):
+    """A node in the strip; those that are not well come first."""
+
+    well: bool
+    name: str
+    up: bool
+    mark: tuple[str, str]
+
+    @classmethod
+    def of(cls, row: NodeRow | AbsentNode) -> _Stripped:
+        if isinstance(row, AbsentNode):
+            return cls(False, row.name, False, absent.sign(row))
+        up = row.reachable and row.status == "up"
+        return cls(
+            up and row.ready, row.name, up, theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
+        )
 
 
 class Bar(Lines):
@@ -78,7 +96,7 @@ def health_line(state: State, now_ns: int, width: int) -> Line:
         return fitted([("waiting for the first answer", theme.FAINT)], width)
     line = _health(state, state.status)
     if current is Phase.STALE:
-        line = [(f"STALE {_why_stale(state)} · was ", theme.ODD), *line]
+        line = [(f"STALE {_why_stale(state, now_ns)} · was ", theme.ODD), *line]
     return fitted(line, width)
 
 
@@ -102,12 +120,13 @@ def strip_line(state: State, now_ns: int, width: int) -> Line:
     if state.status is None:
         return []
     live = phase(state, now_ns) is Phase.LIVE
-    rows = sorted(state.status.nodes, key=lambda row: (row.reachable and row.ready and row.status == "up", row.name))
+    found: tuple[NodeRow | AbsentNode, ...] = (*state.status.absent, *state.status.nodes)
+    rows = sorted(map(_Stripped.of, found))
     line: Line = []
     for number, row in enumerate(rows):
-        mark, style = theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
+        mark, style = row.mark
         piece: Line = [(f"{mark} ", style if live else theme.FAINT), (f"{visible(row.name)}  ", "" if live else "dim")]
-        rest = f"+{len(rows) - number} {_kinds(rows[number:])}"
+        rest = f"+{len(rows) - number} {'up' if all(each.up for each in rows[number:]) else 'more'}"
         if width_of([*line, *piece]) > width - (len(rest) if number + 1 < len(rows) else 0):
             return fitted([*line, (rest, theme.FAINT)], width)
         line += piece
@@ -116,9 +135,8 @@ def strip_line(state: State, now_ns: int, width: int) -> Line:
 
 def counts(status: ClusterStatus) -> str:
     """The cluster in a few words, for screens too small for more."""
-    up = sum(row.status == "up" and row.reachable for row in status.nodes)
     shards = status.shards
-    return f"{up}/{len(status.nodes)} up  {shards.allocated}/{shards.total} shards  cov {status.coverage.ratio:.2f}"
+    return f"{absent.up_of_all(status)}  {shards.allocated}/{shards.total} shards  cov {status.coverage.ratio:.2f}"
 
 
 def tiny_line(state: State, now_ns: int, width: int) -> Line:
@@ -134,15 +152,11 @@ def tiny_line(state: State, now_ns: int, width: int) -> Line:
     return fitted([(f"{words} {span(age_s(state.status_at_ns, now_ns))} ", style), *known], width)
 
 
-def _why_stale(state: State) -> str:
+def _why_stale(state: State, now_ns: int) -> str:
     if state.connected:
-        return "the node went quiet"
+        return "the node went quiet" if silent(state, now_ns) else "the node answers, and pushes nothing"
     # Without a problem nothing was lost: the cluster was not asked yet, and this is what is remembered of it.
     return f"lost: {_first(state.problem)}" if state.problem else f"as it was at {clock_time(state.told_at)}"
-
-
-def _kinds(rows: list[NodeRow]) -> str:
-    return "up" if all(row.reachable and row.status == "up" for row in rows) else "more"
 
 
 def _health(state: State, status: ClusterStatus) -> Line:
@@ -152,6 +166,7 @@ def _health(state: State, status: ClusterStatus) -> Line:
     line: Line = [(f"{mark} {visible(state.health.state.upper())}", style)]
     if not state.health.reasons:
         return [*line, (f"  {counts(status)}", theme.FAINT)]
+    line.append((f"  {absent.up_of_all(status)}", theme.FAINT))
     for number, reason in enumerate(state.health.reasons):
         line.append(("  " if not number else " · ", theme.FAINT))
         line.append((f"{visible(reason.object.removeprefix('node/'))} {visible(reason.text)}", ""))

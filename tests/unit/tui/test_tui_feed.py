@@ -18,7 +18,7 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile
 from promovolvectl.tui.feed import RETRY_MS_MAX, RETRY_MS_MIN, Feed
-from promovolvectl.tui.incoming import Incoming, Lost, Opened, Pushed
+from promovolvectl.tui.incoming import Heard, Incoming, Lost, Opened, Pushed
 
 ENDPOINT = Endpoint(node="api-1", admin="127.0.0.1:1", key="k")
 
@@ -120,6 +120,35 @@ def test_a_quiet_node_that_answers_renewals_is_kept(monkeypatch: pytest.MonkeyPa
         return len(link.numbers)
 
     assert asyncio.run(asyncio.wait_for(follow(), 20)) == 8
+
+
+def test_a_node_that_has_nothing_to_push_is_heard_of_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that one that hangs is known from one that is quiet long before its next push would have been due."""
+
+    def answer(number: int, nth: int) -> list[bytes]:
+        return [document(number, p.Subscribed()), *([document(number, push())] if nth == 1 else [])]
+
+    async def follow() -> list[Incoming]:
+        client = client_over(ScriptedLink(answer), monkeypatch)
+        monkeypatch.setattr(calls, "BEAT_MS", 5)
+        monkeypatch.setattr(calls, "RENEW_MS", 60_000)
+        told: list[Incoming] = []
+        enough = asyncio.Event()
+
+        def tell(incoming: Incoming) -> None:
+            told.append(incoming)
+            if len(told) == 6:
+                enough.set()
+
+        feed = asyncio.create_task(Feed(client, tell, ManualClock()).run())
+        await enough.wait()
+        feed.cancel()
+        client.close()
+        return told
+
+    opened, pushed, *beats = asyncio.run(asyncio.wait_for(follow(), 20))
+    assert (type(opened), type(pushed)) == (Opened, Pushed)
+    assert {type(each) for each in beats} == {Heard}
 
 
 def test_losses_are_told_with_growing_pauses_and_a_wish_to_retry_ends_one() -> None:

@@ -15,7 +15,7 @@ from node.core.clock import MS, SECOND, ManualClock
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.profiles import Profile
 from promovolvectl.tui.app import Options
-from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, Pushed, Told, Untold
+from promovolvectl.tui.incoming import Asked, Happened, Heard, Incoming, Lost, Opened, Pushed, Told, Untold
 from promovolvectl.tui.recording import PLAYED_MAX, Player, Recorder, ReplayClock, read
 from promovolvectl.tui.start import Replayed, Wanted, run
 from promovolvectl.tui.twin import screen_text
@@ -24,6 +24,7 @@ T = 1_000 * SECOND
 ALL: tuple[Incoming, ...] = (
     Opened(T, "api-1"),
     Pushed(T, push(*(node(name) for name in HOSTILE))),
+    Heard(6),
     Happened(event(text="é\n\x1b[31m\u202e")),
     Asked(p.GetShards()),
     Told(T, p.GetShards(), shards("a"), META),

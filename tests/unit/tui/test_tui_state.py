@@ -13,10 +13,20 @@ from tui_stage import META, event, node, push, shards
 from node.admin import protocol as p
 from node.admin.protocol import GetNode, GetShards
 from node.core.clock import SECOND
-from promovolvectl.tui.incoming import Asked, Happened, Incoming, Lost, Opened, Pushed, Told, Untold
+from promovolvectl.tui.incoming import Asked, Happened, Heard, Incoming, Lost, Opened, Pushed, Told, Untold
 from promovolvectl.tui.queries import AFTER_PROBLEM_NS, Query, due
 from promovolvectl.tui.series import POINTS_MAX
-from promovolvectl.tui.state import EVENTS_MAX, REPORTS_MAX, STALE_AFTER_NS, Phase, Report, State, phase, reduce
+from promovolvectl.tui.state import (
+    EVENTS_MAX,
+    REPORTS_MAX,
+    SILENT_AFTER_NS,
+    STALE_AFTER_NS,
+    Phase,
+    Report,
+    State,
+    phase,
+    reduce,
+)
 
 T = 1_000 * SECOND
 
@@ -37,10 +47,27 @@ def test_it_connects_lives_goes_stale_and_lives_again() -> None:
     open_ = (Opened(T, "api-1"),)
     assert phase(after(*open_), T) is Phase.CONNECTING
     live = (*open_, Pushed(T, push(node())))
-    assert phase(after(*live), T + STALE_AFTER_NS) is Phase.LIVE
-    assert phase(after(*live), T + STALE_AFTER_NS + 1) is Phase.STALE
+    assert phase(after(*live), T + SILENT_AFTER_NS) is Phase.LIVE
+    assert phase(after(*live), T + SILENT_AFTER_NS + 1) is Phase.STALE
     again = (*live, Pushed(T + 60 * SECOND, push(node())))
     assert phase(after(*again), T + 61 * SECOND) is Phase.LIVE
+
+
+def test_more_than_two_missed_beats_are_not_live_and_beats_alone_do_not_make_old_data_live() -> None:
+    """A node that hangs was live for 6 s more; a person is told of it within 5 s, of which painting takes one."""
+    assert 2 * SECOND < SILENT_AFTER_NS <= 4 * SECOND
+    live = after(Opened(T, "api-1"), Pushed(T, push(node())))
+    beats = [Heard(T + number * SECOND) for number in range(1, 4)]
+    beaten = after(Opened(T, "api-1"), Pushed(T, push(node())), *beats)
+    at_ns = T + 3 * SECOND + SILENT_AFTER_NS
+    assert (phase(live, at_ns), phase(beaten, at_ns), phase(beaten, at_ns + 1)) == (
+        Phase.STALE,
+        Phase.LIVE,
+        Phase.STALE,
+    )
+    always = after(Opened(T, "api-1"), Pushed(T, push(node())), Heard(T + STALE_AFTER_NS))
+    assert phase(always, T + STALE_AFTER_NS) is Phase.LIVE
+    assert phase(always, T + STALE_AFTER_NS + 1) is Phase.STALE, "nothing newer was pushed"
 
 
 def test_a_break_is_stale_until_the_next_attempt_fails_too_and_data_stay() -> None:
@@ -151,6 +178,7 @@ def test_a_query_is_due_by_age_by_event_and_by_wish() -> None:
 
 MESSAGES = st.one_of(
     st.builds(Opened, st.integers(0, T), st.just("api-1")),
+    st.builds(Heard, st.integers(0, T)),
     st.builds(Pushed, st.integers(0, T), st.just(push(node()))),
     st.builds(Happened, st.just(event(gap=1))),
     st.builds(lambda at, denied: lost(at, denied=denied), st.integers(0, T), st.booleans()),
@@ -165,6 +193,7 @@ def test_live_needs_an_open_connection_and_fresh_data_whatever_came(messages: li
     connections = [one for one in messages if isinstance(one, (Opened, Lost))]
     connected = bool(connections) and isinstance(connections[-1], Opened)
     pushes = [one for one in messages if isinstance(one, Pushed)]
-    fresh = bool(pushes) and T - pushes[-1].at_ns <= STALE_AFTER_NS
+    heard = [one.at_ns for one in messages if isinstance(one, (Pushed, Heard))]
+    fresh = bool(pushes) and T - pushes[-1].at_ns <= STALE_AFTER_NS and T - max(heard) <= SILENT_AFTER_NS
     assert (phase(state, T) is Phase.LIVE) == (connected and fresh)
     assert (state.status is None) == (not pushes), "what was known is never forgotten"

@@ -124,7 +124,9 @@ class FakeSource:
         for item in items:
             self._stream.put_nowait(item)
 
-    async def subscribe(self, min_interval_ms: int = 500) -> AsyncIterator[p.StatusPush | p.AdminEvent]:
+    async def subscribe(
+        self, min_interval_ms: int = 500, beat: Callable[[], None] | None = None
+    ) -> AsyncIterator[p.StatusPush | p.AdminEvent]:
         self.subscriptions += 1
         if self.away is not None:
             raise self.away
