@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from node.admin import protocol as p
+from node.admin.protocol.cluster import AbsentNode
 from node.core.clock import rfc3339
 from node.core.ids import NodeId
 from node.gossip.member import Member, Status
@@ -21,22 +21,22 @@ def absences(
     present: Collection[str],
     records: Mapping[str, Member],
     went_ms: Mapping[NodeId, int],
-) -> tuple[p.AbsentNode, ...]:
+) -> tuple[AbsentNode, ...]:
     """By name. `records`: of all names that were ever used, the removed ones too; `went_ms`: when the node that is
     asked saw a start go."""
     return tuple(_absent(name, records.get(name), went_ms) for name in sorted(set(roster) - set(present)))
 
 
-def _absent(name: str, record: Member | None, went_ms: Mapping[NodeId, int]) -> p.AbsentNode:
+def _absent(name: str, record: Member | None, went_ms: Mapping[NodeId, int]) -> AbsentNode:
     if record is None or record.status < Status.DOWN:
         why = "it has never joined, as far as anybody here remembers"
-        return p.AbsentNode(name=name, went=NEVER_CAME, why=why, back=back(name))
+        return AbsentNode(name=name, went=NEVER_CAME, why=why, back=back(name))
     since = _since(record, went_ms)
     if record.cause == LEFT:
         why = "it was told to go, handed over what it had, and left"
-        return p.AbsentNode(name=name, went=DRAINED, since=since, why=why, back=back(name))
+        return AbsentNode(name=name, went=DRAINED, since=since, why=why, back=back(name))
     why = record.cause or "the others removed it"
-    return p.AbsentNode(name=name, went=REMOVED, since=since, why=why, back=back(name))
+    return AbsentNode(name=name, went=REMOVED, since=since, why=why, back=back(name))
 
 
 def back(name: str) -> str:
@@ -54,7 +54,7 @@ def _since(record: Member, went_ms: Mapping[NodeId, int]) -> str:
     return rfc3339(seen) if seen is not None else ""
 
 
-def words(absent: p.AbsentNode) -> str:
+def words(absent: AbsentNode) -> str:
     """Why a node is missed, as a reason against health has it."""
     if absent.went == NEVER_CAME:
         return f"it is on the roster and no member: {absent.why}"

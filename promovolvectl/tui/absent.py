@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from node.admin.protocol import AbsentNode, ClusterStatus
+from node.admin.protocol import ClusterStatus
+from node.admin.protocol.cluster import AbsentNode
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.draw import moment, paragraph

@@ -46,7 +46,6 @@ from node.admin.protocol.business import (
     UpdateSite,
 )
 from node.admin.protocol.cluster import (
-    AbsentNode,
     ClusterStatus,
     Counter,
     CoverageTotals,
@@ -288,7 +287,6 @@ __all__ = [
     "ServeIndexVerify",
     "StartVerify",
     "VerifyItem",
-    "AbsentNode",
     "AdminError",
     "AdminEvent",
     "AdminRefusal",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from node.admin.protocol import (
-    AbsentNode,
     CanStop,
     GetCanStop,
     GetMailboxes,
@@ -17,6 +16,7 @@ from node.admin.protocol import (
     NodeShow,
     ShardMap,
 )
+from node.admin.protocol.cluster import AbsentNode
 from node.admin.protocol.diagnosis import GetLogs, GetRates, LogList, RateList
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, theme

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from node.admin.protocol import AbsentNode, AdminEvent, ListOperations, NodeRow, OperationList
+from node.admin.protocol import AdminEvent, ListOperations, NodeRow, OperationList
+from node.admin.protocol.cluster import AbsentNode
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, theme

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from textual import events
 
-from node.admin.protocol import AbsentNode, ClusterStatus, NodeRow
+from node.admin.protocol import ClusterStatus, NodeRow
+from node.admin.protocol.cluster import AbsentNode
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, keys, theme

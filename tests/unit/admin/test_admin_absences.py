@@ -8,9 +8,9 @@ import msgspec
 from test_admin_views import member, report
 from test_admin_views import status as status_of
 
-from node.admin import protocol as p
 from node.admin import views
 from node.admin.absences import absences
+from node.admin.protocol.cluster import AbsentNode
 from node.core.ids import NodeId
 from node.engine.members import went
 from node.gossip.events import Moved
@@ -46,7 +46,7 @@ def test_a_member_on_its_way_out_is_not_missed_yet_and_one_that_came_back_no_mor
 
 
 def test_health_misses_who_went_without_being_told_to_and_nobody_else() -> None:
-    def health(*absent: p.AbsentNode) -> Any:
+    def health(*absent: AbsentNode) -> Any:
         reports = {"n1": report("n1"), "n2": report("n2")}
         found = views.health(msgspec.structs.replace(status_of(reports=reports), absent=absent))
         return [(r.code, r.object) for r in found.reasons if r.code == "E-NODE-ABSENT"]

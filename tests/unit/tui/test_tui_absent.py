@@ -9,19 +9,20 @@ from tui_answers import everything
 from tui_stage import FakeSource, Stage, node, push, staged
 
 from node.admin import protocol as p
+from node.admin.protocol.cluster import AbsentNode
 
 SINCE = "2026-11-29T09:32:01.000Z"  # the cluster's clock says 14:03:11
-DEAD = p.AbsentNode(
+DEAD = AbsentNode(
     name="entity-3", went="removed", since=SINCE, why="decision d-1", back="promovolvectl node start entity-3"
 )
-GONE = p.AbsentNode(
+GONE = AbsentNode(
     name="entity-4", went="drained", since=SINCE, why="was told", back="promovolvectl node start entity-4"
 )
 MISSED = p.HealthReason(code="E-NODE-ABSENT", object="node/entity-3", text="it went without being told to")
 THERE = tuple(node(f"entity-{number}") for number in (1, 2, 5, 6))
 
 
-async def seen(stage: Stage, absent: p.AbsentNode, *reasons: p.HealthReason) -> None:
+async def seen(stage: Stage, absent: AbsentNode, *reasons: p.HealthReason) -> None:
     stage.source.play(push(*THERE, state="degraded" if reasons else "healthy", reasons=reasons, absent=(absent,)))
     await stage.until("● live")
 
