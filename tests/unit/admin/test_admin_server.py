@@ -63,6 +63,7 @@ class Engine:
         members = {n: Member(n, 1, f"{n}:1", roles=("entity",), status=Status.UP) for n in ("n1", "n2")}
         self.view = ClusterView(ME, members=members)
         self.membership = SimpleNamespace(state=SimpleNamespace(members={}))
+        self.members = SimpleNamespace(went_ms={})
         self.version = 1
         self.rows = tuple(ShardRow(n, "n1", 1, 1, ShardState.RUNNING) for n in range(SHARD_COUNT))
         region = SimpleNamespace(homes=lambda: self.rows, version=1)
