@@ -28,13 +28,15 @@ Offer = Change | Question | str
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`key` is an upper-case letter; `name` is unique in a screen."""
+    """`key` is an upper-case letter; `name` is unique in a screen. `now`: what it does to the row that is chosen, for
+    one that does either of two things."""
 
     key: str
     name: str
     title: str
     about: str
     offer: Callable[[State, Focus], Offer]
+    now: Callable[[State, Focus], str] | None = None
 
 
 def entity_nodes(state: State, but: str = "") -> tuple[str, ...]:

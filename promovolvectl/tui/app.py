@@ -19,7 +19,7 @@ from textual.screen import Screen
 
 from node.admin.protocol import Done, GetOperation, Operation, Plan, Replay, StatusPush
 from node.admin.protocol.operators import GetIdentity, Identity
-from node.core.clock import SECOND, Clock
+from node.core.clock import SECOND, Clock, rfc3339
 from promovolvectl.client.changes import Change, Question
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
@@ -202,10 +202,10 @@ class Dashboard(App[int]):
         self._painted_ns = now_ns
         board = self.board
         if board is not None and board.is_mounted:
-            state, at_ns = self._frozen or (self.state, now_ns)
+            state = self._frozen[0] if self._frozen else self.state
             self.state = replace(self.state, badges=self._badges(now_ns))
             board.forbid(self.locked_because())
-            board.show(replace(state, badges=self.state.badges, ages=self.state.ages), at_ns)
+            board.show(replace(state, badges=self.state.badges, ages=self.state.ages), now_ns)
 
     def _badges(self, now_ns: int) -> tuple[str, ...]:
         found: list[str] = []
@@ -274,7 +274,9 @@ class Dashboard(App[int]):
             self.push_screen(Help(list(self.screen.active_bindings.values())))
 
     def action_freeze(self) -> None:
-        self._frozen = None if self._frozen else (self.state, self._clock.mono_ns())
+        """Data go on behind the picture, and its age with them: what stands still is not live."""
+        held = replace(self.state, frozen_since=rfc3339(self._clock.wall_ms()))
+        self._frozen = None if self._frozen else (held, self._clock.mono_ns())
         self.paint()
 
     def action_times(self) -> None:

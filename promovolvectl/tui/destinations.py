@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from node.admin.protocol import (
+    AdvertiserList,
     CampaignList,
     OperationList,
     PlanList,
@@ -38,7 +39,9 @@ _PLACES: Final = {
     "replay": ("replays", "replays"),
     "site": ("replays", "sites"),
     "slot": ("serving", "slots"),
+    "slots": ("serving", "slots"),
     "campaign": ("serving", "campaigns"),
+    "advertiser": ("serving", "advertisers"),
     "deadletter": ("entities", "dead letters"),
     "entity": ("entities", "entities"),
     "quarantine": ("entities", "quarantine"),
@@ -76,6 +79,8 @@ def _named(told: msgspec.Struct | None) -> Iterator[str]:
             yield from (f"site/{item.site}" for item in sites)
         case CampaignList(items=campaigns):
             yield from (f"campaign/{item.campaign}" for item in campaigns)
+        case AdvertiserList(items=advertisers):
+            yield from (f"advertiser/{item.advertiser}" for item in advertisers)
         case OperationList(items=operations):
             yield from (f"op/{item.id}" for item in operations)
         case PlanList(items=plans):

@@ -24,6 +24,17 @@ SCREENS: Final = (
     ("9", "entities", "Entities"),
     ("0", "doctor", "Doctor"),
 )
+# where the titles have no room
+SHORT: Final = {
+    "overview": "Over",
+    "serveindex": "Index",
+    "replays": "Repl",
+    "serving": "Serve",
+    "operations": "Ops",
+    "events": "Event",
+    "entities": "Entity",
+    "shards": "Shard",
+}
 
 APP: Final[list[BindingType]] = [
     *(
@@ -47,6 +58,8 @@ SCROLL: Final[list[BindingType]] = [
     Binding("up,k", "scroll_up", "Scroll up", show=False, id="scroll.up"),
     Binding("tab", "app.focus_next", "Next pane", show=False, id="scroll.pane"),
 ]
+
+DOOR: Final[list[BindingType]] = [Binding("enter", "open", "Open", id="door.open")]
 
 LISTING: Final[list[BindingType]] = [
     Binding("slash", "filter", "Filter", id="list.filter", key_display="/"),

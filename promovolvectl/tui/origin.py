@@ -36,7 +36,7 @@ def answered(state: State, params: msgspec.Struct | None) -> Origin:
     return Origin(report.at_ns, source, report.problem, report.denied, report.asking)
 
 
-def heading(title: str, origin: Origin, state: State, now_ns: int, width: int) -> Line:
+def heading(title: str, origin: Origin, state: State, now_ns: int, width: int, style: str = theme.HEADING) -> Line:
     """`─ title ───── source · age ─`, the source first to go when there is no room."""
     live = phase(state, now_ns) is Phase.LIVE and not origin.problem
     age = span(age_s(origin.at_ns, now_ns)) if origin.at_ns else "nothing yet"
@@ -44,12 +44,12 @@ def heading(title: str, origin: Origin, state: State, now_ns: int, width: int) -
         age = f"{'DENIED' if origin.denied else 'ERROR'} · {age}"
     source = visible(origin.source)
     for told in (f" {source} · {age} " if source and origin.at_ns else f" {age} ", f" {age} ", ""):
-        left: Line = [("─ ", theme.FAINT), (title, theme.HEADING), (" ", "")]
+        left: Line = [("─ ", theme.FAINT), (title, style), (" ", "")]
         room = width - width_of(left) - width_of([(told, "")]) - 1
         if room >= 1:
             ages = theme.FAINT if live else theme.ODD
             return [*left, ("─" * room, theme.FAINT), (told, ages), ("─", theme.FAINT)]
-    return [(padded(title, width), theme.HEADING)]
+    return [(padded(title, width), style)]
 
 
 def why_nothing(state: State, now_ns: int, origin: Origin | None = None) -> str:
@@ -72,4 +72,4 @@ def dimmed(line: Line) -> Line:
 
 def trusted(state: State, now_ns: int) -> bool:
     """Whether what is shown may be shown as it is: not dimmed."""
-    return phase(state, now_ns) in (Phase.LIVE, Phase.CONNECTING)
+    return phase(state, now_ns) in (Phase.LIVE, Phase.CONNECTING, Phase.FROZEN)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from promovolvectl.tui.app import Dashboard
 
 HITS_MAX = 40
+_NOT_FOUND = "screens, themes and objects are found here; changes have keys on their screens: enter lists keys"
 
 
 class Places(Provider):
@@ -49,3 +50,8 @@ class Places(Provider):
                 found.append(Hit(score, Content(shown), command, text=shown, help=words))
         for hit in sorted(found, reverse=True)[:HITS_MAX]:
             yield hit
+        if not found:
+            yield Hit(1.0, Content(f"nothing is called {visible(query)}"), self._help, text=query, help=_NOT_FOUND)
+
+    def _help(self) -> None:
+        self.app.call_later(self.app.run_action, "help")

@@ -22,11 +22,13 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """At most `width` columns of a terminal; figures stand at the right."""
+    """At most `width` columns of a terminal; figures stand at the right. `stays`: it names the row, so that it is seen
+    however far the others are shifted; the first column always does."""
 
     title: str
     width: int = 24
     right: bool = False
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ class Phase(enum.Enum):
     STALE = "stale"
     OFFLINE = "offline"
     DENIED = "denied"
+    FROZEN = "frozen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class State:
     badges: tuple[str, ...] = ()
     ages: bool = False
     window: Window = FIRST
+    frozen_since: str = ""  # when the person stopped the picture, RFC 3339; empty while it goes on
 
     @property
     def told_at(self) -> str:
@@ -124,7 +126,9 @@ def reduce(state: State, incoming: Incoming) -> State:
 
 
 def phase(state: State, now_ns: int) -> Phase:
-    """Live is only what came lately over an open connection."""
+    """Live is only what came lately over an open connection, and is not held."""
+    if state.frozen_since:
+        return Phase.FROZEN
     if state.connected:
         if state.status is None:
             return Phase.CONNECTING

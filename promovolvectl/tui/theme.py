@@ -87,6 +87,7 @@ _PHASE: Final = {
     Phase.STALE: ("◐ STALE", ODD),
     Phase.OFFLINE: ("○ OFFLINE", BAD),
     Phase.DENIED: ("✗ DENIED", BAD),
+    Phase.FROZEN: ("‖ frozen", ODD),
 }
 _ENDED: Final = {
     "running": ("◐", ODD),

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.screen import Screen
@@ -103,6 +104,10 @@ class Board(Screen[None]):
         if why != self.locked:
             self.locked = why
             self.refresh_bindings()
+
+    def described(self, binding: Binding) -> str:
+        """What the line of keys says of a key now."""
+        return binding.description
 
     def body(self) -> Iterable[Widget]:
         """The screen's own widgets."""

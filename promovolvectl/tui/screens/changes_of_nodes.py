@@ -8,7 +8,7 @@ from promovolvectl.tui.absent import absent_node, words
 from promovolvectl.tui.actions import Focus, Offer
 from promovolvectl.tui.state import State
 from promovolvectl.tui.tables.nodes import cordoned, node_row
-from promovolvectl.tui.widgets.figures import state_words
+from promovolvectl.tui.widgets.figures import drains, state_words
 
 
 def _why_not(state: State, focus: Focus) -> str:
@@ -47,10 +47,24 @@ def drain(state: State, focus: Focus) -> Offer:
     if why := _why_deaf(state, focus):
         return why
     node = focus.place[0]
-    row = node_row(state, node)
-    if row is not None and row.status == "draining":
+    if _drains(state, focus):
         return Change(("node", "undrain", node), Undrain(node=node), "ends its drain; what has moved stays where it is")
     return Change(("node", "drain", node), StageDrain(node=node))
+
+
+def _drains(state: State, focus: Focus) -> bool:
+    row = node_row(state, focus.place[0]) if focus.place else None
+    return row is not None and drains(row)
+
+
+def drain_or_not(state: State, focus: Focus) -> str:
+    """Which of the two its key does."""
+    return "Undrain" if _drains(state, focus) else "Drain"
+
+
+def cordon_or_not(state: State, focus: Focus) -> str:
+    """Which of the two its key does."""
+    return "Uncordon" if focus.place and cordoned(state, focus.place[0]) else "Cordon"
 
 
 def restart(state: State, focus: Focus) -> Offer:

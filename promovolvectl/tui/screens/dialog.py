@@ -60,7 +60,7 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
     #answers Button { height: 1; min-width: 10; border: none; padding: 0 1; }
     #answers Button:focus { text-style: bold reverse; }
     #reason { width: 1fr; height: 1; border: none; padding: 0 1; margin: 0 1; background: $surface; }
-    #hint { height: 1; color: $text-muted; }
+    #hint { height: auto; max-height: 2; color: $text-muted; }
     """
 
     def __init__(self, wanted: Change | Question, send: Send) -> None:
@@ -85,9 +85,7 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
                 yield Button(Content("Cancel"), id="no", compact=True)
                 yield Input(placeholder="reason, for the audit log", id="reason")
                 yield Button(Content("Commit"), id="yes", compact=True, disabled=True)
-            yield Static(
-                Content("enter = cancel · esc = cancel · tab to Commit · y copies the command"), id="hint", markup=False
-            )
+            yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
         if self.change is not None:
@@ -132,9 +130,27 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
 
     @on(Input.Submitted, "#reason")
     @on(Input.Submitted, "#name")
-    def _next(self) -> None:
-        """Enter in a field goes back to what is harmless."""
-        self.query_one("#no", Button).focus()
+    def _stays(self) -> None:
+        """Enter in a field is harmless, and so is a second one: what was typed stays, and the next key is named."""
+        self._hint("kept · enter does nothing here · ")
+
+    def on_descendant_focus(self) -> None:
+        self._hint()
+
+    def _hint(self, before: str = "") -> None:
+        """What the next keys do from where the focus is."""
+        match self.focused.id if self.focused is not None else "":
+            case "yes":
+                text = "enter = commit · esc = cancel · shift+tab to the reason"
+            case "reason":
+                text = "tab to Commit · esc = cancel"
+            case "name":
+                text = "tab to Cancel, reason, Commit · esc = cancel"
+            case "word":
+                text = "enter makes the plan · esc = cancel"
+            case _:
+                text = "enter = cancel · tab to the reason, tab again to Commit · y copies the command"
+        self.query_one("#hint", Static).update(Content(f"{before}{text}"))
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:

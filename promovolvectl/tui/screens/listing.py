@@ -8,26 +8,29 @@ from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, on
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
+from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
-from promovolvectl.tui.actions import Action
+from promovolvectl.tui.actions import Action, Focus
 from promovolvectl.tui.origin import Origin, answered
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.screens.board import Board
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line
+from promovolvectl.tui.text import Line, short
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, source_of
+from promovolvectl.tui.widgets.keybar import KeyBar
 from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.places import Places
 from promovolvectl.tui.widgets.table import Filled, Look, Table
 from promovolvectl.tui.windows import Window, parted
 
+_OF_MAX = 32
 SETTLE_S = 0.25  # a cursor that has rested so long is worth a question
 
 
@@ -84,6 +87,7 @@ class Listing(Board):
         self._pages: dict[tuple[str, Where], tuple[str, ...]] = {}
         self._tabs: dict[str, str] = {}
         self._settling: Timer | None = None
+        self._named: dict[str, str] = {}
 
     # ---- what it is made of
 
@@ -124,7 +128,9 @@ class Listing(Board):
 
     @property
     def cursor(self) -> str:
-        return self.table.look.cursor
+        """The key of the row under the cursor; empty when that row has gone, or none was told yet."""
+        row = self.table.row
+        return row.key if row is not None else ""
 
     @property
     def rowless(self) -> bool:
@@ -155,6 +161,7 @@ class Listing(Board):
         state = self._windowed(state)
         self._seen = (state, now_ns)
         self._fill(state, now_ns)
+        self._name_changes(state)
         self.set_class(len(self.VIEWS) > 1 or bool(self.where), "placed")
         self.set_class(self.tab is None, "paneless")
         self._places.show(tuple(view.name for view in self.VIEWS), self.view.name, self.where)
@@ -247,6 +254,17 @@ class Listing(Board):
             return None
         return super().check_action(action, parameters)
 
+    def described(self, binding: Binding) -> str:
+        """What the key does to the row under the cursor, where that depends on it."""
+        return self._named.get(binding.action, super().described(binding))
+
+    def _name_changes(self, state: State) -> None:
+        focus = Focus(self.view.name, self.place, self.chosen)
+        named = {f"change('{each.name}')": each.now(state, focus) for each in self.ACTIONS if each.now}
+        if named != self._named:
+            self._named = named
+            self.query_one(KeyBar).again()
+
     def action_change(self, name: str) -> None:
         self.post_message(self.Changes(next(each for each in self.ACTIONS if each.name == name)))
 
@@ -286,6 +304,8 @@ class Listing(Board):
     def _moved(self) -> None:
         self.query_one("#pane", VerticalScroll).scroll_home(animate=False)
         self._settle()
+        if self._seen is not None:
+            self._name_changes(self._seen[0])
         self._pane.show_again()  # the table has painted its own cursor
 
     # ---- within
@@ -328,7 +348,8 @@ class Listing(Board):
             columns, rows, more = (), (), ""
             failed = f"this table failed: {type(error).__name__}: {error}"
         origin = answered(state, source_of(level, state, where))
-        filled = Filled(level.name, columns, rows, origin, level.empty, more, failed, level.newest_last, level.asked)
+        title = f"{level.name} {short(visible(where[-1]), _OF_MAX)}:" if where else level.name
+        filled = Filled(title, columns, rows, origin, level.empty, more, failed, level.newest_last, level.asked)
         self.table.fill(state, now_ns, filled)
 
     def _pane_title(self) -> str:
@@ -341,7 +362,7 @@ class Listing(Board):
     def _detail(self, state: State, now_ns: int, width: int, _height: int) -> list[Line]:
         tab = self.tab
         if tab is None or not self.cursor or self.rowless:
-            return [[("empty: nothing is selected", theme.FAINT)]]
+            return [[("empty: nothing is selected: up and down choose a row", theme.FAINT)]]
         return tab.draw(Glance(state, now_ns, width), self.place)
 
     def _detail_origin(self, state: State) -> Origin:

@@ -10,15 +10,18 @@ from textual.widget import Widget
 
 from node.admin.protocol import GetShards, ListOperations
 from promovolvectl.tui import attention, keys
+from promovolvectl.tui.destinations import destination_of
 from promovolvectl.tui.origin import answered, pushed
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.screens.board import Board, Body
 from promovolvectl.tui.state import State
+from promovolvectl.tui.tables.nodes import PLACES
 from promovolvectl.tui.widgets import figures, shardmap
-from promovolvectl.tui.widgets.panel import Panel
+from promovolvectl.tui.widgets.door import Door
 from promovolvectl.tui.widgets.table import Filled, Table
 
-MAP = Query(GetShards(), every_s=30, topics=("shard.", "coordinator.", "node."))
+MAP = Query(GetShards(), every_s=5, topics=("shard.", "coordinator.", "node."))
+DOCTOR = "doctor"
 OPERATIONS = Query(ListOperations(), every_s=3)
 
 
@@ -57,36 +60,43 @@ class Overview(Board):
     def body(self) -> Iterable[Widget]:
         yield Horizontal(
             Vertical(
-                Panel("members", figures.members, name="members"),
-                Panel("control", figures.control, name="control"),
+                Door("members", figures.members, leads="nodes", name="members"),
+                Door("control", figures.control, leads="doctor", name="control"),
                 id="left",
             ),
             Vertical(
-                Panel("serving", figures.serving, name="serving"),
-                Panel("serve index", figures.serveindex, name="serveindex"),
-                Panel("shards", shardmap.shard_bars, name="shards"),
+                Door("serving", figures.serving, leads="serving", name="serving"),
+                Door("serve index", figures.serveindex, leads="serveindex", name="serveindex"),
+                Door("shards", shardmap.shard_bars, leads="shards", name="shards"),
                 id="right",
             ),
             id="columns",
         )
         yield Horizontal(
-            Panel("shard map", shardmap.shard_map, origin=lambda state: answered(state, MAP.params), name="map"),
+            Door(
+                "shard map",
+                shardmap.shard_map,
+                leads="shards",
+                origin=lambda state: answered(state, MAP.params),
+                name="map",
+            ),
             Vertical(
                 self.table,
-                Panel(
+                Door(
                     "operations",
                     figures.running,
+                    leads="operations",
                     origin=lambda state: answered(state, OPERATIONS.params),
                     name="running",
                 ),
-                Panel("events", figures.events, name="events"),
+                Door("events", figures.events, leads="events", name="events"),
                 id="happened",
             ),
             id="lower",
         )
 
     def queries(self, state: State) -> tuple[Query, ...]:
-        return (OPERATIONS, MAP) if self.has_class("large") else (OPERATIONS,)
+        return (OPERATIONS, PLACES, MAP) if self.has_class("large") else (OPERATIONS, PLACES)
 
     def show(self, state: State, now_ns: int) -> None:
         filled = Filled("attention", attention.COLUMNS, attention.rows(state), pushed(state), "nothing needs attention")
@@ -98,7 +108,13 @@ class Overview(Board):
 
     @on(Table.Opened)
     def _opened(self, event: Table.Opened) -> None:
-        self.post_message(self.Follows(event.key.partition(" ")[0]))
+        """To the object; where no screen shows that kind, to what the doctor says of it."""
+        about = attention.object_of(event.key)
+        self.post_message(self.Follows(about if destination_of(about) else DOCTOR))
+
+    @on(Door.Opened)
+    def _entered(self, event: Door.Opened) -> None:
+        self.post_message(self.Follows(event.leads))
 
     def action_scroll_down(self) -> None:
         self.query_one(Body).scroll_down(animate=False)

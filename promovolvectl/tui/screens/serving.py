@@ -19,7 +19,7 @@ from promovolvectl.tui.text import Line, count, padded
 from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.sparkline import chart, sparkline
 
-_NODES_SHOWN = 3
+_CHART_LINES_MIN = 2
 
 
 def traffic(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
@@ -39,8 +39,11 @@ def traffic(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     lost = sum(row.unhandled_per_s for row in told)
     facts.append(fact("unhandled", f"{lost:.1f}/s", theme.BAD if lost else theme.GOOD))
     lines = flow(facts, width)
-    serving_nodes = sorted(told, key=lambda row: -row.requests_per_s)[:_NODES_SHOWN]
-    room = max(2, min(6, height - len(lines) - len(serving_nodes)))
+    busiest = sorted(told, key=lambda row: (-row.requests_per_s, row.node))
+    beside = max(1, height - len(lines) - _CHART_LINES_MIN)
+    serving_nodes = busiest if len(busiest) <= beside else busiest[: beside - 1]
+    rest = busiest[len(serving_nodes) :]
+    room = max(_CHART_LINES_MIN, min(6, height - len(lines) - len(serving_nodes) - bool(rest)))
     lines += chart(state.series.of("requests"), width, room, lambda value: f"{value:.0f}/s")
     for row in serving_nodes:
         points = state.series.of(f"requests/{row.node}")
@@ -52,6 +55,9 @@ def traffic(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
                 (sparkline(points, max(4, width - 30)), theme.CHART),
             ]
         )
+    if rest:
+        words = f"… {len(rest)} more nodes, together {sum(row.requests_per_s for row in rest):.1f}/s"
+        lines.append([(f"{words}: v shows all figures", theme.FAINT)])
     return lines
 
 

@@ -47,7 +47,7 @@ def _reason(reason: HealthReason) -> Row:
 
 
 def _reason_key(reason: HealthReason) -> str:
-    return f"{reason.object} {reason.code} {reason.text}"
+    return f"{reason.object} {reason.code}"
 
 
 def _reason_at(state: State, where: Where) -> HealthReason | None:
@@ -189,7 +189,7 @@ VIEWS: Final[tuple[View, ...]] = (
         (
             Level(
                 "checks",
-                fixed(Column("", 1), Column("CHECK", 28), Column("FOUND", 200)),
+                fixed(Column("", 1), Column("CHECK", 28, stays=True), Column("FOUND", 200)),
                 _checks,
                 lambda _state, _where: (CHECKS,),
                 (

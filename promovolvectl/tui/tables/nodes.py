@@ -96,8 +96,13 @@ def _row(state: State, row: NodeRow, queue: int | None) -> Row:
 
 def cordoned(state: State, name: str) -> bool:
     """Whether a node gets no more shards, as far as it was told."""
+    return name in cordoned_nodes(state)
+
+
+def cordoned_nodes(state: State) -> tuple[str, ...]:
+    """Those that get no more shards, as far as it was told."""
     told = state.told(PLACES.params, ShardMap)
-    return any(row.node == name and row.cordoned for row in told.items) if told else False
+    return tuple(row.node for row in told.items if row.cordoned) if told else ()
 
 
 def node_row(state: State, name: str) -> NodeRow | None:

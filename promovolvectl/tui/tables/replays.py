@@ -8,6 +8,7 @@ from node.admin.protocol import (
     Coverage,
     CoverageExplanation,
     ExplainCoverage,
+    ExplainedSlot,
     GetCoverage,
     GetReplay,
     GetSites,
@@ -158,24 +159,28 @@ def _explained(glance: Glance, where: Where) -> list[Line]:
     told = glance.state.told(ExplainCoverage(site=where[-1]), CoverageExplanation)
     if told is None:
         return []
-    lines: list[Line] = []
-    for slot in told.slots:
-        filled = slot.reason == "filled"
-        sign, style = ("✓", theme.GOOD) if filled else ("✗", theme.BAD)
-        lines.append(
-            [
-                (f"{sign} {visible(slot.slot)}", style),
-                (f"  {visible(slot.reason)}", theme.STRONG),
-                (f"  {slot.pages} fresh pages", theme.FAINT),
-            ]
-        )
-        if slot.why and not filled:
-            lines += [[("    ", ""), *line] for line in paragraph(slot.why, max(10, glance.width - 4), "", 3)]
-        if slot.fill and not filled:
-            lines += [[("    ", ""), *line] for line in paragraph(slot.fill, max(10, glance.width - 4), theme.FAINT, 3)]
-        if slot.lacking:
-            lines += paragraph(f"    not on {', '.join(slot.lacking)}", glance.width, theme.ODD, 2)
+    lines = [line for slot in told.slots for line in slot_lines(slot, glance.width)]
     return lines or [[("empty: the site has no slots that expect candidates", theme.FAINT)]]
+
+
+def slot_lines(slot: ExplainedSlot, width: int) -> list[Line]:
+    """A slot, and where it is empty why, and what would fill it."""
+    filled = slot.reason == "filled"
+    sign, style = ("✓", theme.GOOD) if filled else ("✗", theme.BAD)
+    lines: list[Line] = [
+        [
+            (f"{sign} {visible(slot.slot)}", style),
+            (f"  {visible(slot.reason)}", theme.STRONG),
+            (f"  {slot.pages} fresh pages", theme.FAINT),
+        ]
+    ]
+    if slot.why and not filled:
+        lines += [[("    ", ""), *line] for line in paragraph(slot.why, max(10, width - 4), "", 3)]
+    if slot.fill and not filled:
+        lines += [[("    ", ""), *line] for line in paragraph(slot.fill, max(10, width - 4), theme.FAINT, 3)]
+    if slot.lacking:
+        lines += paragraph(f"    not on {', '.join(slot.lacking)}", width, theme.ODD, 2)
+    return lines
 
 
 def _nodes(glance: Glance, _where: Where) -> list[Line]:

@@ -6,8 +6,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from node.admin.protocol import (
+    AdvertiserList,
     CampaignList,
     CampaignShow,
+    CoverageExplanation,
+    ExplainCoverage,
+    GetAdvertisers,
     GetCampaigns,
     GetEntry,
     GetExplanation,
@@ -23,7 +27,15 @@ from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
 from promovolvectl.tui.tables import figures
 from promovolvectl.tui.tables.figures import chart_of
-from promovolvectl.tui.tables.replays import EXPLAINED, coverage, covered_of, sites_more, sites_of, sites_onward
+from promovolvectl.tui.tables.replays import (
+    EXPLAINED,
+    coverage,
+    covered_of,
+    sites_more,
+    sites_of,
+    sites_onward,
+    slot_lines,
+)
 from promovolvectl.tui.text import Line, span
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
 from promovolvectl.tui.windows import PAGE
@@ -66,15 +78,22 @@ def _slot_queries(state: State, _where: Where) -> tuple[Query, ...]:
     return (sites_of(state), *covered_of(state))
 
 
-def _decision_of(_state: State, where: Where) -> tuple[Query, ...]:
+def _decision_of(state: State, where: Where) -> tuple[Query, ...]:
     site, _, slot = where[-1].partition("|")
-    return (Query(GetExplanation(site=site, slot=slot), every_s=2),)
+    return (*_explained_of(state, where), Query(GetExplanation(site=site, slot=slot), every_s=2))
 
 
 def _decision(glance: Glance, where: Where) -> list[Line]:
+    """Why the slot is empty, where it is, then the last decision about it, or why none was told."""
     site, _, slot = where[-1].partition("|")
-    told = glance.state.told(GetExplanation(site=site, slot=slot), ServeExplanation)
-    return decision_lines(glance, told) if told else []
+    explained = glance.state.told(ExplainCoverage(site=site), CoverageExplanation)
+    slots = [each for each in explained.slots if each.slot == slot] if explained else []
+    lines = [line for each in slots if each.reason != "filled" for line in slot_lines(each, glance.width)]
+    asked = GetExplanation(site=site, slot=slot)
+    told = glance.state.told(asked, ServeExplanation)
+    if told is not None:
+        return lines + decision_lines(glance, told)
+    return lines + paragraph(glance.state.report(asked).problem, glance.width, theme.FAINT)
 
 
 def decision_lines(glance: Glance, told: ServeExplanation) -> list[Line]:
@@ -202,6 +221,41 @@ def _campaign(item: CampaignShow) -> Row:
     return Row(item.campaign, cells, item.name)
 
 
+# ---- advertisers
+
+
+def _advertisers_of(state: State, _where: Where) -> tuple[Query, ...]:
+    return (Query(GetAdvertisers(after=state.window.after, limit=PAGE), every_s=10),)
+
+
+def _advertisers(state: State, where: Where) -> list[Row]:
+    told = state.told(_advertisers_of(state, where)[0].params, AdvertiserList)
+    return [
+        Row(
+            item.advertiser,
+            (
+                Cell(item.advertiser),
+                Cell(item.name, theme.STRONG),
+                Cell(item.status, "" if item.status == "active" else theme.ODD),
+                Cell(item.spent_today, rank=_number(item.spent_today)),
+                Cell(item.daily_budget, rank=_number(item.daily_budget)),
+                figure(item.creatives),
+                Cell(", ".join(item.campaigns)),
+            ),
+        )
+        for item in (told.items if told else ())
+    ]
+
+
+def _advertisers_onward(state: State, where: Where) -> str:
+    told = state.told(_advertisers_of(state, where)[0].params, AdvertiserList)
+    return told.next if told else ""
+
+
+def _advertisers_more(state: State, where: Where) -> str:
+    return state.window.words(bool(_advertisers_onward(state, where)))
+
+
 def _expected(glance: Glance) -> float:
     """How much of the day has gone, UTC, as the cluster's clock has it: an even spend would have got so far."""
     at = glance.state.told_at
@@ -263,7 +317,7 @@ VIEWS: Final[tuple[View, ...]] = (
                 _slots,
                 _slot_queries,
                 (
-                    Tab("e", "explain the last decision", _decision, _decision_of),
+                    Tab("e", "why, and the last decision", _decision, _decision_of),
                     Tab("p", "pool", _pool, _pool_of),
                     Tab("c", "coverage", _explained, _explained_of),
                 ),
@@ -297,6 +351,29 @@ VIEWS: Final[tuple[View, ...]] = (
                 more=_campaigns_more,
                 onward=_campaigns_onward,
                 asked=("advertiser",),
+            ),
+        ),
+    ),
+    View(
+        "advertisers",
+        (
+            Level(
+                "advertisers",
+                fixed(
+                    Column("ADVERTISER", 24),
+                    Column("NAME", 30),
+                    Column("STATUS", 9),
+                    Column("TODAY", 10, right=True),
+                    Column("BUDGET", 10, right=True),
+                    Column("CREATIVES", 9, right=True),
+                    Column("CAMPAIGNS", 60),
+                ),
+                _advertisers,
+                _advertisers_of,
+                (),
+                empty="there are no advertisers",
+                more=_advertisers_more,
+                onward=_advertisers_onward,
             ),
         ),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from node.admin.protocol import AdminEvent, ListOperations, NodeRow, OperationList
+from node.admin.protocol import AdminEvent, CoverageTotals, ListOperations, NodeRow, OperationList
 from node.admin.protocol.cluster import AbsentNode
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
@@ -14,6 +14,7 @@ from promovolvectl.tui.widgets.sparkline import sparkline
 
 _NAME_MAX = 20
 _OPERATIONS_MAX = 3
+_DRAINING = "draining"  # as a node says why it is not ready
 
 
 def members(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
@@ -79,7 +80,12 @@ def state_words(row: NodeRow) -> str:
         return "unreachable"
     if row.status != "up":
         return visible(row.status)
-    return "up" if row.ready else "not ready"
+    return "up" if row.ready else "draining" if drains(row) else "not ready"
+
+
+def drains(row: NodeRow) -> bool:
+    """Whether it is being drained, and is there yet."""
+    return row.status == "up" and _DRAINING in row.why_not_ready
 
 
 def serving(state: State, _now_ns: int, width: int, _height: int) -> list[Line]:
@@ -121,11 +127,17 @@ def serveindex(state: State, _now_ns: int, _width: int, _height: int) -> list[Li
             (f"  tombstones {count(index.tombstones)}  pending {index.pending_removals}", theme.FAINT),
         ],
         [
-            ("coverage ", theme.FAINT),
-            (f"{covered.ratio:.3f}", theme.GOOD if whole else theme.ODD),
-            (f"  {count(covered.present)} of {count(covered.expected)} slots", theme.FAINT),
+            (f"{count(covered.present)} of {count(covered.expected)} slots filled", ""),
+            ("  cov ", theme.FAINT),
+            ("?", theme.ODD) if unknown(covered) else (f"{covered.ratio:.3f}", theme.GOOD if whole else theme.ODD),
+            (": more to come" if unknown(covered) else "", theme.ODD),
         ],
     ]
+
+
+def unknown(covered: CoverageTotals) -> bool:
+    """Whether sites have still to tell of their slots: until then the cluster gives no ratio."""
+    return covered.ratio <= 0.0 and (covered.present > 0 or not covered.expected)
 
 
 def control(state: State, _now_ns: int, _width: int, _height: int) -> list[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from textual import events
 from textual.binding import Binding
@@ -20,6 +20,13 @@ class _Place(NamedTuple):
     begin: int
     end: int
     key: str
+
+
+@runtime_checkable
+class Describes(Protocol):
+    """A screen that knows what a key does to what is chosen on it."""
+
+    def described(self, binding: Binding) -> str: ...
 
 
 class KeyBar(Lines):
@@ -41,9 +48,13 @@ class KeyBar(Lines):
             line += [(_GAP, "")] if line else []
             begin = width_of(line)
             line.append((self.app.get_key_display(binding), theme.HEADING if enabled else theme.FAINT))
-            line.append((f" {binding.description}", "" if enabled else theme.FAINT))
+            line.append((f" {self._described(binding)}", "" if enabled else theme.FAINT))
             self._places.append(_Place(begin, width_of(line), binding.key))
         return [fitted(line, self.size.width)]
+
+    def _described(self, binding: Binding) -> str:
+        screen = self.screen
+        return screen.described(binding) if isinstance(screen, Describes) else binding.description
 
     def _bindings_shown(self) -> list[tuple[Binding, bool]]:
         found: dict[str, tuple[Binding, bool]] = {}

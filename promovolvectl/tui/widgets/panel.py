@@ -11,6 +11,7 @@ from textual.geometry import Size
 
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
+from promovolvectl.tui.draw import paragraph
 from promovolvectl.tui.origin import Origin, dimmed, heading, pushed, trusted, why_nothing
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line, fitted
@@ -85,16 +86,20 @@ class Panel(Lines):
         except Exception as error:  # a panel's fault must not end the dashboard
             origin = pushed(state)
             body = [[(f"this panel failed: {type(error).__name__}: {visible(str(error))}", theme.BAD)]]
-        head = heading(self.title, origin, state, now_ns, size.width)
+        head = self._head(origin, state, now_ns, size.width)
         return [head, *(fitted(line, size.width) for line in body)][:height]
+
+    def _head(self, origin: Origin, state: State, now_ns: int, width: int) -> Line:
+        return heading(self.title, origin, state, now_ns, width)
 
     def _body(self, state: State, now_ns: int, origin: Origin, size: Size) -> list[Line]:
         if not origin.at_ns and not self._bare:
             why = why_nothing(state, now_ns, origin)
-            return [[(visible(line), theme.FAINT)] for line in why.splitlines()]
+            # Advice stands at its end: it is broken, not cut.
+            return [line for part in why.splitlines() for line in paragraph(part, size.width, theme.FAINT)]
         lines = self._draw(state, now_ns, size.width, size.height)
         if origin.problem and not self._bare:
-            first = visible(" ".join(origin.problem.split()))
-            lines = [[("! ", theme.ODD), (f"not told again: {first}", theme.ODD)], *map(dimmed, lines)]
+            why = f"! not told again: {' '.join(origin.problem.split())}"
+            lines = [*paragraph(why, size.width, theme.ODD, 3), *map(dimmed, lines)]
         # What may be wrong by now is dimmed, whatever it says.
         return lines if trusted(state, now_ns) else [dimmed(line) for line in lines]

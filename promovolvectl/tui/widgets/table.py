@@ -19,13 +19,14 @@ from promovolvectl.tui.draw import paragraph
 from promovolvectl.tui.origin import Origin, dimmed, heading, trusted, why_nothing
 from promovolvectl.tui.rows import AS_IT_COMES, Cell, Column, Order, Row, matching, ordered
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, fitted, padded
+from promovolvectl.tui.text import Line, fitted, padded, short
 from promovolvectl.tui.widgets.lines import Lines
 from promovolvectl.tui.windows import parted
 
 _ABOVE: Final = 2  # lines above the rows: heading and column titles
 _GAP: Final = 1
 _WORDS_LINES_MAX: Final = 6
+_GONE_MAX: Final = 24
 SENTENCE: Final = 60  # a column so wide holds words and no name
 
 
@@ -93,7 +94,7 @@ class Table(Lines, can_focus=True):
     # ---- what it shows
 
     def fill(self, state: State, now_ns: int, filled: Filled) -> None:
-        """Shows these rows; the cursor stays on its row, or goes to the one that took its place."""
+        """Shows these rows; the cursor stays on its row, and on none when that goes."""
         order = self.look.order
         _, needle = parted(order.needle, filled.asked)
         shown = ordered(matching(filled.rows, filled.columns, needle), order)
@@ -143,6 +144,7 @@ class Table(Lines, can_focus=True):
 
     def action_move(self, by: int) -> None:
         if self._seen and self._seen.shown:
+            by -= self.row is None and by > 0  # the row that took the place of the one that went is the next one
             self._put(max(0, min(len(self._seen.shown) - 1, self._place + by)))
 
     def action_page(self, by: int) -> None:
@@ -155,8 +157,9 @@ class Table(Lines, can_focus=True):
         self.action_move(len(self._seen.shown) if self._seen else 0)
 
     def action_shift(self, by: int) -> None:
-        columns = len(self._seen.filled.columns) if self._seen else 1
-        self.look = replace(self.look, shifted=max(0, min(columns - 2, self.look.shifted + by)))
+        columns = self._seen.filled.columns if self._seen else ()
+        moving = sum(not column.stays for column in columns[1:])
+        self.look = replace(self.look, shifted=max(0, min(moving - 1, self.look.shifted + by)))
         self._refill()
 
     def action_open(self) -> None:
@@ -223,10 +226,19 @@ class Table(Lines, can_focus=True):
         else:
             found = next((n for n, row in enumerate(shown) if row.key == self.look.cursor), None)
             place = found if found is not None else min(self._place, len(shown) - 1)
+            if found is None and self._gone():
+                self._place = place
+                return
         self._place = place
         if shown[place].key != self.look.cursor:
             self.look = replace(self.look, cursor=shown[place].key)
             self.post_message(self.Moved(self.look.cursor))
+
+    def _gone(self) -> bool:
+        """Whether the row that was chosen is there no more, rather than filtered out: then none is chosen. The next key
+        must not be about the one that took its place, which nobody has looked at."""
+        rows = self._seen.filled.rows if self._seen else ()
+        return bool(self.look.cursor) and all(row.key != self.look.cursor for row in rows)
 
     def drawn(self) -> list[Line]:
         if self._seen is None or self.size.width < 1:
@@ -259,7 +271,9 @@ class Table(Lines, can_focus=True):
             title += f" · filter {visible(self.look.order.needle)}"
         if self.look.marks:
             title += f" · {len(self.look.marks)} marked"
-        if len(shown) > max(1, self.size.height - _ABOVE):
+        if shown and self.row is None:
+            title += f" · {short(visible(self.look.cursor), _GONE_MAX)} is not here any more"
+        elif len(shown) > max(1, self.size.height - _ABOVE):
             title += f" · row {self._place + 1}"
         return title
 
@@ -302,8 +316,10 @@ class Table(Lines, can_focus=True):
             self._widths[column.title] = max(wanted, self._widths.get(column.title, 0))
         found: list[tuple[int, Column, int]] = []
         room = width - 1
+        moving = [place for place, column in enumerate(columns) if place and not column.stays]
+        out = moving[: self.look.shifted]
         for place, column in enumerate(columns):
-            if 0 < place <= self.look.shifted:
+            if place in out:
                 continue
             wide = min(self._widths[column.title], room - _GAP) if not found else self._widths[column.title]
             if found and room < wide + _GAP:

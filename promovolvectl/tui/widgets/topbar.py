@@ -15,6 +15,7 @@ from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, keys, theme
 from promovolvectl.tui.state import Phase, State, age_s, phase, silent
 from promovolvectl.tui.text import Line, clock_time, fitted, span, width_of
+from promovolvectl.tui.widgets.figures import unknown
 from promovolvectl.tui.widgets.lines import Lines
 
 
@@ -96,19 +97,22 @@ def health_line(state: State, now_ns: int, width: int) -> Line:
     if state.status is None:
         return fitted([("waiting for the first answer", theme.FAINT)], width)
     line = _health(state, state.status)
+    if current is Phase.FROZEN:
+        line = [(f"FROZEN since {clock_time(state.frozen_since)}, f goes on · was ", theme.ODD), *line]
     if current is Phase.STALE:
         line = [(f"STALE {_why_stale(state, now_ns)} · was ", theme.ODD), *line]
     return fitted(line, width)
 
 
 def screens_line(current: str, width: int) -> Line:
-    """All screens with their keys; only the keys of the others where there is no room for names."""
+    """All screens with their keys, by shorter names where there is no room; only the keys where there is still less."""
     line: Line = []
-    for names in (True, False):
+    whole = {name: title for _, name, title in keys.SCREENS}
+    for names in (whole, whole | keys.SHORT, {current: whole.get(current, "")}):
         line = []
-        for key, name, title in keys.SCREENS:
+        for key, name, _ in keys.SCREENS:
             here = name == current
-            text = f"{key} {title}" if names or here else key
+            text = f"{key} {names[name]}" if name in names else key
             line += [(" ", "")] if line else []
             line.append((text, "bold reverse" if here else theme.FAINT))
         if width_of(line) <= width:
@@ -137,7 +141,8 @@ def strip_line(state: State, now_ns: int, width: int) -> Line:
 def counts(status: ClusterStatus) -> str:
     """The cluster in a few words, for screens too small for more."""
     shards = status.shards
-    return f"{absent.up_of_all(status)}  {shards.allocated}/{shards.total} shards  cov {status.coverage.ratio:.2f}"
+    cov = "?" if unknown(status.coverage) else f"{status.coverage.ratio:.2f}"
+    return f"{absent.up_of_all(status)}  {shards.allocated}/{shards.total} shards  cov {cov}"
 
 
 def tiny_line(state: State, now_ns: int, width: int) -> Line:

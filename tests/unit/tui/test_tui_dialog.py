@@ -43,7 +43,9 @@ def test_a_confirmed_plan_is_committed_once_with_its_reason_and_followed_to_its_
         source = FakeSource(otherwise=everything())
         async with staged((100, 30), source) as stage:
             await opened(stage, DRAIN)
-            await stage.until("promovolvectl node drain entity-1", "Moves 1 shards", "tab to Commit")
+            await stage.until(
+                "promovolvectl node drain entity-1", "Moves 1 shards", "tab to the reason, tab again to Commit"
+            )
             await stage.pilot.press("tab", *"kernel", "space", *"fix")
             await stage.until("promovolvectl node drain entity-1 --reason 'kernel fix'")
             assert not changes(source)
@@ -59,6 +61,28 @@ def test_a_confirmed_plan_is_committed_once_with_its_reason_and_followed_to_its_
             stage.later(30)
             await stage.quiet()
             assert source.asked.count(p.GetOperation(id="op-p-1")) <= 2, "what is over is followed no more"
+
+    asyncio.run(look())
+
+
+def test_enter_in_the_reason_keeps_it_and_names_the_key_to_commit() -> None:
+    """Enter led back to Cancel, and a second one lost what had been typed."""
+
+    async def look() -> None:
+        source = FakeSource(otherwise=everything())
+        async with staged((100, 30), source) as stage:
+            dialog = await opened(stage, DRAIN)
+            await stage.until("Moves", "enter = cancel · tab to the reason, tab again to Commit")
+            await stage.tap("tab", *"fix")
+            await stage.until("tab to Commit · esc = cancel")
+            await stage.tap("enter", "enter", "enter")
+            await stage.until("enter does nothing here · tab to Commit", "--reason fix")
+            assert stage.app.screen is dialog
+            assert not changes(source)
+            await stage.tap("tab")
+            await stage.until("enter = commit")
+            await stage.tap("enter")
+            assert changes(source) == [p.CommitPlan(id="p-1", reason="fix", request_id="p-1")]
 
     asyncio.run(look())
 

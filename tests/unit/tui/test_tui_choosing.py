@@ -1,0 +1,150 @@
+"""What a key is about: the panel, the row and the object that a person has chosen, and none that they have not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+from tui_answers import everything
+from tui_stage import FakeSource, node, push, staged
+
+from node.admin import protocol as p
+from promovolvectl.tui.screens.dialog import Dialog
+from promovolvectl.tui.widgets.table import Table
+from promovolvectl.tui.widgets.topbar import screens_line
+
+NODES = tuple(node(f"entity-{number}") for number in (1, 2, 3))
+SINCE = "2026-11-29T14:02:11.204Z"
+
+
+def fault(about: str) -> p.FaultRow:
+    return p.FaultRow(code="E", object=about, message="all is not as it should be " * 3, since=SINCE)
+
+
+def placed(*cordoned: str) -> p.ShardMap:
+    found = everything()(p.GetShardMap())
+    assert isinstance(found, p.ShardMap)
+    return replace(
+        found,
+        items=tuple(
+            replace(found.items[0], node=row.name, cordoned=row.name in cordoned, draining=False) for row in NODES
+        ),
+    )
+
+
+def test_a_panel_shows_that_it_has_the_keys_and_opens_what_it_is_about() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("overview")
+            for title, leads, screen in (
+                ("operations", "operations", "operations | plans"),
+                ("events", "events", "events | kept by the nodes"),
+                ("members", "nodes", "─ about"),
+            ):
+                stage.app.screen.query_one(Table).focus()
+                for _ in range(12):
+                    if f"{title} ⏎ {leads}" in await stage.text():
+                        break
+                    await stage.tap("tab")
+                assert (await stage.text()).count("⏎ ") >= 2, "its heading, and the line of keys"
+                await stage.tap("enter")
+                await stage.until(screen)
+                await stage.go("overview")
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize(
+    ("about", "stands"),
+    [
+        ("node/entity-2", "─ nodes 3"),
+        ("shards", "─ shard"),
+        ("cluster", "checks | stuck"),
+        ("slots", "slots | campaigns"),
+    ],
+)
+def test_what_needs_attention_opens_the_screen_of_its_object(about: str, stands: str) -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES, faults=(fault("node/entity-1"), fault(about))))
+            await stage.until("● live", about)
+            await stage.tap("down", "enter")
+            await stage.until(stands)
+
+    asyncio.run(look())
+
+
+def test_the_object_is_seen_however_far_its_columns_are_shifted() -> None:
+    async def look() -> None:
+        async with staged((80, 24), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES, faults=(fault("node/entity-2"),)))
+            await stage.until("node/entity-2   1m all is not")
+            await stage.tap("right", "right", "right")
+            await stage.until("node/entity-2 all is not")
+
+    asyncio.run(look())
+
+
+def test_when_the_chosen_row_goes_none_is_chosen_and_no_key_is_about_the_next() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("nodes")
+            await stage.tap("down")
+            await stage.until("entity-2 ● up")
+            stage.source.play(push(NODES[0], NODES[2]))
+            await stage.until("nodes 2 · entity-2 is not here any more", "nothing is selected")
+            await stage.tap("D")
+            await stage.until("Drain: no node is selected")
+            assert not isinstance(stage.app.screen, Dialog)
+            stage.source.play(push(*NODES))
+            await stage.until("nodes 3 ─")
+            assert stage.app.screen.query_one(Table).row is not None, "it came back, and is chosen as before"
+            stage.source.play(push(NODES[0], NODES[2]))
+            await stage.until("is not here any more")
+            await stage.tap("down")
+            table = stage.app.screen.query_one(Table)
+            assert table.row is not None
+            assert table.row.key == "entity-3", "the first after the one that went"
+
+    asyncio.run(look())
+
+
+def test_a_key_that_does_either_of_two_things_says_which() -> None:
+    async def look() -> None:
+        source = FakeSource({p.GetShardMap: lambda _: placed("entity-2")}, everything())
+        async with staged((120, 40), source) as stage:
+            stage.source.play(push(*NODES[:2], node("entity-3", ready=False, why_not_ready=("draining",))))
+            await stage.until("● live")
+            await stage.go("nodes")
+            await stage.until("C Cordon", "D Drain")
+            await stage.tap("down")
+            await stage.until("C Uncordon", "D Drain")
+            await stage.tap("down")
+            await stage.until("C Cordon", "D Undrain", "◌ draining")
+
+    asyncio.run(look())
+
+
+def test_a_name_that_nothing_has_is_answered_in_the_palette() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.pilot.press("colon")
+            await stage.pilot.press(*"zzstart")
+            await stage.until("nothing is called zzstart")
+
+    asyncio.run(look())
+
+
+def test_screens_have_names_at_80_columns_and_keys_where_there_is_less() -> None:
+    for name in ("overview", "operations", "serveindex"):
+        words = "".join(text for text, _ in screens_line(name, 78))
+        assert [word for word in ("Nodes", "Shard", "Index", "Ops", "Doctor") if word not in words] == []
+        assert len(words) <= 78
+    assert "1 2 3" in "".join(text for text, _ in screens_line("doctor", 40))

@@ -1,0 +1,131 @@
+"""What a newcomer read wrongly, or nowhere: counts, what is held or empty because somebody wants it so, frozen ages."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+from test_tui_choosing import NODES, placed
+from tui_answers import everything
+from tui_stage import FakeSource, node, push, refusal, staged
+
+from node.admin import protocol as p
+from node.admin.protocol.diagnosis import GetRates, RateList
+
+
+def coverage(expected: int, present: int, ratio: float) -> p.CoverageTotals:
+    return p.CoverageTotals(expected=expected, present=present, ratio=ratio)
+
+
+def test_cordons_and_empty_slots_are_notes_in_attention() -> None:
+    async def look() -> None:
+        source = FakeSource({p.GetShardMap: lambda _: placed("entity-2")}, everything())
+        async with staged((120, 40), source) as stage:
+            stage.source.play(push(*NODES, coverage=coverage(9, 7, 7 / 9)))
+            await stage.until("● live")
+            screen = await stage.go("overview")
+            assert "nothing needs attention" not in screen
+            assert "7 of 9 slots filled  cov 0.778" in screen
+            await stage.until("· slots", "2 of 9 slots are empty", "· node/entity-2", "cordoned")
+            await stage.tap("enter")
+            await stage.until("slots | campaigns")
+
+    asyncio.run(look())
+
+
+def test_coverage_that_is_not_known_yet_is_no_figure() -> None:
+    """The cluster gives 0 until every site has told: that read as nothing filled beside `6 of 6`."""
+
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES, coverage=coverage(6, 6, 0.0)))
+            await stage.until("● live", "6 of 6 slots filled  cov ?: more to come", "shards  cov ?")
+            await stage.until("not all sites have told")
+
+    asyncio.run(look())
+
+
+def test_a_frozen_picture_is_not_live_and_its_age_goes_on() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live", "HEALTHY")
+            await stage.tap("f")
+            stage.later(12)
+            stage.source.play(push(*NODES[:1], state="degraded"))
+            screen = await stage.until(
+                "FROZEN 12s", "‖ frozen · api-1 · 12s", "FROZEN since", "was ● HEALTHY", "entity-3"
+            )
+            assert "● live" not in screen
+            await stage.tap("f")
+            screen = await stage.until("● live", "DEGRADED")
+            assert "rozen" not in screen
+
+    asyncio.run(look())
+
+
+def test_an_empty_slot_says_why_in_the_pane_that_is_open_first() -> None:
+    """Also where nothing was decided about it yet, and whole: what to do stands at the end."""
+    fill = "campaign demo-camp-ev is paused; it would take part again with promovolvectl campaign resume demo-camp-ev"
+    slot = p.ExplainedSlot(slot="thing", reason="no_demand", why="nobody bids", fill=fill, pages=3)
+
+    def undecided(_: p.GetExplanation) -> p.ServeExplanation:
+        raise refusal("no decision about it was kept " * 6 + "look again later")
+
+    async def look() -> None:
+        explained = replace(everything()(p.ExplainCoverage(site="thing")), slots=(slot,))
+        source = FakeSource({p.ExplainCoverage: lambda _: explained, p.GetExplanation: undecided}, everything())
+        async with staged((80, 40), source) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            screen = await stage.go("serving")
+            assert "✗ thing  no_demand" in screen
+            assert fill in " ".join(" ".join(screen.split()).split())
+            assert "look again later" in screen
+
+    asyncio.run(look())
+
+
+def test_a_table_within_another_names_what_it_is_of_before_it_counts() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything(("entity-1", "entity-2")))) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("shards")
+            await stage.tap("enter")
+            await stage.until("entities of the shard 0: ")
+
+    asyncio.run(look())
+
+
+def test_traffic_names_every_node_or_says_how_many_have_no_room() -> None:
+    found = everything()(GetRates())
+    assert isinstance(found, RateList)
+    names = [f"entity-{number}" for number in range(1, 8)]
+    rates = replace(found, items=tuple(replace(found.items[0], node=name) for name in names))
+
+    async def look() -> None:
+        async with staged((120, 40), FakeSource({GetRates: lambda _: rates}, everything())) as stage:
+            stage.source.play(push(*(node(name) for name in names)))
+            await stage.until("● live")
+            screen = await stage.go("serving")
+            own = "\n".join(screen.splitlines()[2:-3])
+            assert all(name in own for name in names) or "more nodes, together" in own
+            assert sum(name in own for name in names) >= 5
+
+    asyncio.run(look())
+
+
+def test_advertisers_have_a_table_with_their_names() -> None:
+    async def look() -> None:
+        found = everything()(p.GetAdvertisers())
+        assert isinstance(found, p.AdvertiserList)
+        named = replace(found, items=(replace(found.items[0], advertiser="adv-1", name="Cloud & Sons"),))
+        async with staged((120, 40), FakeSource({p.GetAdvertisers: lambda _: named}, everything())) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("serving")
+            await stage.tap("v", "v")
+            await stage.until("advertisers 1", "adv-1", "Cloud & Sons")
+
+    asyncio.run(look())
