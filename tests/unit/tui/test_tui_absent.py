@@ -55,7 +55,7 @@ def test_a_node_that_was_drained_is_a_note_and_no_alarm() -> None:
             screen = await stage.until("HEALTHY", "4/5 up, 1 drained", "drained at 09:32:01")
             row = next(line for line in screen.splitlines() if "node/entity-4" in line)
             assert "!" not in row
-            assert "drained at 09:32:01: promovolvectl" in row
+            assert "4h31m drained at 09:32:01: prom" in row
             await stage.go("nodes")
             await stage.until("nodes 5", "- drained at 09:32:01")
 
