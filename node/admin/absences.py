@@ -58,5 +58,5 @@ def words(absent: AbsentNode) -> str:
     """Why a node is missed, as a reason against health has it."""
     if absent.went == NEVER_CAME:
         return f"it is on the roster and no member: {absent.why}"
-    when = f" since {absent.since}" if absent.since else ""
-    return f"it is on the roster and no member{when}: it went without being told to; {absent.why}"
+    when = f" since {absent.since}" if absent.since and absent.since not in absent.why else ""
+    return f"it is on the roster and no member{when}: it went without being told to, {absent.why}"

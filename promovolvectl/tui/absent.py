@@ -12,6 +12,7 @@ from promovolvectl.tui.draw import moment, paragraph
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line
 
+CODE: Final = "E-NODE-ABSENT"  # of the reason against health that says the same in more words
 _DRAINED: Final = "drained"
 
 

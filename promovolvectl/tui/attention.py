@@ -16,7 +16,6 @@ from promovolvectl.tui.tables.nodes import cordoned_nodes
 from promovolvectl.tui.text import span
 from promovolvectl.tui.widgets.figures import unknown
 
-_ABSENT: Final = "E-NODE-ABSENT"  # told of with how it went and what brings it back
 _BETWEEN: Final = "\x1f"  # in a key, behind the object's name, which may hold any other character
 COLUMNS = (
     Column("", 1),
@@ -67,7 +66,7 @@ def _faults(state: State) -> Iterator[_Note]:
         yield _Note("fail", fault.object, fault.code, fault.message, fault.since)
     missed = {f"node/{each.name}" for each in status.absent}
     for reason in state.health.reasons if state.health else ():
-        if not (reason.code == _ABSENT and reason.object in missed):
+        if not (reason.code == absent.CODE and reason.object in missed):
             yield _Note("warn", reason.object, reason.code, reason.text)
     for each in status.absent:
         if not absent.told_to_go(each):
@@ -108,7 +107,7 @@ def _wanted(state: State) -> Iterator[_Note]:
 
 
 def _absent(grade: str, state: State, each: AbsentNode) -> _Note:
-    return _Note(grade, f"node/{each.name}", _ABSENT, f"{absent.words(state, each)}: {each.back}", each.since)
+    return _Note(grade, f"node/{each.name}", absent.CODE, f"{absent.words(state, each)}: {each.back}", each.since)
 
 
 def _lasts(state: State, since: str) -> str:

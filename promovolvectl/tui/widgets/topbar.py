@@ -175,7 +175,9 @@ def _health(state: State, status: ClusterStatus) -> Line:
     line.append((f"  {absent.up_of_all(status)}", theme.FAINT))
     for number, reason in enumerate(state.health.reasons):
         line.append(("  " if not number else " · ", theme.FAINT))
-        line.append((f"{visible(reason.object.removeprefix('node/'))} {visible(reason.text)}", ""))
+        name = reason.object.removeprefix("node/")
+        missed = absent.absent_node(state, name) if reason.code == absent.CODE else None
+        line.append((f"{visible(name)} {absent.words(state, missed) if missed else visible(reason.text)}", ""))
     return line
 
 

@@ -9,7 +9,7 @@ from test_admin_views import member, report
 from test_admin_views import status as status_of
 
 from node.admin import views
-from node.admin.absences import absences
+from node.admin.absences import absences, words
 from node.admin.protocol.cluster import AbsentNode
 from node.core.ids import NodeId
 from node.engine.members import went
@@ -53,6 +53,9 @@ def test_health_misses_who_went_without_being_told_to_and_nobody_else() -> None:
 
     missed = {each.name: each for each in absences(ROSTER, ("n1", "n2"), RECORDS, SAW)}
     assert health(missed["gone"]) == []
+    dead, fenced = words(missed["dead"]), words(missed["fenced"])
+    assert dead.count("2026-11-29T14:00:00.000Z") == 1, dead
+    assert fenced.endswith("it went without being told to, the others removed it")
     assert health(*missed.values()) == [("E-NODE-ABSENT", f"node/{name}") for name in ("dead", "fenced", "new")]
 
 

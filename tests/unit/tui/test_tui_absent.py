@@ -31,7 +31,7 @@ def test_a_dead_node_is_counted_listed_and_told_of_with_the_way_back() -> None:
     async def look() -> None:
         async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
             await seen(stage, DEAD, MISSED)
-            screen = await stage.until("DEGRADED", "4/5 up", "✗ entity-3")
+            screen = await stage.until("DEGRADED  4/5 up  entity-3 absent since 09:32:01", "✗ entity-3")
             assert "absent since 09:32:01" in screen
             await stage.go("nodes")
             await stage.tap("down", "down")
