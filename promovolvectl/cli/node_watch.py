@@ -56,7 +56,7 @@ async def watch(
             kind = "changed" if written else "snapshot"
             headed = not (written or run.flags.no_headers)
             told = {**item, "at": run.moment(at)}
-            run.out.write(line(run.format, kind, told, _COLUMNS, "", headed=headed))
+            run.out.write(line(run.format, kind, told, _COLUMNS, "", f"node/{name}", headed=headed))
             run.out.flush()
             written += 1
             shown = text

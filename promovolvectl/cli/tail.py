@@ -67,10 +67,7 @@ async def tailed(
             headed = not (written or run.flags.no_headers)
             told = {**item, "at": run.moment(str(item["at"]))}
             what = "gap" if item.get("gap") else kind
-            if run.format == "name":
-                run.out.write(f"{visible(name(item))}\n")
-            else:
-                run.out.write(line(run.format, what, told, columns, at, headed=headed))
+            run.out.write(line(run.format, what, told, columns, at, name(item), headed=headed))
             written += 1
             if run.flags.limit and written >= run.flags.limit:
                 run.out.flush()
@@ -89,8 +86,8 @@ def _said(run: Run, before: tuple[str, ...], meta: Meta) -> tuple[str, ...]:
     return now
 
 
-def line(form: str, kind: str, item: Item, columns: tuple[str, ...], cursor: str, *, headed: bool) -> str:
-    """One item as it is written, with its line break."""
+def line(form: str, kind: str, item: Item, columns: tuple[str, ...], cursor: str, name: str, *, headed: bool) -> str:
+    """One item as it is written, with its line break; `name` is all of it with `-o name`."""
     cells = [_cell(item, column) for column in columns]
     if form in MACHINE:
         document = {"type": kind, "object": dict(item), "cursor": cursor}
@@ -100,6 +97,8 @@ def line(form: str, kind: str, item: Item, columns: tuple[str, ...], cursor: str
             out = io.StringIO()
             csv.writer(out, lineterminator="\n").writerows([columns, cells] if headed else [cells])
             return out.getvalue()
+        case "name":
+            return f"{visible(name)}\n"
         case "value":
             return "\t".join(map(visible, cells)) + "\n"
         case _:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from console import Console
+from market import SITES, TRAVEL, market, said
 from seeds import seeds
-from test_site_edits_told import SITES, TRAVEL, market, said
 
 from node.admin import protocol as p
 from node.ads import messages as m
