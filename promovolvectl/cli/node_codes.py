@@ -37,6 +37,11 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "It ends by itself as changes arrive: 'promovolvectl cluster wait --for replicas=agree'."),
     ("E-NOT-JOINED", _FAULT, "A node was refused by the members that it asked; the reason stands beside it.",
      "The reason names the setting or key that does not fit; correct it and start the node again."),
+    # the HTTP API
+    ("E-HTTP-ACCESS", _FAULT, "The file of bearer tokens can't be read any more; those read before still count.",
+     "Mend the file that the setting wire.http_access_file names; it is read again within a second of its change."),
+    ("E-WEBHOOK", _FAULT, "A receiver of webhooks does not take what it is sent; it is tried again and again.",
+     "The reason stands beside it: look at the receiver, or take it out of the file of receivers."),
     # the replica
     ("E-REPLICA-DEGRADED", _FAULT, "A replica can't be written to disk and is kept in memory until it can.",
      _ROOM),
