@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from node.core import limits
 from node.core.clock import MS
 from node.gossip.indirect import bad_pairs
-from node.gossip.member import UNDECIDED
+from node.gossip.member import COUNTED, UNDECIDED
 from node.gossip.settings import MembershipSettings
 from node.gossip.splitbrain import Decision, Lease, decide
 from node.gossip.view import ClusterView
@@ -104,6 +104,10 @@ class Resolver:
 
 
 def _trouble(view: ClusterView) -> tuple[object, ...]:
+    """None before anybody was up, as far as this node knows: what has not formed can't be split, and owns nothing. Who
+    is slow to start then is waited for, as whoever is missing is, and nobody stops itself for it."""
+    if not any(member.up_number or member.status in COUNTED for member in view.members.values()):
+        return ()
     return (*_lost(view), *bad_pairs(view))
 
 

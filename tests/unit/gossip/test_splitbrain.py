@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -294,6 +295,22 @@ def test_a_decision_waits_for_a_standing_view() -> None:
     decision = resolver.observe(cut, SECOND + SETTINGS.stable_after_ns)
     assert decision is not None
     assert not decision.bound
+
+
+def test_before_anybody_is_up_who_is_slow_is_waited_for() -> None:
+    """Five that start on a busy machine must not each stop themselves because nobody counts yet."""
+    starting = [replaced(node(i), JOINING) for i in range(1, 6)]
+    formed = [node(1), *starting[1:]]
+    resolver = Resolver(SETTINGS)
+    step, there = SETTINGS.stable_after_ns // 2, {"n1", "n2", "n3", "n4"}
+    assert [resolver.observe(seen_from(starting, there), at * step) for at in range(9)] == [None] * 9
+    assert resolver.due_ns() is None
+    decisions = [resolver.observe(seen_from(formed, there), at * step) for at in range(9, 12)]
+    assert [decision.outcome for decision in decisions if decision] == ["down_unreachable"]
+
+
+def replaced(member: Member, status: Status) -> Member:
+    return msgspec.structs.replace(member, status=status, up_number=0)
 
 
 def test_a_flapping_view_is_decided_at_twice_that_on_its_worst() -> None:
