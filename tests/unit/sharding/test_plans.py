@@ -179,7 +179,7 @@ def test_a_cordoned_node_keeps_its_shards_and_gets_none() -> None:
     assert set(world.processes["n2"].region.running()) == had, "a rebalance gives it none either"
     refused = world.ask(Stage("p-2", "move", on(world, "n1", 1), "n2"))
     assert isinstance(refused, PlanView)
-    assert refused.plan.violations == ("n2 is cordoned",)
+    assert refused.plan.violations == ("n2 is cordoned: 'node uncordon n2' lets it have shards",)
     declined = world.ask(Commit("p-2", "op-2"))
     assert isinstance(declined, Declined)
     assert declined.reason == "violations"
