@@ -14,7 +14,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from node.core import limits
-from promovolvectl.cli.options import COMMON, Flag, Flags
+from promovolvectl.cli.options import COMMON, HELP, Flag, Flags
 from promovolvectl.cli.outlook import refuse_unfit
 from promovolvectl.cli.release import COMPLETING
 from promovolvectl.cli.render import Answer
@@ -105,7 +105,9 @@ def leaf(
         statuses = tuple(sorted({*(_ASKING if asks else _ALONE), *partial, *foreseen, *exits}))
         environment = (*(_ENVIRONMENT if asks else ()), *_ENVIRONMENT_ALONE)
         about = About(does, changes, examples, statuses, environment, shows, gathers)
-        app.command(name, help=_help(about), short_help=does)(_wrapped(function, flags, about))
+        # Of its own: a command remembers what asks for help from whatever context it was first looked at in.
+        helped = {"help_option_names": [*HELP]}
+        app.command(name, help=_help(about), short_help=does, context_settings=helped)(_wrapped(function, flags, about))
         return function
 
     return add

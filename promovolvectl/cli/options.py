@@ -29,7 +29,7 @@ _WITH_VALUE: Final = frozenset(
         *("--limit", "--ci", "--color", "--time", "--reason", "--request-id", "--confirm"),
     )
 )
-_HELP: Final = ("--help", "-h")
+HELP: Final = ("-h", "--help")
 _ALONE: Final = frozenset(
     (
         *("--quiet", "--verbose", "--yes", "--no-headers", "--debug", "--allow-partial"),
@@ -153,7 +153,7 @@ def hoisted(argv: Sequence[str], depth_of: Mapping[str, int]) -> list[str]:
         if not word.startswith("-") or word == "-":
             words.append(word)
             continue
-        if word in _HELP:
+        if word in HELP:
             return [*words, *argv[index - 1 :]]  # of whoever stands before it; what else was meant shows nothing there
         if word in _WITH_VALUE:
             moved += [word, *argv[index : index + 1]]

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from typer.exceptions import Exit, TyperException
 
 from promovolvectl.cli.nouns import NOUNS, app_of
+from promovolvectl.cli.options import HELP
 from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.select import did_you_mean
 from promovolvectl.client.errors import CommandFailed
@@ -69,7 +70,7 @@ def root() -> Any:
         rich_markup_mode=None,
         add_completion=False,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": [*HELP]},
     )
 
     @app.callback()
