@@ -7,7 +7,7 @@ import inspect
 import os
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import typer
@@ -101,8 +101,7 @@ def leaf(
 
     def add(function: Function) -> Function:
         partial = (ExitStatus.PARTIAL,) if gathers else ()
-        foreseen = (ExitStatus.REFUSED,) if "dry_run" in {*(flag for flag, _, _ in flags), *_names(function)} else ()
-        statuses = tuple(sorted({*(_ASKING if asks else _ALONE), *partial, *foreseen, *exits}))
+        statuses = tuple(sorted({*(_ASKING if asks else _ALONE), *partial, *exits}))
         environment = (*(_ENVIRONMENT if asks else ()), *_ENVIRONMENT_ALONE)
         about = About(does, changes, examples, statuses, environment, shows, gathers)
         # Of its own: a command remembers what asks for help from whatever context it was first looked at in.
@@ -116,10 +115,6 @@ def leaf(
 def group(does: str) -> typer.Typer:
     """The app of one noun."""
     return typer.Typer(help=does, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-
-
-def _names(function: Function) -> Sequence[str]:
-    return tuple(inspect.signature(function).parameters)
 
 
 def _wrapped(function: Function, flags: tuple[Flag, ...], about: About) -> Callable[..., int]:
@@ -199,14 +194,8 @@ def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str)
             run.say(line, always=True)
         raise
     if isinstance(outcome, Answer):
-        return int(run.emit(_as_foreseen(outcome) if given.get("dry_run") else outcome))
+        return int(run.emit(outcome))
     return int(outcome)
-
-
-def _as_foreseen(answer: Answer) -> Answer:
-    """What a dry run shows ends as its commit would where that is refused: a script must not take it for leave."""
-    refused = answer.kind == "Plan" and answer.status is ExitStatus.OK and answer.payload["violations"]
-    return replace(answer, status=ExitStatus.REFUSED) if refused else answer
 
 
 def _help(about: About) -> str:
