@@ -33,7 +33,14 @@ _WHOLE: Final = re.compile(
 class Terminal:
     """A program on a terminal of its own. `modes` are those that are on; a terminal begins with its cursor shown."""
 
-    def __init__(self, line: Sequence[str | Path], env: Mapping[str, str], lines: int = 40, columns: int = 120) -> None:
+    def __init__(
+        self,
+        line: Sequence[str | Path],
+        env: Mapping[str, str],
+        lines: int = 40,
+        columns: int = 120,
+        controlling: bool = True,
+    ) -> None:
         self.modes = {CURSOR}
         self.told = ""  # everything that was written, for who looks at the end
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -41,7 +48,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         self._size(lines, columns)
         self.began = termios.tcgetattr(theirs)
-        # Its own session with this as the controlling terminal, as a shell's window has it.
+        # Its own session with this as the controlling terminal, as a shell's window has it; or with none.
         self.process = subprocess.Popen(
             line,
             env={**env, "TERM": "xterm-256color"},
@@ -49,7 +56,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if controlling else None,
         )
         self._theirs = theirs
 
@@ -87,12 +94,18 @@ class Terminal:
         self._read(0.1)
         return self.process.returncode
 
+    def vanish(self) -> None:
+        """The window is closed."""
+        os.close(self._ours)
+        self._ours = -1
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.close(self._ours)
-        os.close(self._theirs)
+        for descriptor in (self._ours, self._theirs):
+            if descriptor >= 0:
+                os.close(descriptor)
 
     def _wait(self, met: Callable[[], bool], within_s: float, what: str) -> None:
         until = time.monotonic() + within_s

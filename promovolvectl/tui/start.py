@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile, find, load_file
+from promovolvectl.tui import hangup
 from promovolvectl.tui.app import Dashboard, Options
 from promovolvectl.tui.feed import Source
 from promovolvectl.tui.incoming import Incoming
@@ -110,6 +112,7 @@ def play(app: Dashboard) -> int:
     the collector of garbage goes through all of it rarely, which takes it as long as ten pictures."""
     gc.freeze()
     gc.set_threshold(*GARBAGE)
+    hangup.watch(sys.stdin.fileno())
     return int(app.run() or 0)
 
 

@@ -34,14 +34,14 @@ sys.exit(main(sys.argv[1:]))
 
 
 @contextmanager
-def begun(folder: Path, *command: str | Path) -> Iterator[Terminal]:
+def begun(folder: Path, *command: str | Path, controlling: bool = True) -> Iterator[Terminal]:
     """On the Overview of a recording."""
     recorder = Recorder(folder / "r.jsonl", "local", ManualClock(mono_ns=SECOND))
     for incoming in (Opened(SECOND, "api-1"), Pushed(SECOND, push(node("entity-1"))), Happened(event())):
         recorder(incoming)
     recorder.close()
     env = {**os.environ, "PROMOVOLVECTL_CONFIG": str(folder / "config.toml"), "XDG_STATE_HOME": str(folder)}
-    terminal = Terminal((*command, "dashboard", "--replay", folder / "r.jsonl"), env)
+    terminal = Terminal((*command, "dashboard", "--replay", folder / "r.jsonl"), env, controlling=controlling)
     try:
         yield terminal
     finally:
@@ -69,6 +69,15 @@ def test_the_terminal_is_as_it_was_after_it_ended(tmp_path: Path, end: str | sig
             terminal.process.send_signal(end)
         assert terminal.ended() == status
         assert terminal.restored, terminal.modes
+
+
+@pytest.mark.parametrize("controlling", [True, False])
+def test_it_ends_when_its_terminal_is_gone(tmp_path: Path, controlling: bool) -> None:
+    """Also where nobody sends SIGHUP: it went on for ever, at a whole core."""
+    with begun(tmp_path, CTL, controlling=controlling) as terminal:
+        terminal.until("entity-1", "RECORDING")
+        terminal.vanish()
+        assert terminal.process.wait(30) == ExitStatus.HANGUP
 
 
 def test_the_terminal_is_as_it_was_after_a_fault_of_ours(tmp_path: Path) -> None:
