@@ -8,17 +8,17 @@ import os
 import select
 import signal
 import threading
-from typing import Final
+from typing import Final, TextIO
 
 from promovolvectl.client.exit_codes import ExitStatus
 
 GRACE_S: Final = 5.0  # to end by itself: longer, and what it waits for is the terminal that is gone
 
 
-def watch(descriptor: int) -> None:
-    """From now on, where that is a terminal."""
-    if os.isatty(descriptor):
-        threading.Thread(target=_until_gone, args=(descriptor,), name="hangup", daemon=True).start()
+def watch(stream: TextIO) -> None:
+    """From now on, where that is a terminal; what stands in for one has no descriptor to be watched."""
+    if stream.isatty():
+        threading.Thread(target=_until_gone, args=(stream.fileno(),), name="hangup", daemon=True).start()
 
 
 def _until_gone(descriptor: int) -> None:

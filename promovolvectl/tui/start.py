@@ -112,7 +112,7 @@ def play(app: Dashboard) -> int:
     the collector of garbage goes through all of it rarely, which takes it as long as ten pictures."""
     gc.freeze()
     gc.set_threshold(*GARBAGE)
-    hangup.watch(sys.stdin.fileno())
+    hangup.watch(sys.stdin)
     return int(app.run() or 0)
 
 
