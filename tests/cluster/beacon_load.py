@@ -19,10 +19,12 @@ Key = tuple[str, str]  # what is counted ("imp" or "click") and its request id
 
 @dataclass
 class Outcomes:
-    """Every beacon that was sent is in exactly one of the first two; `refused` are answers that nobody should get."""
+    """Every beacon that was sent is in exactly one of the first three: `expired` are those whose token ran out before
+    any answer came, so that nobody will know. `refused` are answers that nobody should get."""
 
     counted: set[Key] = field(default_factory=set)
     unknown: dict[Key, str] = field(default_factory=dict)
+    expired: set[Key] = field(default_factory=set)
     refused: list[str] = field(default_factory=list)
 
 
@@ -103,6 +105,8 @@ class BeaconLoad:
             self.outcomes.counted.add(key)
         elif status in (0, 503):
             self.outcomes.unknown[key] = url
+        elif status == 403 and "expired" in text and self.outcomes.unknown.pop(key, None):
+            self.outcomes.expired.add(key)
         else:
             self.outcomes.refused.append(f"{event}: {status} {text[:200]}")
 

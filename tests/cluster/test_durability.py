@@ -113,7 +113,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(
     for each in loads:
         assert each.outcomes.refused == []
     acknowledged = set().union(*(each.outcomes.counted for each in loads))
-    unanswered = set().union(*(each.outcomes.unknown for each in loads))
+    unanswered = set().union(*(each.outcomes.unknown.keys() | each.outcomes.expired for each in loads))
     record_property("acknowledged", len(acknowledged))
     record_property("per_second", round(loads[0].per_second))
     found = counted(opened())
