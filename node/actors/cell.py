@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from node.actors.actor import Actor, EntityType
-from node.actors.mailbox import Mail, Mailbox
+from node.actors.mailbox import Mail, Mailbox, Origin
 from node.actors.supervision import Failures
 from node.core.ids import EntityRef
 
@@ -37,7 +37,8 @@ class Phase(enum.Enum):
 
 class ShardTally(NamedTuple):
     """What became of the mail of one shard from its start to its stop: arrived = handled + bounced + dropped.
-    `entities` were stopped with it; `digest` is over the names and revisions of the durable ones, in any order."""
+    `lost` are the dropped tells: who asked was told why not, or had stopped waiting. `entities` were stopped with it;
+    `digest` is over the names and revisions of the durable ones, in any order."""
 
     handled: int
     bounced: int
@@ -45,6 +46,7 @@ class ShardTally(NamedTuple):
     entities: int
     digest: int = 0
     arrived: int = 0
+    lost: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -64,10 +66,18 @@ class Shard:
     entities: int = 0
     digest: int = 0
     arrived: int = 0
+    lost: int = 0
     on_stopped: list[Callable[[ShardTally], None]] = field(default_factory=list)
 
     def tally(self) -> ShardTally:
-        return ShardTally(self.handled, self.bounced, self.dropped, self.entities, self.digest, self.arrived)
+        return ShardTally(
+            self.handled, self.bounced, self.dropped, self.entities, self.digest, self.arrived, self.lost
+        )
+
+    def drop(self, item: Any) -> None:
+        """Counts mail from outside that this shard will not handle."""
+        self.dropped += 1
+        self.lost += type(item) is not Mail or item.origin is not Origin.ASK
 
 
 class Extras:

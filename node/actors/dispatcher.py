@@ -149,7 +149,7 @@ class Dispatcher:
         message = mail.message
         if mail.deadline_ns and now_ns >= mail.deadline_ns:
             kernel.dead.count("late", kernel.name_of(message))
-            cell.shard.dropped += 1
+            cell.shard.drop(mail)
             context.uncounted += 1
             return _SKIP
         if mail.origin is Origin.TELL or mail.origin is Origin.ASK:

@@ -197,7 +197,7 @@ class Kernel:
     def drop(self, cell: Cell, item: Any, failed: Failed, error: str = "") -> None:
         """Refuse mail that had arrived at a cell."""
         if travels(item):
-            cell.shard.dropped += 1
+            cell.shard.drop(item)
         self.refuse(cell.ref, item, failed, error)
 
     def bury(self, reason: str, to: Ref, item: Any, error: str = "") -> None:

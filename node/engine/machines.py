@@ -196,7 +196,7 @@ class Sharding:
         self._carry_out(self.coordinator.step(sharding.StoreAnswered(tag, answer), self._now_ns()))
 
     def _stopped(self, shard: int, tally: ShardTally) -> None:
-        self.lost += tally.dropped
+        self.lost += tally.lost
         digest = f"{tally.digest:016x}"
         event = sharding.LocalStopped(shard, tally.handled, tally.entities, digest, tally.arrived, tally.dropped)
         self._carry_out(self.region.step(event, self._now_ns()))

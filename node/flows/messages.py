@@ -220,7 +220,8 @@ class CancelDrain(msgspec.Struct, frozen=True):
 @wire_type("flow.drain_progress")
 class DrainProgress(msgspec.Struct, frozen=True):
     """From the draining node to its operation, answered by Recorded once it is durable. `lost` counts messages that
-    neither were handled nor answered; `sequence` grows with the phases, so that a late report changes nothing."""
+    nobody handled and nobody hears of: who asked was told, or waits no more. `sequence` grows with the phases, so that
+    a late report changes nothing."""
 
     phases: tuple[Phase, ...]
     shards_moved: int

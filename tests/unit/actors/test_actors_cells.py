@@ -8,6 +8,7 @@ import pytest
 from actors_harness import Get, Got, Kept, Node, NotRegistered, Owner, Poison, Put, Scripted, kind
 
 from node.actors.actor import Context, Failed, Failure, Overflow
+from node.actors.cell import ShardTally
 from node.core import limits
 from node.core.errors import LocalProtocolError
 from node.core.ids import EntityRef, NodeId, ServiceRef
@@ -136,6 +137,10 @@ def test_full_mailbox_does_as_declared_and_an_ask_is_told(overflow: Overflow) ->
         assert log == [Get(2), Get(3), Get(4)]
     assert node.system.stats()["overflow"] == 2
     assert node.system.dead_letters.total("mailbox_full") == 2
+    tallies: list[ShardTally] = []
+    node.system.shard_stopping(A.shard, tallies.append)
+    node.run()
+    assert [(tally.dropped, tally.lost) for tally in tallies] == [(2, 1)], "who asked was told"
 
 
 def test_passivation_waits_for_mail_and_writes_and_the_next_message_starts_again() -> None:
