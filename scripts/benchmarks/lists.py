@@ -43,6 +43,8 @@ PAGE: Final = 100
 LIMIT_MS: Final = 300
 DAY_MS: Final = 86_400_000
 SITE: Final = "long.example"
+# More keys than a site may have slots: of one that no ad server looks after, which would take out what it does not know.
+KEYS_SITE: Final = "many.example"
 _COMMAND: Final = str(Path(sys.executable).with_name("promovolvectl"))
 LISTS: Final = {
     "campaign list": p.GetCampaigns(limit=PAGE),
@@ -50,7 +52,7 @@ LISTS: Final = {
     "creative list": p.GetCreatives(limit=PAGE),
     "site list": p.GetSites(limit=PAGE),
     "entity list": p.GetEntities(limit=PAGE),
-    f"serveindex keys {SITE}": p.GetKeys(site=SITE, limit=PAGE),
+    f"serveindex keys {KEYS_SITE}": p.GetKeys(site=KEYS_SITE, limit=PAGE),
 }
 
 
@@ -150,7 +152,7 @@ def _write_keys(file: Path) -> None:
     version = p.EntryVersion(epoch=1, hlc=wall_ms << 16, origin="dump")
     with file.open("wb") as stream:
         for number in range(KEYS):
-            key = f"{SITE}|slot-{number:07d}"
+            key = f"{KEYS_SITE}|slot-{number:07d}"
             row = p.DumpRow(
                 key=key,
                 map=f"serve-{map_of(key):02d}",
