@@ -43,7 +43,7 @@ PAGE: Final = 100
 LIMIT_MS: Final = 300
 DAY_MS: Final = 86_400_000
 SITE: Final = "long.example"
-# More keys than a site may have slots: of one that no ad server looks after, which would take out what it does not know.
+# More keys than a site may have: of one that no ad server looks after, which would take out what it does not know.
 KEYS_SITE: Final = "many.example"
 _COMMAND: Final = str(Path(sys.executable).with_name("promovolvectl"))
 LISTS: Final = {
