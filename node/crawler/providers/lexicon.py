@@ -6,6 +6,7 @@ Terms come from a hand-written file and, for the rest of the taxonomy, from the 
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -36,12 +37,19 @@ class Term(msgspec.Struct, frozen=True):
     weights: tuple[tuple[str, float], ...]
 
 
+class _Stemmer(threading.local):
+    """One for each thread: a stemmer works on the word that it holds, and pages are judged side by side."""
+
+    def __init__(self) -> None:
+        self.of = snowballstemmer.stemmer("english").stemWord
+
+
+_STEMMER = _Stemmer()
+
+
 @lru_cache(maxsize=50_000)
 def _stem(word: str) -> str:
-    return str(_STEMMER.stemWord(word))
-
-
-_STEMMER = snowballstemmer.stemmer("english")
+    return str(_STEMMER.of(word))
 
 
 def stems(text: str) -> list[str]:

@@ -1,3 +1,5 @@
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -5,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.ads.taxonomy import load_taxonomy
+from node.crawler.providers import lexicon
 from node.crawler.providers.lexicon import build_lexicon, load_lexicon, stems
 from node.crawler.providers.local import LocalClassifier
 
@@ -45,7 +48,15 @@ def test_tuning_texts_get_their_subject() -> None:
     assert agreement("classifier_dev") >= 0.95
 
 
-@pytest.mark.parametrize("name", ["classifier_holdout", "classifier_dev"])
+def test_texts_that_were_labelled_afterwards_get_their_subject() -> None:
+    """The figure to quote: on texts that nobody had seen when the lexicon was made, nor who wrote them the lexicon."""
+    labelled = rows(DATA / "classifier_labelled" / "texts.tsv")
+    assert len(labelled) >= 60
+    assert len({category for category, _, _ in labelled}) >= 15
+    assert agreement("classifier_labelled") >= 0.8
+
+
+@pytest.mark.parametrize("name", ["classifier_holdout", "classifier_labelled", "classifier_dev"])
 def test_labels_are_tier_1_categories_under_their_names(name: str) -> None:
     for category, written, _ in rows(DATA / name / "texts.tsv"):
         assert TAXONOMY.name(category) == written
@@ -107,14 +118,28 @@ def test_another_instance_answers_the_same() -> None:
         assert other.classify(text) == CLASSIFIER.classify(text)
 
 
+def test_texts_are_judged_side_by_side_as_they_are_alone() -> None:
+    """A service's fallback is asked on several threads at once."""
+    words = [f"{part}{suffix}" for part in map(str, range(3_000)) for suffix in ("nationally", "hopping", "relational")]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(stems, words, chunksize=1))
+    finally:
+        sys.setswitchinterval(interval)
+    lexicon._stem.cache_clear()
+    assert found == [stems(word) for word in words]
+
+
 def test_inflections_accents_and_apostrophes_fold() -> None:
     assert stems("Cooking cooked, the CAFÉ's well-being") == stems("cook cooks the cafe well being")
     assert stems("Alzheimer\u2019s") == stems("Alzheimer")
 
 
 def test_the_longest_term_wins_a_place() -> None:
-    lexicon = build_lexicon(TAXONOMY, "414\tStocks and Bonds\tstock market\n52\tBusiness and Finance\tmarket!\n")
-    assert [term.words for term in lexicon.matches(stems("the stock market and a market"))] == [
+    built = build_lexicon(TAXONOMY, "414\tStocks and Bonds\tstock market\n52\tBusiness and Finance\tmarket!\n")
+    assert [term.words for term in built.matches(stems("the stock market and a market"))] == [
         ("stock", "market"),
         ("market",),
     ]
