@@ -38,11 +38,12 @@ def every_key() -> str:
 
 
 def _foreign(section: str) -> set[str]:
-    """Keys that the section's default kind refuses."""
-    if section != "store":
+    """Keys that the section's default kind, or provider, refuses."""
+    taken = {"store": {"kind", "path"}, "classifier": {"provider"}}.get(section)
+    if taken is None:
         return set()
-    model = NodeSettings.model_fields["store"].annotation
-    return set(model.model_fields) - {"kind", "path"}  # type: ignore[union-attr]
+    model = NodeSettings.model_fields[section].annotation
+    return set(model.model_fields) - taken  # type: ignore[union-attr]
 
 
 def _shown(value: FieldInfo) -> object:

@@ -14,6 +14,7 @@ from node.admin import domain_views as views
 from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import approving_sites, creative_of
+from node.admin.asking import in_time_ns
 from node.admin.outcomes import CONFLICT, FAILED, USAGE, ask, not_found
 from node.admin.pages import page, wanted
 from node.admin.targets import ready_for
@@ -29,7 +30,7 @@ from node.ads.hosts import same_host
 from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id
 from node.core.clock import MS
 from node.core.ids import EntityRef
-from node.core.limits import admin_page_items_max
+from node.core.limits import admin_page_items_max, classify_margin_ms
 from node.crawler.html_text import extract, looks_like_html
 
 if TYPE_CHECKING:
@@ -123,12 +124,13 @@ class DomainRequests:
         clock = self._engine.world.clock
         begun_ns = clock.mono_ns()
         classify = self._server.classifier.classify
-        outcome = await outcome_of(lambda done: self._execute(classify, (text, request.hint), done))
+        asked = (text, request.hint, in_time_ns(classify_margin_ms))
+        outcome = await outcome_of(lambda done: self._execute(classify, asked, done))
         if not isinstance(outcome, Classification):
             raise p.AdminRefusal(FAILED, "E-CLASSIFIER", f"the classifier did not answer: {outcome}")
         return views.classification(outcome, (clock.mono_ns() - begun_ns) / MS), call
 
-    def _execute(self, fn: object, args: tuple[str, str], done: object) -> None:
+    def _execute(self, fn: object, args: tuple[str, str, int | None], done: object) -> None:
         if not self._engine.world.execute("llm", fn, args, done):  # type: ignore[arg-type]
             raise p.AdminRefusal(FAILED, "E-BUSY", "the classifier's queue is full", hint="try again in a moment")
 

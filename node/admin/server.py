@@ -13,6 +13,7 @@ from node.admin import absences, views
 from node.admin import protocol as p
 from node.admin.actor_changes import ActorChanges
 from node.admin.actor_requests import ActorRequests
+from node.admin.asking import ends_ns
 from node.admin.audit_requests import AuditRequests
 from node.admin.business_requests import BusinessRequests
 from node.admin.check_requests import CheckRequests
@@ -50,7 +51,7 @@ from node.admin.states import States
 from node.admin.uploads import Uploads
 from node.admin.work_forecasts import WorkForecasts
 from node.ads.classifier import Classifier
-from node.core.clock import rfc3339
+from node.core.clock import MS, rfc3339
 from node.core.errors import BadInput, LocalProtocolError, OperatingError, RemoteProtocolError
 from node.core.limits import admin_request_bytes_max
 from node.engine.engine import Engine
@@ -184,8 +185,10 @@ class AdminServer:
         self, handler: Handler, who: str, timeout_ms: int, request: msgspec.Struct, meta: p.Meta
     ) -> tuple[msgspec.Struct, p.Meta]:
         """The handler's answer; what it raises becomes an answer, too."""
+        bounded_ms = min(max(timeout_ms, 100), TIMEOUT_MS_MAX)
+        ends_ns.set(self.engine.world.clock.mono_ns() + bounded_ms * MS)
         try:
-            async with asyncio.timeout(min(max(timeout_ms, 100), TIMEOUT_MS_MAX) / 1_000):
+            async with asyncio.timeout(bounded_ms / 1_000):
                 return await handler(request, meta)
         except TimeoutError:
             return p.AdminError(code="E-TIMEOUT", exit=9, message="the cluster did not answer in time"), meta

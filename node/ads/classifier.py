@@ -28,9 +28,10 @@ class Classifier(Protocol):
     """Judges a page's text.
 
     `text` is the folded page text, `hint` what the publisher says about the section; neither is to be believed about
-    anything but content. A `local` provider is pure; one that asks a service blocks, and is run on an executor.
+    anything but content. `until_ns` (monotonic): when whoever asks stops waiting, where somebody waits. A `local`
+    provider is pure; one that asks a service blocks, and is run on an executor.
     """
 
     name: str
 
-    def classify(self, text: str, hint: str = "") -> Classification: ...
+    def classify(self, text: str, hint: str = "", until_ns: int | None = None) -> Classification: ...

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -158,6 +160,70 @@ class ReplicationSection(_Section):
     )
 
 
+class ClassifierSection(_Section):
+    """Who judges what pages are about. Any provider but local is sent the text of every page that is judged, and its
+    fallback is local. A key that has no meaning with the provider is refused."""
+
+    provider: Literal["local", "gemini", "openai", "anthropic"] = Field(
+        default="local", description='"local" asks nobody; "gemini", "openai" or "anthropic" ask that service'
+    )
+    base_url: str = Field(
+        default="", max_length=2_048, description="where to ask; empty for the service's own address"
+    )
+    model: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._:/-]{0,200}$",
+        description="which model to ask; empty for the provider's small one",
+    )
+    api_key_file: Path | None = Field(
+        default=None,
+        description="file with the service's key, mode 0600 or refused; without it GEMINI_API_KEY, OPENAI_API_KEY or "
+        "ANTHROPIC_API_KEY says it",
+        examples=["/etc/promovolve/classifier.key"],
+    )
+    requests_per_min: int = Field(
+        default=8, ge=1, le=100_000, description="of this node, repeated ones included"
+    )
+    requests_at_once: int = Field(
+        default=5, ge=1, le=10_000, description="that may be made at once after a quiet time"
+    )
+    deadline_ms: int = Field(
+        default=limits.classify_ms_max, ge=5_000, le=120_000, description="all attempts for one page"
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        """A key goes over no network in clear."""
+        if not value:
+            return value
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("an address like https://host/v1")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("no name and no password may stand in it: the key has a file of its own")
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
+            raise ValueError("http only for an address of this machine: the key would go over the network in clear")
+        return value.rstrip("/")
+
+    @model_validator(mode="after")
+    def _nothing_is_ignored(self) -> Self:
+        foreign = sorted(self.model_fields_set - {"provider"})
+        if self.provider == "local" and foreign:
+            raise ValueError(f"{foreign[0]} has no meaning with provider 'local'")
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine, whoever is asked."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class NodeSettings(BaseSettings):
     """All sections; see each."""
 
@@ -172,6 +238,7 @@ class NodeSettings(BaseSettings):
     membership: MembershipSection = MembershipSection()
     split_brain: SplitBrainSection = SplitBrainSection()
     replication: ReplicationSection = ReplicationSection()
+    classifier: ClassifierSection = ClassifierSection()
 
     @classmethod
     def settings_customise_sources(

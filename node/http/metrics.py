@@ -22,6 +22,7 @@ EDGE_GAUGES = {
     "limit": "Requests that the edge lets in at once now",
     "in_flight": "Requests that are inside now",
 }
+BREAKER = "classifier.breaker_open"  # counted by nodes that ask a service
 
 
 class NodeCollector:
@@ -46,6 +47,9 @@ class NodeCollector:
         for name, text in EDGE_GAUGES.items():
             if f"http.{name}" in report.counters:
                 gauges[f"http_{name}"] = (text, report.counters[f"http.{name}"])
+        if BREAKER in report.counters:
+            text = "1 while the service that judges pages is left alone since it failed"
+            gauges["classifier_breaker_open"] = (text, report.counters[BREAKER])
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"promovolve_{name}", text, value)
         yield CounterMetricFamily("promovolve_requests", "Serve requests of local sites", report.requests_count)

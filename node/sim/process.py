@@ -42,7 +42,7 @@ class TextClassifier:
 
     name = "sim"
 
-    def classify(self, text: str, hint: str = "") -> Classification:
+    def classify(self, text: str, hint: str = "", until_ns: int | None = None) -> Classification:
         """See `Classifier.classify`."""
         found = tuple(dict.fromkeys(word for word in text.split() if word))
         return Classification(tuple((word, 1.0 / (place + 1)) for place, word in enumerate(found[:3])), self.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import random
 from collections.abc import Coroutine
 from functools import partial
@@ -21,7 +22,6 @@ from node.core.clock import SystemClock
 from node.core.errors import OperatingError
 from node.core.ids import NodeId
 from node.core.settings import NodeSettings
-from node.crawler.providers.local import LocalClassifier
 from node.engine.config import CommitReplica, Exit, World
 from node.engine.engine import Engine
 from node.engine.keyservice import KeyService
@@ -48,7 +48,7 @@ from node.wire.keys import read_key_pair
 from node.wire.port import SendOutcome
 from node.wire.roster import KeyPair, Roster
 from node.wire.transport_zmq import ZmqTransport
-from node.wiring import description, keys, signals, stores
+from node.wiring import classifying, description, keys, signals, stores
 from node.wiring.joining import SeedWatch, membership_of
 from node.wiring.logring import LogRing
 from node.wiring.refusals import Refusals
@@ -90,7 +90,7 @@ class Process:
         replica = self._replica(cluster_id)
         me = await stores.incarnation(driver, settings.node.name)
         _begin(replica, me)
-        runtime = Runtime(clock, limits.executor_threads)
+        runtime = Runtime(clock, classifying.executors(settings.classifier))
         self._open.push_async_callback(runtime.close)
         refused = Refusals(clock)
         transport = self._transport(me, pair, roster, refused)
@@ -104,15 +104,19 @@ class Process:
         config = description.config(
             settings, self._membership, self._seeds.seeds, member, cluster_id, existed=existed
         )
-        classifier = LocalClassifier()
+        provider = classifying.opened(
+            settings.classifier, os.environ, clock, self._rng, lambda text: self._fault(classifying.FAULT, text)
+        )
+        self._open.push_async_callback(provider.close)
         world = self._world(transport, driver, runtime, replica, care.commit)
-        engine = self._engine = Engine(config, world, classifier)
+        engine = self._engine = Engine(config, world, provider.classifier)
         engine.counters["dropped_before_start"] += self._early
         service = NodeService(engine)
-        service.edges.append(care.counters)
+        service.edges += [care.counters, provider.counters]
         service.diagnosis.edges += [runtime.standing, driver.standing]
         LogService(engine, self._ring)
-        server = AdminServer(engine, service, classifier, keys.names(roster), partial(check, self._replica_path))
+        checks = partial(check, self._replica_path)
+        server = AdminServer(engine, service, provider.classifier, keys.names(roster), checks)
         self._open.push_async_callback(server.close)
 
         def accept(roster: Roster) -> None:
@@ -225,6 +229,11 @@ class Process:
             self._early += 1
         else:
             self._engine.on_unwelcome(peer, why)
+
+    def _fault(self, code: str, text: str) -> None:
+        """Of the classifier, which is asked only once there is an engine; empty words end it."""
+        if self._engine is not None:
+            self._engine.faults.put(code, f"classifier/{self._settings.classifier.provider}", text)
 
     def _exit(self, reason: Exit) -> None:
         if not self.ended.done():

@@ -42,6 +42,11 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "Mend the file that the setting wire.http_access_file names; it is read again within a second of its change."),
     ("E-WEBHOOK", _FAULT, "A receiver of webhooks does not take what it is sent; it is tried again and again.",
      "The reason stands beside it: look at the receiver, or take it out of the file of receivers."),
+    # who judges pages
+    ("E-CLASSIFIER-SERVICE", _FAULT, "The service that should judge pages does not; 'local' judges them, marked so.",
+     "The reason stands beside it: mend the key or the address, or wait; 'node show NAME' counts what failed."),
+    ("E-CLASSIFIER-KEY", _CONFIG, "The key of the service that should judge pages is missing or can't be used.",
+     "One line with the key in the file that classifier.api_key_file names, readable by its owner only."),
     # the replica
     ("E-REPLICA-DEGRADED", _FAULT, "A replica can't be written to disk and is kept in memory until it can.",
      _ROOM),

@@ -57,11 +57,11 @@ class LocalClassifier:
         self._taxonomy = taxonomy or load_taxonomy()
         self._lexicon = lexicon or load_lexicon(self._taxonomy)
 
-    def classify(self, text: str, hint: str = "") -> Classification:
+    def classify(self, text: str, hint: str = "", until_ns: int | None = None) -> Classification:
         """Up to five categories of a page text, surest first; none when the text says too little.
 
         `hint` is the publisher's own word for the section: it tips the balance between branches that the text already
-        supports and never introduces one.
+        supports and never introduces one. `until_ns` is nothing to it: it takes milliseconds.
         """
         words = stems(text[:page_text_chars_max])
         evidence = self._weigh(words)

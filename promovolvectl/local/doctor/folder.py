@@ -149,6 +149,8 @@ def _needs(settings: dict[str, NodeSettings]) -> list[Finding]:
     for name, each in sorted(settings.items()):
         if each.store.dsn_file is not None and (wrong := private("files.keys", each.store.dsn_file)):
             found.append(wrong)
+        if each.classifier.api_key_file is not None and (wrong := private("files.keys", each.classifier.api_key_file)):
+            found.append(wrong)
         if not each.wire.key_file.is_file():
             text = f"{name}'s key file {each.wire.key_file} is not there"
             found.append(finding("files.keys", name, "fail", text, f"ls -l {shlex.quote(str(each.wire.key_file))}"))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 from test_admin_server import Console
 
 from node.admin import protocol as p
+from node.ads.classifier import Classification
+from node.core.clock import MS
+from node.core.limits import classify_margin_ms
 from node.wire.chunks import cut
 
 
@@ -47,5 +52,27 @@ def test_a_page_without_text_is_refused() -> None:
             await console.ask(piece)
         assert (await console.ask(p.ClassifyText(transfer="t"))).code == "E-NO-TEXT", "what was sent is judged alike"
         assert (await console.ask(p.ClassifyText(transfer="t"))).code == "E-BAD-INPUT", "and is claimed once"
+
+    asyncio.run(body())
+
+
+def test_a_page_is_classified_within_the_time_of_who_asks() -> None:
+    """What is left of it for the classifier ends before the operator's own patience does."""
+
+    async def body() -> None:
+        console = Console()
+        given = []
+
+        def execute(executor: str, fn: Any, args: tuple[Any, ...], done: Any) -> bool:
+            given.append((executor, *args))
+            done(Classification((), "local", fallback=True))
+            return True
+
+        console.engine.world.execute = execute
+        console.server.classifier = SimpleNamespace(classify=None)
+        answer = await console.ask(p.ClassifyText(text="some words", hint="a section"), timeout_ms=4_000)
+        until_ns = console.engine.world.clock.mono_ns() + (4_000 - classify_margin_ms) * MS
+        assert given == [("llm", "some words", "a section", until_ns)]
+        assert (answer.provider, answer.fallback) == ("local", True)
 
     asyncio.run(body())

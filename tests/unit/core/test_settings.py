@@ -8,6 +8,7 @@ from node.core.errors import OperatingError
 from node.core.settings import load_settings
 from scripts.every_key import TARGET, every_key
 
+OPENAI = '[classifier]\nprovider = "openai"\n'
 EXAMPLE = Path(__file__).parents[3] / "configs" / "one-machine.toml"
 
 
@@ -55,6 +56,14 @@ def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> 
         ("[store]", "[membership]\nheart_beat_ms = 5\n[store]", "did you mean 'heartbeat_ms'"),
         ("[store]", "[split_brain]\nquorum = -1\n[store]", "split_brain.quorum"),
         ('path = "/var/lib/promovolve/store"', 'schema_name = "a;b"', "store.schema_name"),
+        ("[store]", '[classifier]\nprovider = "gpt"\n[store]', "classifier.provider"),
+        ("[store]", '[classifier]\nmodel = "m"\n[store]', "model has no meaning with provider 'local'"),
+        ("[store]", f"{OPENAI}base_url = 'http://models.example/v1'\n[store]", "in clear"),
+        ("[store]", f"{OPENAI}base_url = 'https://k:s@models.example/v1'\n[store]", "no name and no password"),
+        ("[store]", f"{OPENAI}base_url = 'models.example/v1'\n[store]", "an address like https://host/v1"),
+        ("[store]", f"{OPENAI}base_url = 'https://models.example/v1?key=1'\n[store]", "an address like"),
+        ("[store]", f"{OPENAI}model = 'a b'\n[store]", "classifier.model"),
+        ("[store]", f"{OPENAI}api_key = 'sk-1'\n[store]", "did you mean 'api_key_file'"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -63,6 +72,14 @@ def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, said: str) -> No
     assert caught.value.code == "E-CONFIG"
     assert said in caught.value.message
     assert str(tmp_path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8080/v1/", "http://[::1]/v1", "http://localhost/v1", "https://models.example"]
+)
+def test_a_service_is_asked_in_clear_on_this_machine_alone(tmp_path: Path, url: str) -> None:
+    settings = load_settings(changed(tmp_path, "[store]", f"{OPENAI}base_url = '{url}'\n[store]"))
+    assert settings.classifier.base_url == url.rstrip("/")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

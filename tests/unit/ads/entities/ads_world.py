@@ -54,7 +54,7 @@ TRAVEL, TRAVEL_PARENT, AUTO = "654", "653", "1"
 
 
 class FakeClassifier:
-    """Looks for one word; `fail` raises once."""
+    """Looks for one word; `fail` raises once; `fallback`: it says that it judges in another's place."""
 
     name = "fake"
 
@@ -63,15 +63,16 @@ class FakeClassifier:
         self.places = {"Kamakura": ("GN1860672",), "Paris": ("FR-IDF",)}
         self.calls = 0
         self.fail = False
+        self.fallback = False
 
-    def classify(self, text: str, hint: str = "") -> Classification:
+    def classify(self, text: str, hint: str = "", until_ns: int | None = None) -> Classification:
         self.calls += 1
         if self.fail:
             self.fail = False
             raise RuntimeError("the provider is away")
         found = next((categories for word, categories in self.table.items() if word in text), ())
         places = tuple(code for word, codes in self.places.items() if word in text for code in codes)
-        return Classification(found, self.name, places=places)
+        return Classification(found, self.name, self.fallback, places)
 
 
 class FakeRegistry:
