@@ -62,6 +62,7 @@ def site(info: m.SiteInfo) -> p.SiteShow:
         suspicions=tuple(_suspicion(each) for each in info.suspicions),
         timezone=info.timezone,
         margin=format_money(info.margin_ppm),
+        pages_fallback=info.pages_fallback,
     )
 
 
@@ -94,6 +95,8 @@ def page(entry: m.PageEntry, now_ms: int) -> p.PageItem:
         fresh=entry.classified_at_ms > now_ms - FRESHNESS_WINDOW_MS,
         categories=scores(entry.categories),
         places=tuple(place for place, hops in entry.places if not hops),
+        provider=entry.provider,
+        fallback=entry.fallback,
     )
 
 
@@ -216,6 +219,7 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
             trigger=auction.trigger,
             categories=auction.page_categories,
             page=auction.page_url,
+            fallback=auction.fallback,
         )
         if auction
         else None,

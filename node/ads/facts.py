@@ -9,10 +9,13 @@ from node.wire.registry import wire_type
 
 @wire_type("fact.page_classified")
 class PageClassified(msgspec.Struct, frozen=True):
+    """`fallback`: `provider` judged in place of the one that should have."""
+
     site: str
     url: str
     categories: tuple[tuple[str, float], ...]
     provider: str
+    fallback: bool = False
 
 
 @wire_type("fact.creative_approved")

@@ -60,7 +60,8 @@ class TurnedAway(msgspec.Struct, frozen=True, order=True):
 
 @wire_type("ads.auction_info", version=1)
 class AuctionInfo(msgspec.Struct, frozen=True):
-    """Where a pool came from: kept in the view so that `serve explain` can say it without another read."""
+    """Where a pool came from: kept in the view so that `serve explain` can say it without another read. `fallback`:
+    the page's categories are not the judgement of the provider that should have judged it."""
 
     auction_id: str
     trigger: str
@@ -68,6 +69,7 @@ class AuctionInfo(msgspec.Struct, frozen=True):
     page_url: str = ""
     page_categories: tuple[str, ...] = ()
     floor_micros: int = 0
+    fallback: bool = False
 
 
 @wire_type("ads.serve_view", version=1)

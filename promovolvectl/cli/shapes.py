@@ -122,9 +122,9 @@ def _explanation_head(payload: Payload) -> Sequence[str]:
         lines.append(f"WHY        {cell(payload['why'])}")
     if payload["auction"]:
         auction = payload["auction"]
-        lines.append(
-            f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}, categories {cell(auction['categories'])}"
-        )
+        judged = " (a fallback's judgement)" if auction["fallback"] else ""
+        categories = f"categories {cell(auction['categories'])}{judged}"
+        lines.append(f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}, {categories}")
     if payload["pool"]:
         pool = payload["pool"]
         lines.append(f"POOL       {pool['age_s']:.1f} s old, from {cell(pool['origin'])}")
@@ -133,7 +133,8 @@ def _explanation_head(payload: Payload) -> Sequence[str]:
 
 
 def _classification_head(payload: Payload) -> Sequence[str]:
-    provider = f"PROVIDER {cell(payload['provider'])}  {payload['elapsed_ms']:.1f} ms"
+    instead = " in place of the provider that should have judged" if payload["fallback"] else ""
+    provider = f"PROVIDER {cell(payload['provider'])}{instead}  {payload['elapsed_ms']:.1f} ms"
     none = "no category: the text gave too little evidence for one"
     return (provider,) if payload["categories"] else (provider, none)
 
@@ -343,14 +344,14 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "SiteList": Shape(_columns("site! host publisher? slots:slots pages_fresh suspended"), _each("site", "site")),
     "SiteShow": Shape(
         _columns(
-            "site host publisher verified_host slots:slots floor_cpm pages_fresh suspended approved pending rejected "
-            "blocked_domains blocked_products suspicions timezone margin changed"
+            "site host publisher verified_host slots:slots floor_cpm pages_fresh pages_fallback suspended approved "
+            "pending rejected blocked_domains blocked_products suspicions timezone margin changed"
         ),
         _itself("site", "site"),
         _whole,
         one=True,
     ),
-    "PageList": Shape(_columns("url! classified_at fresh! categories:names"), _each("page", "url")),
+    "PageList": Shape(_columns("url! classified_at fresh! categories:names provider? fallback"), _each("page", "url")),
     "Classification": Shape(
         _columns("id! name! path confidence:ratio!"),
         _each("category", "id", Under("categories")),

@@ -67,6 +67,8 @@ class SlotQuality(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site")
 class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
+    """`pages_fallback`: of the fresh pages, those that were not judged by the provider that should have."""
+
     site: str
     host: str
     publisher: str
@@ -92,6 +94,7 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     slot_qualities: tuple[SlotQuality, ...] = ()
     timezone: str = "UTC"
     margin: str = "0.00"
+    pages_fallback: int = 0
 
 
 @wire_type("admin.site_list")
@@ -121,11 +124,15 @@ class CategoryScore(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.page")
 class PageItem(msgspec.Struct, frozen=True, kw_only=True):
+    """`fallback`: `provider` judged it in place of the one that should have."""
+
     url: str
     classified_at: str
     fresh: bool
     categories: tuple[CategoryScore, ...]
     places: tuple[str, ...] = ()
+    provider: str = ""
+    fallback: bool = False
 
 
 @wire_type("admin.page_list")

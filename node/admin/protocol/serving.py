@@ -50,12 +50,14 @@ class ExplainedTurnedAway(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.explained_auction")
 class ExplainedAuction(msgspec.Struct, frozen=True, kw_only=True):
-    """The auction that the winner came from: of `page`, whoever asked later."""
+    """The auction that the winner came from: of `page`, whoever asked later. `fallback`: the page's categories are not
+    the judgement of the provider that should have judged it."""
 
     at: str
     trigger: str
     categories: tuple[str, ...]
     page: str = ""
+    fallback: bool = False
 
 
 @wire_type("admin.explained_pool")

@@ -289,6 +289,7 @@ class Auctioneer:
             page.url,
             tuple(category for category, _ in page.categories),
             self._floor_micros,
+            page.fallback,
         )
         pools = tuple(
             m.SlotPool(name, tuple(_candidate(o, page, info) for o in ordered if _fits(o, self._slots[name])))

@@ -75,5 +75,7 @@ class PageShelf:
         kept = {url: page for url, page in known.items() if url not in dropped} | {page.url: page for page in taken}
         # Written also when nothing is new: who says it again waits for the word that it is durable.
         self._state = msgspec.structs.replace(state, pages=tuple(kept.values()))
-        facts = tuple(PageClassified(state.site, page.url, page.categories, page.provider) for page in judged)
+        facts = tuple(
+            PageClassified(state.site, page.url, page.categories, page.provider, page.fallback) for page in judged
+        )
         ctx.persist(self._state, facts=facts, then=_Kept(order.pages))

@@ -59,6 +59,7 @@ def lesson_of(
 
 def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, changed: bool = True) -> m.SiteInfo:
     """What an operator may see."""
+    living = [page for page in pages if fresh(page, now_ms)]
     return m.SiteInfo(
         state.site,
         state.host,
@@ -66,7 +67,7 @@ def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, chan
         state.slots,
         state.floor_micros,
         state.suspended,
-        sum(fresh(page, now_ms) for page in pages),
+        len(living),
         tuple(sorted(state.approved)),
         tuple(sorted(state.pending)),
         changed,
@@ -84,4 +85,5 @@ def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, chan
         state.qualities,
         state.timezone,
         state.margin_ppm,
+        sum(page.fallback for page in living),
     )

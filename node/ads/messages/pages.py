@@ -68,7 +68,8 @@ class Suspicion(msgspec.Struct, frozen=True):
 @wire_type("ads.site_info")
 class SiteInfo(msgspec.Struct, frozen=True):
     """`trusted`: campaigns and domains, as `campaign|id` and `domain|name`; `flagged` maps a creative to why;
-    `qualities`, in [0, 1], are those of the slots that page tags have measured."""
+    `qualities`, in [0, 1], are those of the slots that page tags have measured; `pages_fallback`: how many of the
+    fresh pages were not judged by the provider that should have."""
 
     site: str
     host: str
@@ -94,6 +95,7 @@ class SiteInfo(msgspec.Struct, frozen=True):
     qualities: dict[str, float] = {}
     timezone: str = "UTC"
     margin_ppm: int = 0
+    pages_fallback: int = 0
 
 
 @wire_type("ads.classify_page")

@@ -115,7 +115,8 @@ def decision_lines(glance: Glance, told: ServeExplanation) -> list[Line]:
         facts.append(
             fact("auction", f"{told.auction.trigger} {moment(told.auction.at, glance.state.told_at, ages=False)}")
         )
-        facts.append(fact("categories", ", ".join(told.auction.categories)))
+        judged = " (a fallback's judgement)" if told.auction.fallback else ""
+        facts.append(fact("categories", ", ".join(told.auction.categories) + judged))
     if told.pool is not None:
         facts.append(fact("pool", f"{span(told.pool.age_s)} old, from {told.pool.origin}"))
     rows = [

@@ -170,6 +170,16 @@ def test_a_text_without_a_category_and_a_slot_without_an_ad_say_why_once() -> No
         assert told.splitlines()[0].endswith("nothing served: no pool")
 
 
+def test_a_fallback_s_judgement_is_said_to_be_one() -> None:
+    instead = p.ClassificationShow(categories=(), provider="local", elapsed_ms=1.25, fallback=True)
+    told = render(answer_of("Classification", instead, META), View("table"), PIPE)
+    assert told.splitlines()[0].startswith("PROVIDER local in place of the provider that should have judged")
+    auction = p.ExplainedAuction(at="2026-11-29T14:00:00.000Z", trigger="t", categories=("653",), fallback=True)
+    explained = msgspec.structs.replace(SAMPLES["ServeExplanation"], auction=auction)
+    told = render(answer_of("ServeExplanation", explained, META), View("table"), PIPE)
+    assert "categories 653 (a fallback's judgement)" in told
+
+
 def test_a_plan_s_table_sums_up_what_is_the_same_and_other_formats_have_each_move() -> None:
     def moves(source: str, to: str, shards: range) -> list[p.PlanMove]:
         return [p.PlanMove(shard=shard, from_node=source, to=to, entities=2, why="r") for shard in shards]
