@@ -120,7 +120,7 @@ def test_another_instance_answers_the_same() -> None:
 
 def test_texts_are_judged_side_by_side_as_they_are_alone() -> None:
     """A service's fallback is asked on several threads at once."""
-    words = [f"{part}{suffix}" for part in map(str, range(3_000)) for suffix in ("nationally", "hopping", "relational")]
+    words = [f"{part}{suffix}" for part in map(str, range(1_000)) for suffix in ("nationally", "hopping", "relational")]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
