@@ -1,73 +1,75 @@
-"""Serve requests over HTTP: one api and one entity node as processes, the load from a process of its own, beside a
-bare handler of the same HTTP stack that answers a constant."""
+"""Page views over HTTP: one node with the roles api and entity, a thousand sites whose pools have ten candidates, the
+load from a process of its own, beside a bare handler of the same HTTP stack that answers a constant. `cpu` is what the
+node's process takes of a core for one page view: on a machine that is busy with other things the rate is theirs too.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import multiprocessing
 import os
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 
+from scripts.benchmarks.market import CAMPAIGNS_PER_CATEGORY, Market
 from scripts.benchmarks.measure import percentile, spread
 
-CONNECTIONS = 16
-SECONDS = 5.0
-CONSTANT = b'{"seatbid":[{"id":"top","winner":null}],"needText":false,"reclassifyInMs":172800000}' + b" " * 400
+CONNECTIONS: Final = 16
+SECONDS: Final = 5.0
+SITES: Final = 1_000
+CONSTANT: Final = b'{"seatbid":[{"id":"top","winner":null}],"needText":false,"reclassifyInMs":172800000}' + b" " * 400
 
 
 def measure(runs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        up = _ctl(folder, "up", "--nodes", "2", "--demo", "-o", "json")
+        market = Market(folder, SITES, 1, ("--nodes", "1"))
+        market.fill()
+        market.up()
         try:
-            host, _, port = str(up["http"]).removeprefix("http://").rpartition(":")
-            bodies = _bodies(folder)
-            ours = [_load(host, int(port), "/v1/serve/batch", bodies) for _ in range(runs)]
+            covered_s = market.covered()
+            host, _, port = market.http.removeprefix("http://").rpartition(":")
+            bodies = list(market.requests())
+            ours = [_measured(market.pids[0], host, int(port), "/v1/serve/batch", bodies) for _ in range(runs)]
         finally:
-            _ctl(folder, "down", "-o", "json")
+            market.down()
     floor = _floor(runs)
     rate, bare = sorted(o["rate"] for o in ours)[runs // 2], sorted(f["rate"] for f in floor)[runs // 2]
     return {
         "requests": spread([o["rate"] for o in ours], "1/s"),
         "p50": spread([o["p50_ms"] for o in ours], "ms"),
         "p99": spread([o["p99_ms"] for o in ours], "ms"),
+        "cpu": spread([o["cpu_us"] for o in ours], "us"),
         "filled_ratio": spread([o["filled_ratio"] for o in ours], "1"),
         "floor_constant_requests": spread([f["rate"] for f in floor], "1/s"),
         "floor_constant_p99": spread([f["p99_ms"] for f in floor], "ms"),
+        "floor_constant_cpu": spread([f["cpu_us"] for f in floor], "us"),
         "to_floor_ratio": round(rate / bare, 3),
-        "load": {"connections": CONNECTIONS, "seconds": SECONDS, "nodes": "1 api, 1 entity", "slots_per_request": 1},
+        "load": {
+            "connections": CONNECTIONS,
+            "seconds": SECONDS,
+            "nodes": 1,
+            "sites": SITES,
+            "pool": CAMPAIGNS_PER_CATEGORY,
+            "slots_per_request": 1,
+            "covered_s": round(covered_s, 1),
+        },
     }
 
 
-def _ctl(folder: str, *arguments: str) -> dict[str, Any]:
-    environment = {**os.environ, "XDG_CONFIG_HOME": f"{folder}/config", "XDG_DATA_HOME": f"{folder}/data"}
-    command = [str(Path(sys.executable).with_name("promovolvectl")), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}")
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+def _measured(pid: int, host: str, port: int, path: str, bodies: list[bytes]) -> dict[str, float]:
+    before = _cpu_s(pid)
+    found = _load(host, port, path, bodies)
+    return found | {"cpu_us": (_cpu_s(pid) - before) / (found["rate"] * SECONDS) * 1e6}
 
 
-def _bodies(folder: str) -> list[bytes]:
-    """One request for each page of each site: its first slot."""
-    bodies: list[bytes] = []
-    for site in _ctl(folder, "site", "list", "-o", "json")["items"]:
-        slot = site["slots"][0]
-        imp = [{"id": slot["slot"], "w": slot["width"], "h": slot["height"]}]
-        bodies.extend(
-            json.dumps({"pub": site["site"], "url": page["url"], "imp": imp}).encode()
-            for page in _ctl(folder, "page", "list", site["site"], "-o", "json")["items"]
-        )
-    return bodies
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _load(host: str, port: int, path: str, bodies: list[bytes]) -> dict[str, float]:
@@ -138,7 +140,8 @@ def _floor(runs: int) -> list[dict[str, float]]:
                 raise
             time.sleep(0.05)
     try:
-        return [_load("127.0.0.1", port, "/", [b"{}"]) for _ in range(runs)]
+        assert process.pid is not None
+        return [_measured(process.pid, "127.0.0.1", port, "/", [b"{}"]) for _ in range(runs)]
     finally:
         process.terminate()
         process.join()
