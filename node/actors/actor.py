@@ -117,7 +117,7 @@ class Context(Protocol):
         ...
 
     def reject(self, reason: str) -> None:
-        """Answer the ask being handled with Failed(REJECTED, reason)."""
+        """Answer the ask being handled with Failed(REJECTED, reason); what nobody waits for becomes a dead letter."""
         ...
 
     def reply_later(self) -> ReplyTo:

@@ -145,9 +145,11 @@ class CellContext:
         self._stage(Staged(None, (), self.mail, message, None, self.trace))
 
     def reject(self, reason: str) -> None:
-        self._here()
-        if self.mail is not None:
+        cell = self._here()
+        if self.mail is not None and self.mail.origin is Origin.ASK:
             self._kernel.fail(self.mail, Failed(Failure.REJECTED, reason))
+        else:
+            self._kernel.unhandled(cell.ref, self.mail, reason)
 
     def reply_later(self) -> ReplyTo:
         cell = self._here()

@@ -215,6 +215,10 @@ class Kernel:
             trace=mail.trace,
         )
 
+    def unhandled(self, to: EntityRef, mail: Mail | None, why: str) -> None:
+        """What is handled now was refused, and nobody waits to be told so: it must not vanish (I9)."""
+        self.bury(f"unhandled_by_{to.kind}", to, self.handling if mail is None else mail, why)
+
     def name_of(self, message: object) -> str:
         """The wire name of a message, or its class's name."""
         return self.registry.name_of(type(message))

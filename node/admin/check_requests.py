@@ -10,9 +10,13 @@ from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.gather import NODE_DEADLINE_MS
+from node.admin.site_findings import decided_and_waiting
+from node.ads.entities.site_state import SiteState
 from node.core import limits
 from node.core.ids import NodeId, ServiceRef
+from node.engine import topology
 from node.engine.conserving import MISSING
+from node.engine.entities import SINGLETONS
 from node.engine.messages import GetLedger, LedgerReport, NodeReport
 from node.sharding.check import FaultKind
 from node.wire.ledger import LedgerRow, unhandled
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from node.admin.server import AdminServer
 
 REPLICA_LOOKS = 10
+QUEUED_NAMED = 10
 REPLICA_LOOK_S = 0.3
 ASKING = REGISTRY.of(GetLedger()).name
 Ledgers = dict[NodeId, tuple[LedgerRow, ...]]
@@ -42,13 +47,44 @@ class CheckRequests:
         found = shard_rows(shards.faults)
         active = sorted(name for name, report in reports.items() if report.coordinator_active)
         found.append(_row("one coordinator", len(active) == 1, ", ".join(active) or "nobody"))
+        found.append(await self._singletons(reports, missing))
         found.append(await self._replicas(reports, missing))
+        found.append(await self._projections(reports))
+        found.append(await self._queues())
         if request.messages:
             found += await self._messages()
         ok = all(row.result == "ok" for row in found)
         return p.ClusterCheck(ok=ok, checks=tuple(found), unchecked=shards.unchecked), self._server.with_missing(
             call, missing
         )
+
+    async def _singletons(self, reports: Mapping[str, NodeReport], silent: tuple[p.Missing, ...]) -> p.CheckRow:
+        """Looked at again while one is on its way to another node."""
+        looks = 0
+        while True:
+            home = topology.singleton_home(self._engine.view, self._engine.draining_nodes())
+            row, looks = singleton_row(reports, home), looks + 1
+            if row.result == "ok" or looks == REPLICA_LOOKS:
+                return row
+            await asyncio.sleep(REPLICA_LOOK_S)
+            reports, _missing = await self._server.gatherer.reports(coverage=False, but=silent)
+
+    async def _projections(self, reports: Mapping[str, NodeReport]) -> p.CheckRow:
+        try:
+            status = await self._server.fact_status.of(reports)
+        except p.AdminRefusal as refused:
+            return _row("projections", False, refused.message)
+        told = ", ".join(f"{item.projection} {item.behind} behind" for item in status.items)
+        return _row("projections", status.ok, told)
+
+    async def _queues(self) -> p.CheckRow:
+        """No site's queue holds what its publisher has decided."""
+        try:
+            sites = await self._server.states.all("site", SiteState)
+        except p.AdminRefusal as refused:
+            return _row("approval queues", False, refused.message)
+        wrong = [f"{state.site}: {creative}" for state in sites for creative in decided_and_waiting(state)]
+        return _row("approval queues", not wrong, ", ".join(wrong[:QUEUED_NAMED]) or f"{len(sites)} sites")
 
     async def _replicas(self, reports: Mapping[str, NodeReport], silent: tuple[p.Missing, ...]) -> p.CheckRow:
         """I4, looked at again while they differ: what is written just now is on its way to the others."""
@@ -95,6 +131,18 @@ def shard_rows(faults: Sequence[p.ShardFault]) -> list[p.CheckRow]:
     found = [p.CheckRow(check="I5 one owner", result="fail", detail=_fault_words(fault)) for fault in owners]
     found = found or [_row("I5 one owner", True, "all four views agree")]
     return [*found, _row("shards balanced", not uneven, "; ".join(fault.detail for fault in uneven) or "even")]
+
+
+def singleton_row(reports: Mapping[str, NodeReport], home: NodeId | None) -> p.CheckRow:
+    """Each singleton runs once, on the oldest node that may host it."""
+    if home is None:
+        return _row("singletons", False, "no node may host them")
+    wrong = []
+    for kind in SINGLETONS:
+        hosts = sorted(name for name, report in reports.items() if report.entities_by_kind.get(kind))
+        if hosts != [home.name]:
+            wrong.append(f"{kind} runs on {', '.join(hosts) or 'no node'} and belongs to {home.name}")
+    return _row("singletons", not wrong, "; ".join(wrong) or f"{', '.join(SINGLETONS)} on {home.name}")
 
 
 def _row(check: str, ok: bool, detail: str) -> p.CheckRow:

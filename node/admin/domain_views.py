@@ -12,7 +12,7 @@ from node.admin.protocol.serving import ExplainedTurnedAway
 from node.admin.targets import moment
 from node.ads import messages as m
 from node.ads.budget import roll_over
-from node.ads.classifier import Classification
+from node.ads.classifier import CLASSIFIER_VERSION, Classification
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.campaign_state import info_of as campaign_info
@@ -97,6 +97,7 @@ def page(entry: m.PageEntry, now_ms: int) -> p.PageItem:
         places=tuple(place for place, hops in entry.places if not hops),
         provider=entry.provider,
         fallback=entry.fallback,
+        outdated=entry.version < CLASSIFIER_VERSION,
     )
 
 

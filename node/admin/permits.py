@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol as p
-from node.admin.protocol import audit, diagnosis, facts, operators
+from node.admin.protocol import audit, diagnosis, explaining, facts, operators
 from node.core.errors import RemoteProtocolError
 from node.wire.codec import CODEC
 from node.wire.roster import OperatorRole
@@ -82,7 +82,8 @@ _READS: Final[tuple[type[msgspec.Struct], ...]] = (
     *(p.ClassifyText, p.SendPiece),  # a text that is classified is stored nowhere, nor are its pieces
     *(operators.GetIdentity, operators.GetPermission, operators.GetOperatorKeys),
     *(audit.GetAudit, audit.GetAuditEntries, audit.GetAuditVerify),
-    *(facts.GetFacts, facts.GetLedger, facts.GetLedgerVerify),
+    *(facts.GetFacts, facts.GetLedger, facts.GetLedgerVerify, facts.GetFactStatus),
+    *(explaining.ExplainSite, explaining.ExplainCampaign),
 )
 
 

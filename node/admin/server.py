@@ -16,6 +16,7 @@ from node.admin.actor_requests import ActorRequests
 from node.admin.asking import ends_ns
 from node.admin.audit_requests import AuditRequests
 from node.admin.business_requests import BusinessRequests
+from node.admin.campaign_explaining import CampaignExplaining
 from node.admin.check_requests import CheckRequests
 from node.admin.cluster_repair import ClusterRepair
 from node.admin.cluster_requests import ClusterRequests
@@ -25,6 +26,7 @@ from node.admin.diagnosis_requests import DiagnosisRequests
 from node.admin.domain_requests import DomainRequests
 from node.admin.drills import Drills
 from node.admin.fact_requests import FactRequests
+from node.admin.fact_status import FactStatusRequests
 from node.admin.forecasts import DomainForecasts
 from node.admin.gather import Gatherer
 from node.admin.guard import Guard
@@ -47,6 +49,7 @@ from node.admin.removal_requests import RemovalRequests
 from node.admin.replay_requests import ReplayRequests
 from node.admin.serve_probes import ServeProbes
 from node.admin.shard_requests import ShardRequests
+from node.admin.site_explaining import SiteExplaining
 from node.admin.states import States
 from node.admin.uploads import Uploads
 from node.admin.work_forecasts import WorkForecasts
@@ -102,12 +105,15 @@ class AdminServer:
         DecisionRequests(self)
         PlanRequests(self)
         self._shards = ShardRequests(self)
+        self.fact_status = FactStatusRequests(self)
         CheckRequests(self)
         ProbeRequests(self)
         DomainRequests(self)
         BusinessRequests(self)
         CoverageRequests(self)
         ServeProbes(self)
+        SiteExplaining(self)
+        CampaignExplaining(self)
         self.operations = OperationRequests(self)
         ReplayRequests(self)
         held = HeldPlans(self)

@@ -21,6 +21,7 @@ from node.ads.view import TurnedAway
 from node.core import limits
 
 QUOTE_AGE_MS_MAX = 10 * 60_000
+QUOTE_STALE_MS = 2 * 60_000 + 10_000  # campaigns renew theirs every minute: two were missed
 
 
 class StandingBid(msgspec.Struct, frozen=True):
@@ -50,6 +51,10 @@ class Book(msgspec.Struct, frozen=True):
 
     def is_stranger(self, campaign: str) -> bool:
         return self.settled and self.registered is not None and campaign not in self.registered
+
+    def complete(self, now_ms: int) -> bool:
+        """Whether all bids are known: then who is absent does not bid."""
+        return self.registered is not None and self.settled and not (self.missing(now_ms) or self.strangers(now_ms))
 
     def strangers(self, now_ms: int) -> tuple[str, ...]:
         """Campaigns that bid and are not registered, or not yet: the directory may have been asked too early."""
@@ -101,7 +106,7 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
         book.category,
         offers[: limits.view_candidates_max],
         len(rejected),
-        book.registered is not None and book.settled and not missing and not book.strangers(now_ms),
+        book.complete(now_ms),
         missing,
         len(able) > len(kept) or len(offers) > limits.view_candidates_max,
         max((quote.max_cpm_micros for quote in rejected), default=0),
@@ -109,6 +114,33 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
         tuple(_rejected(rejected, sizes)),
         tuple(sorted(away)[: limits.turned_away_max]),
     )
+
+
+def told(book: Book, campaign: str, answered_ms: int, now_ms: int) -> m.StripeTold:
+    """What an operator sees of the book: of one campaign or, unnamed, of all."""
+    names = dict.fromkeys((*book.bids, *(book.registered or ())))
+    found = [_quote_told(book, name, now_ms) for name in names if campaign in ("", name)]
+    found.sort(key=lambda quote: (quote.state != "missing", -quote.age_ms, quote.campaign))
+    registered = -1 if book.registered is None else len(book.registered)
+    return m.StripeTold(
+        answered_ms, registered, book.complete(now_ms), tuple(found[: limits.quotes_told_max]), len(found)
+    )
+
+
+def _quote_told(book: Book, campaign: str, now_ms: int) -> m.QuoteTold:
+    bid = book.bids.get(campaign)
+    if bid is None:
+        return m.QuoteTold(campaign, "missing")
+    age_ms = now_ms - bid.taken_ms
+    if bid.expired(now_ms):
+        state = "expired"
+    elif not bid.quote.active:
+        state = "withdrawn"
+    elif book.is_stranger(campaign):
+        state = "unregistered"
+    else:
+        state = "stale" if age_ms > QUOTE_STALE_MS else "counts"
+    return m.QuoteTold(campaign, state, age_ms, bid.quote.max_cpm_micros)
 
 
 def _takes_part(quote: m.Quote, category: str) -> bool:

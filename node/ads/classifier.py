@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from node.wire.registry import wire_type
+
+# Of what a classification holds: raised whenever pages that were judged before lack something. Those from before there
+# were versions say 0.
+CLASSIFIER_VERSION: Final = 1
 
 
 @wire_type("ads.classification", version=1)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from node.ads.projections import PROJECTIONS
+from node.core.clock import MS
+from node.engine.messages import FollowerReport
 from node.flows.follower import Follower
 from node.store.port import Request
 from node.store.scrub import Scrub
@@ -43,6 +45,25 @@ class Following:
         if request is not None:
             engine.world.submit(request, self.scrub.answered)
         engine.faults.put(DAMAGED, "store", _words(self.scrub.damaged))
+
+    def reports(self) -> tuple[FollowerReport, ...]:
+        """How each projection is followed; nothing from a node that does not coordinate."""
+        clock = self._engine.world.clock
+        now_ns, wall_ms = clock.mono_ns(), clock.wall_ms()
+        if not self._engine.sharding.coordinator.leads:
+            return ()
+        return tuple(
+            FollowerReport(
+                name,
+                follower.offset,
+                follower.applied,
+                follower.conflicts,
+                follower.failures,
+                follower.last_failure,
+                wall_ms - (now_ns - follower.failed_ns) // MS if follower.failures else 0,
+            )
+            for name, follower in self.followers.items()
+        )
 
     def _ask(self, follower: Follower, request: Request | None) -> None:
         if request is not None:

@@ -183,6 +183,20 @@ class KeysFound(msgspec.Struct, frozen=True):
     keys: tuple[str, ...]
 
 
+@wire_type("node.follower_report")
+class FollowerReport(msgspec.Struct, frozen=True):
+    """How one projection's follower fares on the node that coordinates: rounds that failed or came second since its
+    start, and the last failure with its time (wall ms, 0 for never)."""
+
+    name: str
+    offset: int
+    applied: int
+    conflicts: int
+    failures: int
+    last_failure: str = ""
+    failed_ms: int = 0
+
+
 @wire_type("node.report")
 class NodeReport(msgspec.Struct, frozen=True):
     """Everything that one node knows of itself; the cluster's status is made of these.
@@ -225,3 +239,4 @@ class NodeReport(msgspec.Struct, frozen=True):
     buffered: tuple[tuple[int, int, int], ...] = ()
     behind: dict[str, int] = msgspec.field(default_factory=dict)
     pending_removals: int = 0
+    followers: tuple[FollowerReport, ...] = ()

@@ -163,6 +163,7 @@ class NodeService:
             buffered=engine.sharding.region.buffers(now_ns),
             behind=engine.replication.behind(now_ns),
             pending_removals=engine.replication.machine.questions.pending_removal_count(),
+            followers=engine.following.reports(),
         )
 
     def counters(self) -> dict[str, int]:

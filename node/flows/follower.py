@@ -72,12 +72,17 @@ class Follower:
         self.applied = 0
         self.conflicts = 0
         self.failure = ""
+        self.failures = 0  # since the start, and of them the last: when its round began, and what it was
+        self.failed_ns = 0
+        self.last_failure = ""
+        self._begun_ns = 0
 
     def tick(self, now_ns: int) -> Request | None:
         """Begin a round when one is due."""
         if self.stage is not Stage.IDLE or now_ns < self._next_ns:
             return None
         self._next_ns = now_ns + limits.facts_poll_ms * MS
+        self._begun_ns = now_ns
         self.stage = Stage.ASKING
         return ReadConsumer(self._name)
 
@@ -111,5 +116,8 @@ class Follower:
         """The round is over: nothing new, or refused, or somebody else advanced the consumer meanwhile."""
         self.conflicts += self.stage in (Stage.LOADING, Stage.ADVANCING) and not isinstance(answer, StoreFailed)
         self.failure = f"{answer.code}: {answer.message}" if isinstance(answer, StoreFailed) else ""
+        if self.failure:
+            self.failures += 1
+            self.failed_ns, self.last_failure = self._begun_ns, self.failure
         self.stage = Stage.IDLE
         self._facts = ()

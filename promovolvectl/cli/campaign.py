@@ -1,4 +1,4 @@
-"""`campaign create|list|show|update|pause|resume|delete`."""
+"""`campaign create|list|show|explain|update|pause|resume|delete`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from node.admin.protocol import (
     SetCampaignStatus,
     UpdateCampaign,
 )
+from node.admin.protocol.explaining import CampaignExplanation, ExplainCampaign
 from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, Budget, CampaignId, NewBudget, NewTitle, Title, on_record
 from promovolvectl.cli.leaf import group, leaf
@@ -111,6 +112,22 @@ async def list_(
 )
 async def show(run: Run, campaign: CampaignId) -> Answer:
     return read_of("CampaignShow", *await run.ask(GetCampaign(campaign=campaign), CampaignShow))
+
+
+@leaf(
+    app,
+    "explain",
+    does="Whether every bidder of its categories has a campaign's bid, how old that is, and where the campaign's money "
+    "is.",
+    changes="Reads only; each stripe of each category is asked, and one that hangs is named.",
+    examples=(
+        "promovolvectl campaign explain rail",
+        "promovolvectl campaign explain rail --filter quote!=counts -o json",
+    ),
+    exits=SHOWS,
+)
+async def explain(run: Run, campaign: CampaignId) -> Answer:
+    return answer_of("CampaignExplanation", *await run.ask(ExplainCampaign(campaign=campaign), CampaignExplanation))
 
 
 @ordered(

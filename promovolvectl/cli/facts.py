@@ -1,4 +1,4 @@
-"""`facts list|tail`: the log of what happened, as it was written in the transactions that it belongs to."""
+"""`facts list|tail|status`: the log of what happened, as it was written in the transactions that it belongs to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from node.admin.protocol import Meta
-from node.admin.protocol.facts import FactItem, FactList, GetFacts
+from node.admin.protocol.facts import FactItem, FactList, FactStatus, GetFacts, GetFactStatus
 from promovolvectl.cli.events import since_of
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of, plain
@@ -135,3 +135,18 @@ def _offset(item: Item) -> str:
 
 def _name(item: Item) -> str:
     return f"fact/{item['offset']}"
+
+
+@leaf(
+    app,
+    "status",
+    does="How far each projection has followed the log of facts, and what failed on the way.",
+    changes="Reads only. Ends with 10 when one is too far behind.",
+    examples=("promovolvectl facts status", "promovolvectl facts status -o json --query 'items[].behind'"),
+    exits=(ExitStatus.UNHEALTHY,),
+    shows="FactStatus",
+    gathers=True,
+)
+async def status(run: Run) -> Answer:
+    found, meta = await run.ask(GetFactStatus(), FactStatus)
+    return answer_of("FactStatus", found, meta, ExitStatus.OK if found.ok else ExitStatus.UNHEALTHY)

@@ -42,6 +42,11 @@ MONEY_SHAPES: Final[Mapping[str, Shape]] = {
         each("fact", "offset"),
         head=_facts_head,
     ),
+    "FactStatus": Shape(
+        columns_of("projection! offset behind! node failures! conflicts? last_failure! last_failure_at"),
+        each("projection", "projection"),
+        head=lambda payload: (f"LAST       fact {payload['last']}",),
+    ),
     "LedgerShow": Shape(
         columns_of("account! campaign! day! received given balance! postings? id+"),
         each("ledger", "id"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol
-from node.admin.protocol import audit, diagnosis, facts, operators
+from node.admin.protocol import audit, diagnosis, explaining, facts, operators
 from promovolvectl.cli.render import API_VERSION
 from promovolvectl.client import doctor_kinds, index_kinds, kinds, own_kinds, store_kinds
 
@@ -22,6 +22,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "AuditVerify": audit.AuditVerify,
     "Bench": kinds.Bench,
     "CanStop": protocol.CanStop,
+    "CampaignExplanation": explaining.CampaignExplanation,
     "CampaignList": protocol.CampaignList,
     "CampaignShow": protocol.CampaignShow,
     "Classification": protocol.ClassificationShow,
@@ -56,6 +57,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ErrorCode": kinds.ErrorCode,
     "ErrorCodeList": kinds.ErrorCodeList,
     "FactList": facts.FactList,
+    "FactStatus": facts.FactStatus,
     "Health": protocol.Health,
     "Identity": operators.Identity,
     "KeyRotation": protocol.KeyRotation,
@@ -114,6 +116,7 @@ TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ShardShow": protocol.ShardShow,
     "Shutdown": kinds.Shutdown,
     "SimReport": kinds.SimReport,
+    "SiteExplanation": explaining.SiteExplanation,
     "SiteList": protocol.SiteList,
     "SiteShow": protocol.SiteShow,
     "Topic": own_kinds.Topic,

@@ -8,6 +8,7 @@ from typing import Final
 
 from promovolvectl.cli.auth_shapes import AUTH_SHAPES
 from promovolvectl.cli.diagnosis_shapes import DIAGNOSIS_SHAPES
+from promovolvectl.cli.explaining_shapes import EXPLAINING_SHAPES
 from promovolvectl.cli.index_shapes import INDEX_SHAPES
 from promovolvectl.cli.money_shapes import MONEY_SHAPES
 from promovolvectl.cli.own_shapes import OWN_SHAPES
@@ -304,6 +305,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     **DIAGNOSIS_SHAPES,
     **MONEY_SHAPES,
+    **EXPLAINING_SHAPES,
     **INDEX_SHAPES,
     "Replay": Shape(
         _columns(
@@ -351,7 +353,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _whole,
         one=True,
     ),
-    "PageList": Shape(_columns("url! classified_at fresh! categories:names provider? fallback"), _each("page", "url")),
+    "PageList": Shape(
+        _columns("url! classified_at fresh! categories:names provider? fallback outdated?"), _each("page", "url")
+    ),
     "Classification": Shape(
         _columns("id! name! path confidence:ratio!"),
         _each("category", "id", Under("categories")),
@@ -386,7 +390,8 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     "CreativeList": Shape(
         _columns(
-            "creative! campaign! status:state! advertiser? width height mime? approved_sites landing_url+ asset_url+"
+            "creative! campaign! status:state! advertiser? width height mime? approved_sites product? landing_url+ "
+            "asset_url+"
         ),
         _each("creative", "creative"),
     ),

@@ -1,4 +1,4 @@
-"""`site create|list|show|update|suspend|resume`."""
+"""`site create|list|show|explain|update|suspend|resume`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from node.admin.protocol import CreateSite, GetSite, GetSites, SiteList, SiteShow, UpdateSite
+from node.admin.protocol.explaining import ExplainSite, SiteExplanation
 from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, SiteId, on_record
 from promovolvectl.cli.leaf import group, leaf
@@ -92,6 +93,22 @@ async def list_(run: Run, after: After = "") -> Answer:
 )
 async def show(run: Run, site: SiteId) -> Answer:
     return read_of("SiteShow", *await run.ask(GetSite(site=site), SiteShow))
+
+
+@leaf(
+    app,
+    "explain",
+    does="What happens at a site and why: what must agree and does not, what its auctions and page views came of by "
+    "the hour, unknown urls, what waits and why it is hidden.",
+    changes="Reads only. Counts are kept in memory, since the start of whoever counts.",
+    examples=(
+        "promovolvectl site explain example.com",
+        "promovolvectl site explain example.com -o json --query \"counts[?of=='late']\"",
+    ),
+    exits=SHOWS,
+)
+async def explain(run: Run, site: SiteId) -> Answer:
+    return answer_of("SiteExplanation", *await run.ask(ExplainSite(site=site), SiteExplanation))
 
 
 @ordered(

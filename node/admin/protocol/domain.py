@@ -124,7 +124,7 @@ class CategoryScore(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.page")
 class PageItem(msgspec.Struct, frozen=True, kw_only=True):
-    """`fallback`: `provider` judged it in place of the one that should have."""
+    """`fallback`: `provider` judged it in place of the one that should have; `outdated`: before what is judged now."""
 
     url: str
     classified_at: str
@@ -133,6 +133,7 @@ class PageItem(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[str, ...] = ()
     provider: str = ""
     fallback: bool = False
+    outdated: bool = False
 
 
 @wire_type("admin.page_list")

@@ -121,3 +121,32 @@ class LedgerVerify(msgspec.Struct, frozen=True, kw_only=True):
     differing: int
     items: tuple[LedgerDifference, ...]
     busy: tuple[str, ...] = ()
+
+
+@wire_type("admin.fact_status_get")
+class GetFactStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Who follows the log of facts, and how far each is."""
+
+
+@wire_type("admin.fact_follower")
+class FactFollower(msgspec.Struct, frozen=True, kw_only=True):
+    """A projection: where it stands and how many facts it is `behind`. `failures` and `conflicts` (rounds in which
+    another node had come first) are those of `node`, since its start; null where nobody follows."""
+
+    projection: str
+    offset: int
+    behind: int
+    node: str | None
+    failures: int
+    conflicts: int
+    last_failure: str
+    last_failure_at: str | None
+
+
+@wire_type("admin.fact_status")
+class FactStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """`last`: the newest fact's offset."""
+
+    ok: bool
+    last: int
+    items: tuple[FactFollower, ...]

@@ -25,6 +25,7 @@ from node.ads.entities.beacon_guard import BeaconGuard
 from node.ads.entities.decision_ring import DecisionRing, explained
 from node.ads.entities.payers import objection, payers, verdict
 from node.ads.entities.pools import Pools
+from node.ads.entities.serve_tally import ServeTally
 from node.ads.entities.serving_batch import Batch, ReserveAnswer
 from node.ads.entities.site_pacing import OPEN, Gate, SitePacing
 from node.ads.entities.site_terms import floor_by_category, forbidden, refusal
@@ -35,6 +36,7 @@ from node.ads.hosts import under_domain
 from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
 from node.ads.page_winners import PageWinners
+from node.ads.pages_compared import lacking
 from node.ads.pins import stale
 from node.ads.serve_stats import Filled
 from node.ads.serveindex import ServeIndex
@@ -100,6 +102,7 @@ class AdServer:
         self._batch_count = 0
         self._decisions = DecisionRing()
         self._pacing = SitePacing()
+        self._tally = ServeTally()
         self._draws: np.random.Generator = np.random.default_rng(0)
         self._pace_draws = self._draws
         self.beacons = self._guard.counts
@@ -135,7 +138,7 @@ class AdServer:
                 self._pages[entry.url] = entry
             case m.Track() | m.Fold():
                 self._track(ctx, ctx.reply_later(), message)
-            case m.Probe() | m.GetDecision() | m.GetServeStats():
+            case m.Probe() | m.GetDecision() | m.GetServeStats() | m.GetTallies() | m.FindPages():
                 self._explain(ctx, message)
             case _ if self._beacons.receive(ctx, message):
                 pass
@@ -248,11 +251,14 @@ class AdServer:
             self._hold(ctx, reply_to, request)
             return
         self.requests_count += 1
+        now_ms = ctx.wall_ms()
         if refused := refusal(settings, request.host):
+            self._tally.refused(refused, len(request.slots), now_ms)
             ctx.answer(reply_to, m.BatchSelected(refused))
             return
-        now_ms = ctx.wall_ms()
         page = self._fresh_page(settings, request.url, now_ms)
+        if page is None and request.url not in self._pages:
+            self._tally.unknown(request.url, now_ms)
         self._guard.viewed()
         learned = self._pacing.request(len(request.slots), now_ms)
         if learned is not None:
@@ -438,6 +444,7 @@ class AdServer:
             penniless=any(explain.BUDGET in decision.refused.values() for decision in batch.decisions),
             now_ms=now_ms,
         )
+        self._tally.decided(batch.decisions, now_ms)
         results: list[m.SlotOutcome] = []
         for decision in batch.decisions:
             self._decisions.keep(self._record(decision, batch.url, now_ms))
@@ -464,15 +471,25 @@ class AdServer:
             now_ms,
         )
 
-    def _explain(self, ctx: Context, query: m.GetDecision | m.Probe | m.GetServeStats) -> None:
-        if isinstance(query, m.Probe):
-            self._probe(ctx, query)
-            return
-        if isinstance(query, m.GetServeStats):
-            ctx.reply(self._pacing.stats)
-            return
-        decision = self._decisions.find(query)
-        if decision is None:
-            ctx.reject("no such decision is remembered")
-        else:
-            ctx.reply(decision)
+    def _explain(
+        self, ctx: Context, query: m.GetDecision | m.Probe | m.GetServeStats | m.GetTallies | m.FindPages
+    ) -> None:
+        match query:
+            case m.Probe():
+                self._probe(ctx, query)
+            case m.GetServeStats():
+                ctx.reply(self._pacing.stats)
+            case m.GetTallies():
+                ctx.reply(self._tally.told(self._pacing.stats, self._pages, ctx.wall_ms()))
+            case m.FindPages() if self._settings is None:
+                ctx.reject("starting: the ad server does not know its site yet")
+            case m.FindPages(urls):
+                now_ms = ctx.wall_ms()
+                fresh = (url for url, page in self._pages.items() if is_fresh(page.classified_at_ms, now_ms))
+                ctx.reply(lacking(urls, fresh))
+            case m.GetDecision():
+                decision = self._decisions.find(query)
+                if decision is None:
+                    ctx.reject("no such decision is remembered")
+                else:
+                    ctx.reply(decision)

@@ -19,9 +19,11 @@ from node.ads import edits
 from node.ads import messages as m
 from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_offers, rank_categories
 from node.ads.bidbook import demands_of
+from node.ads.entities.auction_tally import AuctionTally
 from node.ads.entities.site_state import fresh
 from node.ads.floors.quality import UNMEASURED, effective_floor_micros
 from node.ads.hosts import under_domain
+from node.ads.pages_compared import lacking
 from node.ads.targeting import page_objection
 from node.ads.taxonomy import UNMATCHED, load_taxonomy
 from node.ads.view import AuctionInfo, CandidateView, TurnedAway
@@ -35,6 +37,7 @@ PERIOD_MS = 5 * 60_000
 SITE_TIMEOUT_MS = 2_000
 RETRY_MS = 1_000
 RETRIES_MAX = 30
+TAUGHT_MS = 60_000  # a page may age on its way here, or while it waits
 
 
 class _Learned(msgspec.Struct, frozen=True):
@@ -89,6 +92,7 @@ class Auctioneer:
         self._round: _Round | None = None
         self._rounds = 0
         self._armed = False
+        self._tally = AuctionTally()
 
     def start(self, ctx: Context, state: None) -> None:
         ctx.subscribe(m.CAMPAIGN_CHANGED)
@@ -114,15 +118,14 @@ class Auctioneer:
             case Gap():
                 self._mark(ctx, tuple(self._pages), "campaign", DEBOUNCE_MS)  # which campaigns changed is lost
             case _Learned(outcome):
-                if isinstance(outcome, m.RestoreClassifications):
-                    self._restore(ctx, outcome)
-                else:
-                    ctx.after("learn", RETRY_MS, _Periodic())
+                self._learned(ctx, outcome)
             case _Bid():
                 self._answered(ctx, message)
             case _Run():
                 self._armed = False
                 self._run(ctx)
+            case m.GetTallies() | m.FindPages():
+                self._tell(ctx, message)
             case _Periodic():
                 if self._pages:
                     self._mark(ctx, tuple(self._pages), "periodic", 0)
@@ -136,10 +139,23 @@ class Auctioneer:
         if orders:
             ctx.tell(self._ref_adserver, m.EditSite(orders))
 
+    def _tell(self, ctx: Context, question: m.GetTallies | m.FindPages) -> None:
+        now_ms = ctx.wall_ms()
+        if isinstance(question, m.FindPages):
+            ctx.reply(lacking(question.urls, (url for url, page in self._pages.items() if fresh(page, now_ms))))
+        else:
+            ctx.reply(self._tally.told(len(self._pages), len(self._dirty), now_ms))
+
     # ---- pages
 
     def _learn(self, ctx: Context) -> None:
         ctx.ask(self._ref_site, m.AuctioneerStarted(), SITE_TIMEOUT_MS, _Learned)
+
+    def _learned(self, ctx: Context, outcome: Any) -> None:
+        if isinstance(outcome, m.RestoreClassifications):
+            self._restore(ctx, outcome)
+        else:
+            ctx.after("learn", RETRY_MS, _Periodic())
 
     def _restore(self, ctx: Context, message: m.RestoreClassifications) -> m.Restored:
         self._slots = {slot.slot: slot for slot in message.slots}
@@ -163,8 +179,10 @@ class Auctioneer:
             or entry.url not in self._pages
             or self._pages[entry.url].classified_at_ms < entry.classified_at_ms
         ]
+        now_ms = ctx.wall_ms()
         for entry in newer:
             self._pages[entry.url] = entry
+            self._tally.stale += not fresh(entry, now_ms - TAUGHT_MS)
         delay_ms = 0 if message.trigger == "classification" else DEBOUNCE_MS
         self._mark(ctx, tuple(entry.url for entry in newer), message.trigger, delay_ms)
         return m.Restored(len(newer), len(message.entries) - len(newer))
@@ -235,6 +253,7 @@ class Auctioneer:
         if current is None or bid.round != current.number:
             return
         current.waiting.discard(bid.category)
+        self._tally.answered(bid.category, bid.outcome, ctx.wall_ms())
         if isinstance(bid.outcome, m.CategoryBidResponse):
             current.answers[bid.category] = bid.outcome
         if not current.waiting:
@@ -248,7 +267,10 @@ class Auctioneer:
         again: list[str] = []
         for url, trigger in finished.urls.items():
             page = self._pages.get(url)
-            if page is not None and not self._auction(ctx, page, trigger, finished):
+            if page is None:
+                continue
+            self._tally.auctioned(trigger, ctx.wall_ms())
+            if not self._auction(ctx, page, trigger, finished):
                 again.append(url)
         self._retry(ctx, again, [url for url in finished.urls if url not in again])
         # Pages of a late bidder wait for the retry's timer; what else waits, or is left when nothing has to be tried

@@ -13,7 +13,7 @@ import msgspec
 
 from node.actors.actor import Context
 from node.ads import messages as m
-from node.ads.bidbook import Book, answer, listed, taken
+from node.ads.bidbook import Book, answer, listed, taken, told
 from node.core.clock import MS
 from node.core.ids import EntityRef, SingletonRef
 
@@ -40,6 +40,7 @@ class CategoryBidder:
 
     def __init__(self, entity_id: str) -> None:
         self._book = Book(entity_id.rpartition("|")[0])
+        self._answered_ms = 0
 
     def start(self, ctx: Context, state: None) -> None:
         ctx.every("refresh", REFRESH_PERIOD_MS, _Refresh())
@@ -49,6 +50,9 @@ class CategoryBidder:
         match message:
             case m.CategoryBidRequest():
                 ctx.reply(answer(self._book, message, _now_ms(ctx)))
+                self._answered_ms = ctx.wall_ms()
+            case m.GetStripe(campaign):
+                ctx.reply(told(self._book, campaign, self._answered_ms, _now_ms(ctx)))
             case m.Quote():
                 self._take(ctx, message)
             case _Refresh():

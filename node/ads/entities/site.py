@@ -14,7 +14,7 @@ import msgspec
 
 from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
-from node.ads.classifier import Classification, Classifier
+from node.ads.classifier import CLASSIFIER_VERSION, Classification, Classifier
 from node.ads.entities.coverage import explain_site, site_coverage
 from node.ads.entities.site_approval import Order, admit, decide, sweep
 from node.ads.entities.site_conduct import counted, newly_suspected, suspected
@@ -34,6 +34,7 @@ from node.ads.pagebook import newer
 from node.ads.places import load_gazetteer, place_reach
 from node.ads.serveindex import ServeIndex
 from node.ads.site_token import TOKEN_BITS, check_token, token_text
+from node.ads.tally import Tally
 from node.core import limits
 from node.core.errors import BadInput
 from node.core.hashing import spread_ms
@@ -101,7 +102,8 @@ class Site:
         self._index = index
         self._state: SiteState | None = None
         self._pages = SitePages(site, self._live, self._learned, self._widen)
-        self._in_flight: set[str] = set()
+        self._in_flight: dict[str, int] = {}  # since when, wall ms
+        self._judged = Tally()
         self._early: list[_Classified] = []
         self._reports: dict[str, m.AuctionReport] = {}
         self._floors = FloorLearning(site)
@@ -156,6 +158,8 @@ class Site:
         match message:
             case m.GetSite():
                 ctx.reply(self._info(ctx, state))
+            case m.GetTallies():
+                ctx.reply(self._tallies(ctx.wall_ms()))
             case m.GetSiteToken():
                 self._tell_token(ctx, state)
             case m.CheckSiteToken(token):
@@ -298,7 +302,7 @@ class Site:
             ctx.reply(m.ClassifyAck(False, "in_flight"))
             return
         self._measure(ctx, state, message)
-        self._in_flight.add(message.url)
+        self._in_flight[message.url] = ctx.wall_ms()
         ctx.pipe(
             "llm",
             self._classifier.classify,
@@ -319,9 +323,10 @@ class Site:
         if not self._pages.known:
             self._early.append(classified)
             return
-        self._in_flight.discard(classified.url)
+        self._in_flight.pop(classified.url, None)
         outcome = classified.outcome
         if not isinstance(outcome, Classification):
+            self._judged.add("failed", ctx.wall_ms())
             return  # the page stays as it was and the tag, still told that text is wanted, sends it again
         observed = observe(state, classified.slots)
         known = {slot.slot for slot in observed}
@@ -335,7 +340,9 @@ class Site:
             outcome.provider,
             outcome.fallback,
             tuple(place_reach(load_gazetteer(), outcome.places).items()) if outcome.places else (),
+            CLASSIFIER_VERSION,
         )
+        self._judged.add(f"{outcome.provider}, as a fallback" if outcome.fallback else outcome.provider, ctx.wall_ms())
         self._marked(ctx, state, entry, observed, "classification")
 
     def _activate(self, ctx: Context, state: SiteState, message: m.ActivateSlots) -> None:
@@ -459,6 +466,12 @@ class Site:
 
     def _coverage(self, state: SiteState, now_ms: int) -> SiteCoverage:
         return site_coverage(state, self._pages.all, self._reports, self._index, now_ms)
+
+    def _tallies(self, now_ms: int) -> m.SiteTallies:
+        oldest_ms = min(self._in_flight.values(), default=now_ms)
+        return m.SiteTallies(
+            self._floors.tally.told(now_ms), self._judged.told(now_ms), len(self._in_flight), max(0, now_ms - oldest_ms)
+        )
 
     def _info(self, ctx: Context, state: SiteState, *, changed: bool = True) -> m.SiteInfo:
         return info_of(state, self._pages.all.values(), ctx.wall_ms(), changed=changed)

@@ -16,7 +16,8 @@ from node.ads import messages as m
 from node.ads.entities.site_state import SiteState, floors_of
 from node.ads.facts import FloorDecided
 from node.ads.floors.demand import Demand
-from node.ads.floors.site_floors import SITE_WIDE, SiteFloors, credit_impression, see_auction, tick_floors
+from node.ads.floors.site_floors import SITE_WIDE, SiteFloors, Ticked, credit_impression, see_auction, tick_floors
+from node.ads.tally import Tally
 from node.core.hashing import spread_ms
 
 PERIOD_MS = 15 * 60_000
@@ -31,12 +32,14 @@ class FloorsPushed(msgspec.Struct, frozen=True):
 
 
 class FloorLearning:
-    """Lives in its site's cell. `learned` holds what the state does not yet."""
+    """Lives in its site's cell. `learned` holds what the state does not yet; `tally` counts what came of ticks and of
+    sweeps that ended, since the site's start."""
 
     def __init__(self, site: str) -> None:
         self._site = site
         self._learned: SiteFloors | None = None
         self._newest: dict[str, Demand] = {}
+        self.tally = Tally()
 
     def start(self, ctx: Context) -> None:
         ctx.every("floors", PERIOD_MS, FloorTick(), first_ms=spread_ms(self._site, PERIOD_MS))
@@ -73,6 +76,7 @@ class FloorLearning:
     def _tick(self, ctx: Context, state: SiteState, newest: Mapping[str, Demand]) -> SiteState:
         ticked = tick_floors(self._current(state), newest)
         self._learned = ticked.state
+        self._count(ticked, ctx.wall_ms())
         if ticked.state == floors_of(state):
             return state
         facts = tuple(
@@ -84,6 +88,13 @@ class FloorLearning:
         after = msgspec.structs.replace(state, floors=ticked.state)
         ctx.persist(after, facts=facts, then=FloorsPushed() if ticked.pushed else None)
         return after
+
+    def _count(self, ticked: Ticked, now_ms: int) -> None:
+        self.tally.add("tick pushed" if ticked.pushed else "tick without a change", now_ms)
+        if ticked.cycles:
+            self.tally.add("sweep decided", now_ms, len(ticked.cycles))
+        if ticked.no_ops:
+            self.tally.add("sweep without a change", now_ms, ticked.no_ops)
 
     def _current(self, state: SiteState) -> SiteFloors:
         """What was learned goes on, unless the publisher has set another least floor meanwhile."""

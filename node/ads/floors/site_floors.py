@@ -42,11 +42,13 @@ class FloorObservation(msgspec.Struct, frozen=True):
 
 
 class Ticked(msgspec.Struct, frozen=True):
-    """`cycles`: sweeps that ended with another winner than before, by category; `pushed`: whether any floor is new."""
+    """`cycles`: sweeps that ended with another winner than before, by category, and `no_ops`: with the same; `pushed`:
+    whether any floor is new."""
 
     state: SiteFloors
     cycles: tuple[tuple[str, FloorCycle], ...]
     pushed: bool
+    no_ops: int = 0
 
 
 def open_floors(min_floor_micros: int, initial_micros: int) -> SiteFloors:
@@ -84,6 +86,7 @@ def credit_impression(state: SiteFloors, category: str, revenue_micros: int) -> 
 def tick_floors(state: SiteFloors, newest: Mapping[str, Demand], settings: SweepSettings = DEFAULT) -> Ticked:
     """One tick of all learners. A learner that no auction has reported on stays as it is: unknown is not absent."""
     cycles: list[tuple[str, FloorCycle]] = []
+    no_ops = 0
     site = state.site
     categories = dict(state.categories)
     for category, demand in newest.items():
@@ -95,11 +98,15 @@ def tick_floors(state: SiteFloors, newest: Mapping[str, Demand], settings: Sweep
             site = lesson.state
         else:
             categories[category] = lesson.state
-        if lesson.cycle is not None and not lesson.cycle.is_no_op:
+        if lesson.cycle is None:
+            continue
+        if lesson.cycle.is_no_op:
+            no_ops += 1
+        else:
             cycles.append((category, lesson.cycle))
     after = SiteFloors(site, categories)
     pushed = (after.floor_micros, after.category_floors_micros) != (state.floor_micros, state.category_floors_micros)
-    return Ticked(after, tuple(cycles), pushed)
+    return Ticked(after, tuple(cycles), pushed, no_ops)
 
 
 def note(seen: tuple[FloorObservation, ...], newest: FloorObservation) -> tuple[FloorObservation, ...]:

@@ -112,8 +112,30 @@ from node.ads.messages.shared import (
     PageEntry,
     SlotSpec,
 )
+from node.ads.messages.tallies import (
+    AuctionTallies,
+    BidderHeard,
+    FindPages,
+    GetStripe,
+    GetTallies,
+    PagesLacking,
+    QuoteTold,
+    ServeTallies,
+    SiteTallies,
+    StripeTold,
+)
 
 __all__ = [
+    "AuctionTallies",
+    "BidderHeard",
+    "FindPages",
+    "GetStripe",
+    "GetTallies",
+    "PagesLacking",
+    "QuoteTold",
+    "ServeTallies",
+    "SiteTallies",
+    "StripeTold",
     "CheckSiteToken",
     "GetSiteToken",
     "SiteToken",

@@ -24,7 +24,7 @@ class SlotSpec(msgspec.Struct, frozen=True):
 @wire_type("ads.page_entry")
 class PageEntry(msgspec.Struct, frozen=True):
     """One classified page: its categories with confidences, the slots seen on it, when and by whom it was judged.
-    `places`: what it is about and what that lies in, each with its distance."""
+    `places`: what it is about and what that lies in, each with its distance. `version`: CLASSIFIER_VERSION then."""
 
     url: str
     categories: tuple[tuple[str, float], ...]
@@ -33,6 +33,7 @@ class PageEntry(msgspec.Struct, frozen=True):
     provider: str = "local"
     fallback: bool = False
     places: tuple[tuple[str, int], ...] = ()
+    version: int = 0
 
 
 @wire_type("ads.accepted")

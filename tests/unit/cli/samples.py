@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from diagnosis_samples import samples as diagnosis_samples
+from explaining_samples import samples as explaining_samples
 
 from node.admin import protocol as p
 from node.admin.protocol import audit, facts, operators
@@ -834,6 +835,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
     "TopicList": o.TopicList(items=(o.TopicName(topic="output", about="formats"),)),
     "Version": k.Version(version="0.1.0", protocol="promovolvectl/v1", python="3.11.7"),
     **diagnosis_samples(NASTY),
+    **explaining_samples(NASTY),
     "Wait": k.Wait(conditions=(k.Condition(condition="converged", holds=True, found="converged"),), elapsed_s=0.1),
 }
 

@@ -22,7 +22,8 @@ from samples import node as sample_node
 
 from node.admin import protocol as p
 from node.admin.protocol import diagnosis as d
-from node.admin.protocol.facts import GetFacts, GetLedger, GetLedgerVerify
+from node.admin.protocol import explaining
+from node.admin.protocol.facts import GetFacts, GetFactStatus, GetLedger, GetLedgerVerify
 from promovolvectl.cli import follow, terminal
 from promovolvectl.cli.follow import Words
 from promovolvectl.cli.nouns import NOUNS, app_of
@@ -105,6 +106,9 @@ READS: list[tuple[str, type, str]] = [
     ("replay cancel r-1 --reason why", p.CancelReplay, "Replay"),
     ("replay coverage --site example.com", p.GetCoverage, "Coverage"),
     ("coverage explain example.com", p.ExplainCoverage, "CoverageExplanation"),
+    ("site explain example.com", explaining.ExplainSite, "SiteExplanation"),
+    ("campaign explain rail", explaining.ExplainCampaign, "CampaignExplanation"),
+    ("facts status", GetFactStatus, "FactStatus"),
     ("placement explain 17", p.ExplainPlacement, "PlacementExplanation"),
     ("campaign pause rail", p.SetCampaignStatus, "CampaignShow"),
     ("campaign resume rail", p.SetCampaignStatus, "CampaignShow"),
