@@ -58,7 +58,7 @@ EXPLAINING_SHAPES: Final[Mapping[str, Shape]] = {
         columns_of(
             "category! stripe! node! quote:state! quote_age_s:seconds answered_at complete quotes ok! name? shard?"
         ),
-        lambda payload: [f"category-bidder/{row['category']}|{row['stripe']}" for row in payload["stripes"]],
+        lambda payload: [f"stripe/{row['category']}|{row['stripe']}" for row in payload["stripes"]],
         Under("stripes"),
         head=_campaign_head,
     ),
