@@ -151,6 +151,7 @@ classify_backoff_ms = 500  # before the second attempt; doubled each time
 classify_limited_backoff_ms = 5_000  # the same where the service asked for fewer requests and named no time
 classify_pause_ms_max = 600_000  # a service that wants to be left alone for longer is asked again after this
 classify_patience_ms = 5_000  # a service that was given less time than this and did not answer may be well
+classify_drain_look_ms = 200  # how soon who waits for a service hears that the node drains: its phase has seconds
 classify_margin_ms = 500  # an operator who waits gets the answer of the fallback in the time that is left by this
 classify_answer_bytes_max = 256 << 10  # of a service; a judgement has some hundred
 classify_answer_tokens_max = 4_096  # that a model may write

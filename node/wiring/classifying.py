@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,13 @@ KEY_UNFIT: Final = "E-CLASSIFIER-KEY"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """`close` is awaited before the executors close, whose threads it sets free."""
+    """`close` is awaited before the executors close, whose threads it sets free. `leave` is told whether the node
+    drains; None where nothing is waited for."""
 
     classifier: Classifier
     counters: Callable[[], dict[str, int]]
     close: Callable[[], Awaitable[None]]
+    leave: Callable[[bool], None] | None = None
 
 
 def executors(section: ClassifierSection) -> Mapping[str, int]:
@@ -67,7 +70,14 @@ def opened(
         Surroundings(clock, rng, post, local, fault),
         section.deadline_ms,
     )
-    return Provider(remote, remote.counters, remote.close)
+    return Provider(remote, remote.counters, remote.close, remote.leave)
+
+
+async def watch(provider: Provider, accepts_work: Callable[[], bool]) -> None:
+    """For ever: a node that drains asks no service, and one whose drain was taken back does again."""
+    while provider.leave is not None:
+        provider.leave(not accepts_work())
+        await asyncio.sleep(limits.classify_drain_look_ms / 1_000)
 
 
 def api_key(path: Path | None, variable: str, environment: Mapping[str, str]) -> str:

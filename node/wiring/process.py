@@ -134,6 +134,7 @@ class Process:
         runtime.drive(engine)
         self._keep(stores.watch(driver, clock, engine.faults), "store-watch")
         self._keep(care.watch(engine.faults), "replica-watch")
+        self._keep(classifying.watch(provider, lambda: engine.drain.accepts_work), "classifier")
         self._keep(self._seeds.watch(engine), "seeds")
         self._keep(keys.watch(operators, admin, clock), "operators")
         access = AccessFile(settings.wire.http_access_file, clock, engine.faults)

@@ -1,7 +1,8 @@
 """The providers that ask a service: `gemini`, `openai`, `anthropic`. One adapter; what they differ in is their `Wire`.
 
 `classify` blocks, and is called on a thread of its own; all that it decides by belongs to the event loop alone, where
-the question is asked. Whatever ends without a judgement is judged here instead, and marked as that.
+the question is asked. Whatever ends without a judgement is judged here instead, and marked as that; but what a node
+that stops interrupts is not judged at all: its tag is told that text is wanted still, and the next owner judges it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from node.ads.guards.limiter import LimiterSettings
 from node.ads.places import load_gazetteer
 from node.ads.taxonomy import load_taxonomy
 from node.core.clock import MS, SECOND, Clock
+from node.core.errors import OperatingError
 from node.core.limits import classify_ms_max
 from node.core.rng import Rng
 from node.crawler.llm.failure import FOR_THE_OPERATOR, Failure, of_status
@@ -26,7 +28,7 @@ from node.crawler.llm.prompt import shown, told
 from node.crawler.llm.stack import Call, GiveUp, Stack, Wait
 from node.crawler.llm.wires import Reply, Request, Service, Wire
 
-STOPPING: Final = "stopping"
+GIVEN_BACK: Final = "given_back"
 # Far above what the loop needs to notice a deadline: a thread must never wait for a loop that has ended.
 _LOOP_GONE_S: Final = 10.0
 
@@ -71,11 +73,11 @@ class RemoteClassifier:
         self._stack = Stack(pace, around.clock.mono_ns())
         self._loop = asyncio.get_running_loop()
         self._asking: set[asyncio.Task[object]] = set()
-        self._closed = False
+        self._leaves = False
         self._gazetteer = load_gazetteer()  # now: the first reading of it takes longer than a turn of the loop may
 
     def classify(self, text: str, hint: str = "", until_ns: int | None = None) -> Classification:
-        """See `Classifier.classify`."""
+        """See `Classifier.classify`. Raises OperatingError while the node drains or stops."""
         found = self._ask_and_wait(text, hint, until_ns)
         if found is not None:
             return Classification(found.categories, self.name, places=found.places)
@@ -86,11 +88,15 @@ class RemoteClassifier:
         found = {f"classifier.{name}": count for name, count in self._stack.counters.items()}
         return {**found, "classifier.breaker_open": int(self._stack.breaker.is_open)}
 
-    async def close(self) -> None:
-        """Whoever waits for the service is answered by the fallback at once."""
-        self._closed = True
-        for task in tuple(self._asking):
+    def leave(self, leaves: bool) -> None:
+        """While the node drains, nobody is asked, and whoever waits for the service hears so at once: pages that are
+        being judged hold a drain up."""
+        self._leaves = leaves
+        for task in tuple(self._asking) if leaves else ():
             task.cancel()
+
+    async def close(self) -> None:
+        self.leave(True)
         await asyncio.gather(*self._asking, return_exceptions=True)
         await self._around.post.close()
 
@@ -101,12 +107,12 @@ class RemoteClassifier:
             return asked.result(self._deadline_ns / SECOND + _LOOP_GONE_S)
         except (concurrent.futures.CancelledError, TimeoutError):
             asked.cancel()
-            return None
+            raise _leaving() from None
 
     async def _asked(self, text: str, hint: str, until_ns: int | None) -> Judgement | None:
-        if self._closed:
-            self._stack.counters[f"fallback_{STOPPING}"] += 1
-            return None
+        if self._leaves:
+            self._stack.counters[GIVEN_BACK] += 1
+            raise _leaving()
         now_ns = self._around.clock.mono_ns()
         latest_ns = now_ns + self._deadline_ns
         call = self._stack.call(latest_ns if until_ns is None else min(until_ns, latest_ns))
@@ -116,7 +122,7 @@ class RemoteClassifier:
         try:
             return await self._answer(call, self._wire.request(self._service, told(), shown(text, hint)))
         except asyncio.CancelledError:
-            self._stack.counters[f"fallback_{STOPPING}"] += 1
+            self._stack.counters[GIVEN_BACK] += 1
             raise
         finally:
             call.withdrawn()
@@ -167,3 +173,7 @@ class RemoteClassifier:
         elif stack.breaker.is_open or last.reason in FOR_THE_OPERATOR:
             why = f"{self.name} at {self._service.base_url}: {last.words}"
             self._around.fault(f"{why}; pages are judged here instead, and marked as fallback")
+
+
+def _leaving() -> OperatingError:
+    return OperatingError("E-CLASSIFIER", "the node stops; the page is judged when its text comes again")

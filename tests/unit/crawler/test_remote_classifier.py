@@ -19,6 +19,7 @@ from node.ads.guards.limiter import LimiterSettings
 from node.ads.taxonomy import load_taxonomy
 from node.core import limits
 from node.core.clock import MS, SECOND, Clock, ManualClock, SystemClock
+from node.core.errors import OperatingError
 from node.core.rng import Rng
 from node.crawler.llm import anthropic, gemini, openai
 from node.crawler.llm.breaker import Breaker
@@ -26,6 +27,7 @@ from node.crawler.llm.wires import Service
 from node.crawler.providers.local import LocalClassifier
 from node.crawler.providers.post import HttpPost
 from node.crawler.providers.remote import RemoteClassifier, Surroundings
+from node.wiring.classifying import Provider, watch
 
 WIRES = {"gemini": gemini.WIRE, "openai": openai.WIRE, "anthropic": anthropic.WIRE}
 LOCAL = LocalClassifier()
@@ -317,17 +319,46 @@ def test_a_redirect_is_not_followed_with_the_key() -> None:
     ends(body)
 
 
-def test_whoever_waits_when_the_node_stops_is_answered_by_the_fallback() -> None:
+def test_what_a_stop_interrupts_is_not_judged_instead() -> None:
+    """Else a page would keep a fallback's judgement for its two days because of a restart."""
+
     async def body() -> None:
         async with asking("openai", Answer(held=True), clock=SystemClock()) as (asker, server):
             waiting = asyncio.create_task(asker.judge())
             await asyncio.to_thread(server.arrived.wait)
             await asker.classifier.close()
-            assert await waiting == INSTEAD
-            assert await asker.judge() == INSTEAD, "and so is who comes later"
-            assert asker.counted()["fallback_stopping"] == 2
+            for judging in (waiting, asker.judge()):
+                with pytest.raises(OperatingError, match="the node stops"):
+                    await judging
+            assert asker.counted() == {"asked": 1, "given_back": 2}
 
     ends(body)
+
+
+def test_a_node_that_drains_asks_nobody_and_waits_for_nobody_until_the_drain_is_taken_back() -> None:
+    async def body() -> None:
+        async with asking("gemini", Answer(held=True), good, clock=SystemClock()) as (asker, server):
+            accepts = True
+            provider = Provider(asker.classifier, dict, asker.classifier.close, asker.classifier.leave)
+            watching = asyncio.create_task(watch(provider, lambda: accepts))
+            waiting = asyncio.create_task(asker.judge())
+            await asyncio.to_thread(server.arrived.wait)
+            accepts = False
+            for judging in (waiting, asker.judge()):
+                with pytest.raises(OperatingError):
+                    await judging
+            assert len(server.asked) == 1
+            accepts = True
+            await until(lambda: not asker.classifier._leaves)
+            assert (await asker.judge()).provider == "gemini"
+            watching.cancel()
+
+    ends(body)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - any condition; `ends` has the deadline
+        await asyncio.sleep(0.005)
 
 
 def test_pages_are_asked_about_side_by_side() -> None:
