@@ -61,7 +61,8 @@ class Wrote:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An account's money as the store accepted it, in micros; `reserved` is the durable bound of what is promised."""
+    """An account's money as the store accepted it, in micros; `reserved` is the durable bound of what is promised,
+    `day` the account's own (ISO)."""
 
     at_ns: int
     kind: str
@@ -69,6 +70,7 @@ class Budget:
     daily_micros: int
     spent_micros: int
     reserved_micros: int
+    day: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,12 @@ class History:
         op = Op(len(self.ops) + 1, verb, key, node, now_ns)
         self.ops.append(op)
         return op
+
+    def undo(self, verb: str, key: tuple[str, ...]) -> None:
+        """Somebody asks to take back what such operations made: whether it is there at the end says nothing of them."""
+        for op in self.ops:
+            if op.verb == verb and op.key == key:
+                op.outcome = Outcome.UNKNOWN
 
     def acknowledged(self, verb: str) -> list[Op]:
         return [op for op in self.ops if op.verb == verb and op.outcome is Outcome.OK]

@@ -74,11 +74,13 @@ class OneCoordinator:
 
 @dataclass(slots=True)
 class BudgetsHold:
-    """I7: spent and reserved never pass the daily budget; a campaign's spend is the sum of its counted impressions; an
-    impression or a click is counted once. Within one day: a simulated run has no midnight."""
+    """I7: spent and reserved never pass the daily budget; a campaign's spend is the sum of the impressions that its day
+    has counted, and no day comes after a later one; an impression or a click is counted once."""
 
     counted: set[tuple[str, str, str]] = field(default_factory=set)
     ledger: dict[str, int] = field(default_factory=dict)
+    days: dict[tuple[str, str], str] = field(default_factory=dict)
+    newest: dict[str, int] = field(default_factory=dict)  # counted by the write of which the budget is still to come
 
     def see(self, event: h.Event) -> Violation | None:
         if isinstance(event, h.Counted):
@@ -86,13 +88,21 @@ class BudgetsHold:
             if key in self.counted:
                 return Violation("I7", event.at_ns, f"{event.event} {event.request_id} was counted twice")
             self.counted.add(key)
-            self.ledger[event.campaign] = self.ledger.get(event.campaign, 0) + event.price_micros
+            self.newest[event.campaign] = self.newest.get(event.campaign, 0) + event.price_micros
         elif isinstance(event, h.Budget):
+            account = (event.kind, event.id)
+            day = self.days.get(account, event.day)
+            if event.day < day:
+                return Violation("I7", event.at_ns, f"{event.kind}:{event.id} goes from {day} back to {event.day}")
+            self.days[account] = event.day
             if event.spent_micros + event.reserved_micros > event.daily_micros:
                 found = f"spent {event.spent_micros} + reserved {event.reserved_micros} > {event.daily_micros}"
                 return Violation("I7", event.at_ns, f"{event.kind}:{event.id} {found}")
-            facts = self.ledger.get(event.id, 0)
-            if event.kind == "campaign" and event.spent_micros != facts:
+            if event.kind != "campaign":
+                return None
+            facts = self.newest.pop(event.id, 0) + (self.ledger.get(event.id, 0) if event.day == day else 0)
+            self.ledger[event.id] = facts
+            if event.spent_micros != facts:
                 found = f"{event.id} has spent {event.spent_micros}, its impressions say {facts}"
                 return Violation("I7", event.at_ns, found)
         return None
@@ -152,6 +162,11 @@ class InTime:
                 )
             self.replied.add(key)
         return None
+
+    def forget(self) -> None:
+        """What was asked and answered so far: a second answer after that is not noticed any more."""
+        self.ended.clear()
+        self.replied.clear()
 
 
 @dataclass(slots=True)
@@ -228,6 +243,7 @@ class EveryInstant:
         writer, coordinator, budgets = SingleWriter(), OneCoordinator(), BudgetsHold()
         approvals, starts, asks, replicas = ApprovalGate(), UniqueStarts(), InTime(), ReplicaTruth()
         deltas = AcknowledgedCame()
+        self._asks = asks
         self._checkers: dict[type[h.Event], Checker] = {
             h.Placed: writer,
             h.Wrote: writer,
@@ -248,6 +264,10 @@ class EveryInstant:
 
     def see(self, event: h.Event) -> Violation | None:
         return self._checkers[type(event)].see(event)
+
+    def forget(self) -> None:
+        """Drop what grows with every message, for runs of days."""
+        self._asks.forget()
 
 
 def first_violation(log: Iterable[h.Event]) -> Violation | None:

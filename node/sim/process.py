@@ -73,7 +73,8 @@ class Process:
         self._executor_ns = 0
         self._cluster_id = ""
         self._existed = False
-        self._handed_out: list[Callable[[], None]] = []
+        self._handed_out: dict[int, Callable[[], None]] = {}
+        self._handed_out_count = 0
         self._at_rest: list[Callable[[], None]] = []
         self._windows = Windows()
 
@@ -166,8 +167,8 @@ class Process:
             self.host.fenced[self.me] = fenced(self.engine)
         self._backlog.clear()
         self.host.network.detach(self)
-        handed_out, self._handed_out = self._handed_out, []
-        for forget in handed_out:
+        handed_out, self._handed_out = self._handed_out, {}
+        for forget in handed_out.values():
             forget()
 
     def pause(self) -> None:
@@ -285,6 +286,13 @@ class Process:
         self._scheduler.at(self._executor_ns, self.run, ended)
         return True
 
-    def until_killed(self, forget: Callable[[], None]) -> None:
-        """`forget` is called if the process dies: whoever waits for it learns that no answer comes."""
-        self._handed_out.append(forget)
+    def until_killed(self, forget: Callable[[], None]) -> int:
+        """`forget` is called if the process dies: whoever waits for it learns that no answer comes. What is answered is
+        taken back by the number."""
+        self._handed_out_count += 1
+        self._handed_out[self._handed_out_count] = forget
+        return self._handed_out_count
+
+    def answered(self, number: int) -> None:
+        """Nobody waits for that any more: a process that lives for days would remember all it was ever asked."""
+        self._handed_out.pop(number, None)

@@ -87,5 +87,7 @@ class Recorder:
         if isinstance(state, CampaignState | AdvertiserState):
             b = state.budget
             self._record(
-                h.Budget(now_ns, request.kind, request.id, b.daily_budget_micros, b.spent_micros, b.escrow_micros)
+                h.Budget(
+                    now_ns, request.kind, request.id, b.daily_budget_micros, b.spent_micros, b.escrow_micros, b.day
+                )
             )

@@ -16,13 +16,14 @@ START_WALL_MS = 1_800_000_000_000
 
 
 class Scheduler:
-    """`now_ns` is the world's true time, nanoseconds from 0; hosts see it through clocks of their own."""
+    """`now_ns` is the world's true time, nanoseconds from 0, where a run begins unless it says otherwise; hosts see it
+    through clocks of their own."""
 
     __slots__ = ("_heap", "_tie", "now_ns", "seed", "steps")
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, now_ns: int = 0) -> None:
         self.seed = seed
-        self.now_ns = 0
+        self.now_ns = now_ns
         self.steps = 0
         self._tie = 0
         self._heap: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []

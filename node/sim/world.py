@@ -76,6 +76,11 @@ class World:
     def violated(self) -> bool:
         return self.violation is not None
 
+    def forget(self) -> None:
+        """Of what is long over keep what the checkers of the end ask for: runs of days call it now and then."""
+        self.history.log = [event for event in self.history.log if isinstance(event, h.Placed)]
+        self._instants.forget()
+
     # ---- faults
 
     def begin(self, rng: random.Random) -> None:
@@ -124,6 +129,7 @@ class World:
             nonlocal answered
             if not answered:
                 answered = True
+                process.answered(handed_out)
                 on_outcome(outcome)
 
         def ended(outcome: Any) -> None:
@@ -137,7 +143,7 @@ class World:
                 self.record(h.Ended(now_ns, node, -number, deadline_ns, never=True, excused=excused))
                 once(None)
 
-        process.until_killed(lambda: once(None))
+        handed_out = process.until_killed(lambda: once(None))
         self.scheduler.after((timeout_ms + PATIENCE_MS) * MS, given_up)
         process.run(engine.ask, to, message, timeout_ms, ended)
 

@@ -90,6 +90,40 @@ def test_a_bad_end_is_refused(invariant: str, words: str, last: h.Event) -> None
     assert (found.invariant, words in found.text) == (invariant, True), found
 
 
+MONDAY: list[h.Event] = [
+    h.Counted(6, "imp", "c", "r1", 300),
+    h.Budget(6, "campaign", "c", 1_000, 300, 700, "2027-01-18"),
+    h.Budget(6, "advertiser", "adv", 1_000, 300, 700, "2027-01-18"),
+    h.Counted(7, "imp", "c", "r2", 200),  # the first impression of the next day, in the write that begins it
+    h.Budget(7, "campaign", "c", 1_000, 200, 800, "2027-01-19"),
+    h.Counted(8, "imp", "c", "r3", 100),
+    h.Budget(8, "campaign", "c", 1_000, 300, 0, "2027-01-19"),
+]
+
+
+def test_a_day_of_money_begins_with_nothing_spent() -> None:
+    assert first_violation(MONDAY) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        ("impressions say 0", [h.Budget(9, "campaign", "c", 1_000, 300, 0, "2027-01-20")]),  # spent the day before
+        ("back to 2027-01-18", [h.Budget(9, "campaign", "c", 1_000, 300, 0, "2027-01-18")]),
+        (
+            "impressions say 400",
+            [h.Counted(9, "imp", "c", "r4", 100), h.Budget(9, "campaign", "c", 1_000, 300, 0, "2027-01-19")],
+        ),
+        ("counted twice", [h.Counted(9, "imp", "c", "r1", 300)]),  # a beacon of the day before
+        ("> 1000", [h.Budget(9, "advertiser", "adv", 1_000, 400, 700, "2027-01-19")]),
+    ],
+)
+def test_what_does_not_fit_a_day_of_money_is_refused(words: str, more: list[h.Event]) -> None:
+    found = first_violation([*MONDAY, *more])
+    assert found is not None
+    assert (found.invariant, words in found.text) == ("I7", True), found
+
+
 def test_what_excuses_lateness_and_age() -> None:
     """A node that stood still ends its asks late; another start may know less; within a drift a lease still holds."""
     more: list[h.Event] = [
