@@ -30,10 +30,14 @@ class ServeIndex(Protocol):
     """This node's replica. `read` never leaves the process and answers None for what is absent or expired.
 
     `exhausted`: what is left, in micros, of budgets that pay for no impression at the campaign's own price any more;
-    each campaign says so of itself, on the same replica."""
+    `spent`: what share of its day's budget a campaign has spent or promised, in per cent. Each campaign says so of
+    itself, on the same replica."""
 
     @property
     def exhausted(self) -> Registry: ...
+
+    @property
+    def spent(self) -> Registry: ...
 
     def read(self, key: str) -> ServeView | None: ...
 

@@ -45,7 +45,12 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType(PAGE_SHELF, PageShelf, PageShelfState, idle_ms=SHELF_MS),
         EntityType("auctioneer", Auctioneer),
         EntityType("adserver", lambda site: AdServer(site, index), idle_ms=UNVISITED_MS, background=TAUGHT),
-        EntityType("campaign", lambda campaign: Campaign(campaign, index.exhausted), CampaignState, remember=True),
+        EntityType(
+            "campaign",
+            lambda campaign: Campaign(campaign, index.exhausted, index.spent),
+            CampaignState,
+            remember=True,
+        ),
         EntityType("advertiser", Advertiser, AdvertiserState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("category-bidder", CategoryBidder),
         EntityType("campaign-directory", CampaignDirectory),

@@ -17,6 +17,7 @@ from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
 
 EXHAUSTED_CAMPAIGNS: Final = "exhausted-campaigns"
+SPENT_SHARES: Final = "spent-shares"
 _NUMBER_BYTES: Final = 8
 _PREFIX: Final = "~"
 

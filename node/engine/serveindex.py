@@ -14,7 +14,7 @@ from node.core.clock import Clock
 from node.core.errors import OperatingError, RemoteProtocolError
 from node.core.hashing import shard_of
 from node.core.limits import view_bytes_max, views_decoded_max
-from node.engine.registries import EXHAUSTED_CAMPAIGNS, ReplicaRegistry
+from node.engine.registries import EXHAUSTED_CAMPAIGNS, SPENT_SHARES, ReplicaRegistry
 from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
 from node.gossip.version import Version
@@ -44,6 +44,7 @@ class ReplicaServeIndex:
         self._ahead_ms = ahead_ms
         self._decoded: dict[str, tuple[ServeView, PoolVersion]] = {}
         self.exhausted = ReplicaRegistry(EXHAUSTED_CAMPAIGNS, replicator, clock, epoch_of, carry_out, ahead_ms)
+        self.spent = ReplicaRegistry(SPENT_SHARES, replicator, clock, epoch_of, carry_out, ahead_ms)
         self._watches: WeakSet[Watch] = WeakSet()
         self._served: dict[str, int] = {}  # when what is decoded was read last
         self.puts_refused = 0

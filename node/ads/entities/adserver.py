@@ -101,7 +101,7 @@ class AdServer:
         self._batches: dict[int, Batch] = {}
         self._batch_count = 0
         self._decisions = DecisionRing()
-        self._pacing = SitePacing()
+        self._pacing = SitePacing(index.spent.get)
         self._tally = ServeTally()
         self._draws: np.random.Generator = np.random.default_rng(0)
         self._pace_draws = self._draws
@@ -470,6 +470,11 @@ class AdServer:
             self._away.get(url, ()),
             now_ms,
         )
+
+    @property
+    def remembered(self) -> tuple[ServeDecision, ...]:
+        """The decisions that it can still explain, the oldest first."""
+        return self._decisions.all()
 
     def _explain(
         self, ctx: Context, query: m.GetDecision | m.Probe | m.GetServeStats | m.GetTallies | m.FindPages

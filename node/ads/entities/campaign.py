@@ -30,7 +30,7 @@ from node.ads.entities.campaign_state import (
 from node.ads.entities.charges import Charges
 from node.ads.entities.money import BudgetWritten, Till, answer_at_once
 from node.ads.money import impression_cost_micros
-from node.ads.pacing.campaigns import CampaignMoney
+from node.ads.pacing.campaigns import CampaignMoney, told_percent
 from node.ads.pacing.window import Window
 from node.ads.registries import Registry
 from node.core.errors import BadInput
@@ -63,9 +63,11 @@ class _Registered(msgspec.Struct, frozen=True):
 class Campaign:
     """Durable, remembered: it announces itself after every start, without traffic."""
 
-    def __init__(self, campaign: str, exhausted_campaigns: Registry) -> None:
+    def __init__(self, campaign: str, exhausted_campaigns: Registry, spent_shares: Registry) -> None:
         self._campaign = campaign
         self._exhausted_campaigns = exhausted_campaigns
+        self._spent_shares = spent_shares
+        self._told_share = (0, 0)  # until when, and the percentage
         self._state: CampaignState | None = None
         self._till: Till | None = None
         self._clicked = SettledIds()
@@ -273,7 +275,9 @@ class Campaign:
         spent_before = account.budget.spent_micros
         reply, at_once = till.handle(message, ctx.wall_ms())
         if isinstance(reply, m.Reserved):
-            reply = msgspec.structs.replace(reply, money=self._money_now(state, account))
+            money = self._money_now(state, account)
+            reply = msgspec.structs.replace(reply, money=money)
+            self._tell_share(money)
         if at_once:
             answer_at_once(ctx, reply)
             return
@@ -303,6 +307,16 @@ class Campaign:
             state.max_cpm_micros,
         )
 
+    def _tell_share(self, money: CampaignMoney, *, also_less: bool = False) -> None:
+        """Every node is to know what share of the day's budget is gone. While it grows it is told at once; what was
+        given back waits for the next announcement, or a share at a step's edge would be written again and again. A day
+        of which nothing is spent goes without saying."""
+        end_ms, percent = money.window.end_ms, told_percent(money)
+        known = self._told_share[1] if end_ms == self._told_share[0] else 0
+        if percent > known or (also_less and percent < known):
+            self._told_share = (end_ms, percent)
+            self._spent_shares.set(self._campaign, percent, end_ms)
+
     def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
         if message.request_id in self._clicked:
             ctx.reply_durable(m.Confirmed(False))
@@ -317,6 +331,9 @@ class Campaign:
 
     def _announce(self, ctx: Context, state: CampaignState, changed: bool) -> None:
         now_ms = ctx.wall_ms()
+        if self._till is not None:
+            self._till.account.pass_time(now_ms)
+            self._tell_share(self._money_now(state, self._till.account), also_less=True)
         self._charges.tell(ctx, state.advertiser, state.charged_micros)
         quote = self._quote(ctx, state)
         # Those that it bids in no more must hear that, too.

@@ -1,13 +1,15 @@
 """The ad server's part that paces: which page views go without an ad, so that budgets last their day.
 
-What campaigns have spent it hears with each reservation. What was not heard for ten minutes is unknown, and unknown is
-eligible: so a raised budget is noticed without any event. Shorter would leave a site's quiet hours to nobody. Whoever
-has no money left is refused by name (`ServeIndex.exhausted`), so nothing here ever stops a whole site.
+What campaigns have spent it hears with each reservation, and reads between two of them from what each tells everybody
+(`ServeIndex.spent`): a campaign that is shown on many sites, each of which has few readers, is heard of too seldom.
+Of whom neither says anything is unknown, and unknown is eligible. Whoever has no money left is refused by name
+(`ServeIndex.exhausted`), so nothing here ever stops a whole site.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -37,7 +39,11 @@ OPEN = Gate(True, frozenset())
 class SitePacing:
     """Lives in its ad server's cell; in memory only. All times are wall ms."""
 
-    def __init__(self) -> None:
+    def __init__(self, spent_of: Callable[[str], int | None] = lambda _campaign: None) -> None:
+        """`spent_of`: the percentage of its day's budget that a campaign tells everybody, None where it tells none."""
+        self._spent_of = spent_of
+        self._told: dict[str, int | None] = {}
+        self._told_ms = 0
         self._book = c.SpendBook()
         self._heard: dict[str, int] = {}
         self._pacer = k.Pacer()
@@ -74,8 +80,7 @@ class SitePacing:
 
     def gate(self, rng: np.random.Generator, now_ms: int) -> Gate:
         """Decide on a page view, by what is known of all campaigns of the site: not of those of one page."""
-        known = [money for money in self._book.known(now_ms) if now_ms - self._heard[money.campaign] < HEARD_MS_MAX]
-        live = c.live(known)
+        live = c.live(self._known(now_ms))
         if not live:
             return OPEN
         self._passed.at(now_ms, self._shape.volumes if self._shape.warm else None)
@@ -89,6 +94,16 @@ class SitePacing:
             if not c.passes_pace(c.pace_ratio(money, self._passed.of(money.window)), float(rng.random()))
         )
         return Gate(True, frozenset(ahead))
+
+    def _known(self, now_ms: int) -> list[c.CampaignMoney]:
+        monies = self._book.monies
+        if not 0 <= now_ms - self._told_ms < FRACTION_MS:
+            self._told, self._told_ms = {name: self._spent_of(name) for name in monies}, now_ms
+        found = (
+            c.as_told(money, self._told.get(name), now_ms, heard=now_ms - self._heard[name] < HEARD_MS_MAX)
+            for name, money in monies.items()
+        )
+        return [money for money in found if money is not None]
 
     def decided(self, slots: list[Filled | None], *, held_back: bool, penniless: bool, now_ms: int) -> None:
         """A page view has ended. `held_back`: but for pacing it would have had an ad; `penniless`: but for a budget."""
@@ -116,13 +131,16 @@ class SitePacing:
         )
 
     def _end_day(self, now_ms: int) -> None:
-        """The site's own day is UTC's. What campaigns have spent is dropped, never rewritten: each says it anew."""
+        """The site's own day is UTC's, those of campaigns end when they end."""
         self._pacer = k.rollover(self._pacer)
         self._shape = s.end_day(
             self._shape, was_weekend=_is_weekend(self._day), next_weekend=_is_weekend(now_ms // DAY_MS)
         )
         self._rate = msgspec.structs.replace(self._rate, total=0)
-        self._book, self._heard = c.SpendBook(), {}
+        for name, money in self._book.monies.items():
+            if now_ms - money.window.end_ms >= DAY_MS:
+                self._book = c.forget(self._book, campaign=name)
+                del self._heard[name]
         self.stats = ServeStats()
 
 

@@ -18,6 +18,8 @@ CPM_UNKNOWN_MICROS = 5_000_000
 # Whatever was expected, spending less than this share of the budget, or this much, is no news.
 SLACK_SHARE = 0.01
 SLACK_MIN_MICROS = 10_000
+# As a share of what was expected: a budget that runs so far ahead all day is gone when as much of the day is left.
+AHEAD_MAX = 0.02
 
 
 @wire_type("ads.campaign_money")
@@ -91,11 +93,37 @@ def pace_ratio(money: CampaignMoney, fraction: float) -> float:
 
 
 def passes_pace(ratio: float | None, draw: float) -> bool:
-    """Whether a campaign takes part in a batch: for certain on course or unknown, else once in `ratio` times.
+    """Whether a campaign takes part in a batch: for certain on course or unknown, less and less as it gets ahead, and
+    not at all by `AHEAD_MAX`. `draw` is uniform in [0, 1), one for each campaign and batch.
 
-    `draw` is uniform in [0, 1), one for each campaign and batch.
+    Once in `ratio` times would not hold it: one that has four times the readers it needs would run at twice its pace.
     """
-    return ratio is None or ratio <= 1 or draw * ratio < 1
+    return ratio is None or draw * AHEAD_MAX < 1 + AHEAD_MAX - max(ratio, 1)
+
+
+def told_percent(money: CampaignMoney) -> int:
+    """What a campaign tells everybody of its day: the share of its budget that is spent or promised, rounded down. A
+    share, so that it holds for whoever has not heard of another budget yet."""
+    return money.committed_micros * 100 // money.budget_micros if money.budget_micros > 0 else 100
+
+
+def as_told(money: CampaignMoney, percent: int | None, now_ms: int, *, heard: bool) -> CampaignMoney | None:
+    """How a campaign's day stands by what it has answered here and what it tells everybody (None: nothing); None when
+    that is unknown. `heard`: its answer is not old. Of a day that has ended only the budget is taken into the next, of
+    which the campaign tells; a day later not even that."""
+    window = money.window
+    if window.ended(now_ms):
+        following = Window(window.end_ms, 2 * window.end_ms - window.start_ms)
+        if percent is None or following.ended(now_ms):
+            return None
+        spent_micros = money.budget_micros * percent // 100
+        return msgspec.structs.replace(money, spent_micros=spent_micros, pending_micros=0, window=following)
+    if percent is None:
+        return money if heard else None
+    spent_micros = money.budget_micros * percent // 100
+    if heard:
+        spent_micros = max(spent_micros, money.committed_micros)
+    return msgspec.structs.replace(money, spent_micros=spent_micros, pending_micros=0)
 
 
 class SpendBook(msgspec.Struct, frozen=True):

@@ -230,6 +230,35 @@ def test_a_campaign_of_yesterday_is_unknown_and_not_spent_out() -> None:
     assert book.known(DAY + 24 * HOUR_MS) == ()
 
 
+@pytest.mark.parametrize(
+    ("percent", "heard", "hours", "spent"),
+    [
+        (55, True, 12, 5.5),  # spent on other sites meanwhile
+        (30, True, 12, 4),  # what was heard here is newer
+        (30, False, 12, 3),  # what was heard here is old
+        (None, True, 12, 4),
+        (None, False, 12, None),
+        (2, True, 25, 0.2),  # its next day
+        (None, True, 25, None),
+        (2, True, 49, None),  # and the one after that
+    ],
+)
+def test_how_a_day_stands_is_what_was_heard_or_what_is_told(
+    percent: int | None, heard: bool, hours: int, spent: float | None
+) -> None:
+    found = c.as_told(money(10, 4), percent, DAY + hours * HOUR_MS, heard=heard)
+    assert (found.committed_micros if found else None) == (None if spent is None else spent * UNIT)
+    assert found is None or not found.window.ended(DAY + hours * HOUR_MS)
+
+
+def test_a_share_is_told_rounded_down_and_holds_for_another_budget() -> None:
+    assert [c.told_percent(each) for each in (money(10, 0.09), money(10, 9.99), money(20, 5), money(0, 0))] == [
+        0, 99, 25, 100,
+    ]  # fmt: skip
+    pending = msgspec.structs.replace(money(10, 1), pending_micros=UNIT)
+    assert c.told_percent(pending) == 20
+
+
 def test_a_reset_puts_a_spent_out_campaign_back() -> None:
     book = c.spent_out(c.reported(c.SpendBook(), money(10, 3)), "c")
     raised = c.reported(book, money(20, 10))
@@ -237,8 +266,10 @@ def test_a_reset_puts_a_spent_out_campaign_back() -> None:
 
 
 @given(st.floats(0, 100), st.floats(0, 1, exclude_max=True))
-def test_a_campaign_ahead_takes_part_once_in_its_ratio(ratio: float, draw: float) -> None:
-    assert c.passes_pace(ratio, draw) == (ratio <= 1 or draw < 1 / ratio)
+def test_a_campaign_ahead_takes_part_the_less_the_further(ratio: float, draw: float) -> None:
+    assert c.passes_pace(ratio, draw) or ratio > 1
+    assert not c.passes_pace(ratio, draw) or ratio < 1 + c.AHEAD_MAX
+    assert c.passes_pace(1 + c.AHEAD_MAX / 4, draw) == (draw < 0.75 + 1e-9) or abs(draw - 0.75) < 1e-6
 
 
 # ---- the rate observer

@@ -99,6 +99,7 @@ class FakeIndex:
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self.exhausted = FakeRegistry(clock)
+        self.spent = FakeRegistry(clock)
         self.views: dict[str, ServeView] = {}
         self.puts: list[str] = []
         self.of_former: set[str] = set()  # keys that nobody has put since a former owner did

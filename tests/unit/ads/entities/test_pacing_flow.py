@@ -94,7 +94,31 @@ def test_what_was_not_heard_lately_holds_nothing_back() -> None:
     world = paced_world()
     assert "held_back_by_pacing" in view(world, 60)
     world.advance(HEARD_MS_MAX)
+    world.index.spent.numbers.clear()
     assert view(world, 1) == [""]
+
+
+def test_what_is_spent_elsewhere_holds_back_here() -> None:
+    """A campaign on many sites with few readers each was heard of by none, and spent its day's budget by noon."""
+    world = paced_world()
+    view(world, 1)
+    world.index.spent.set("camp", 60, day_window(world.clock.wall_ms(), "UTC").end_ms)
+    assert view(world, 20).count("") <= 3
+    world.advance(HEARD_MS_MAX)
+    assert view(world, 20).count("") <= 3, "it needs not be asked for that"
+
+
+def test_the_share_that_a_campaign_tells_grows_with_its_spend_and_is_told_in_steps() -> None:
+    world = paced_world(budget=50 * PRICE)
+    shares: list[int | None] = []
+    for _ in range(30):
+        view(world, 1)
+        shares.append(world.index.spent.get("camp"))
+    spent = world.ask("campaign", "camp", m.GetCampaign())
+    assert isinstance(spent, m.CampaignInfo)
+    assert shares[-1] == (spent.spent_micros + spent.reserved_micros) * 100 // spent.daily_budget_micros > 0
+    world.advance(DAY_MS)
+    assert world.index.spent.get("camp") is None, "of its next day it has spent nothing"
 
 
 def test_when_visitors_come_is_remembered_over_a_restart() -> None:
