@@ -212,6 +212,8 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
                 hops=c.ancestor_hops,
                 outcome=c.outcome,
                 reason=c.reason,
+                mean_engagement=c.mean_engagement,
+                mean_score=c.mean_score,
             )
             for c in decision.candidates
         ),
@@ -232,6 +234,7 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
         turned_away=tuple(
             ExplainedTurnedAway(campaign=each.campaign, reason=each.reason) for each in decision.turned_away
         ),
+        bid_weight=decision.bid_weight,
     )
 
 

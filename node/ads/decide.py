@@ -194,6 +194,7 @@ def outcomes(decision: SlotDecision, stats_of: Callable[[str], CreativeStats]) -
                 mean_ctr(seen, candidate.category_score),
                 mean_fold(seen),
                 draw.mean_score,
+                draw.mean_engagement,
             )
         )
     return (*rows, *(_unless_pinned(row, decision) for row in decision.filtered))

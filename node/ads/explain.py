@@ -38,7 +38,8 @@ OUTSCORED = "outscored"
 
 @wire_type("ads.candidate_outcome", version=1)
 class CandidateOutcome(msgspec.Struct, frozen=True, gc=False):
-    """What became of one candidate. Drawn and expected values are 0 for one that was filtered before the draw."""
+    """What became of one candidate. Drawn and expected values are 0 for one that was filtered before the draw. A price
+    follows from the winner's `mean_engagement` and bid, its runner-up's `mean_score` and the floor."""
 
     creative_id: str
     campaign_id: str
@@ -53,6 +54,7 @@ class CandidateOutcome(msgspec.Struct, frozen=True, gc=False):
     ctr_mean: float = 0.0
     fold_mean: float = 0.0
     mean_score: float = 0.0
+    mean_engagement: float = 0.0
 
 
 @wire_type("ads.serve_decision", version=1)

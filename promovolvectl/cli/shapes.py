@@ -37,7 +37,9 @@ _NODE_COLUMNS: Final = _columns(
 _OWNERS: Final = _columns("epoch! node! incarnation? cause! at receipt?")
 _FAULTS: Final = Detail("FAULTS", Under("faults"), _columns("code! object! message! since"))
 _ABSENT: Final = Detail("ABSENT", Under("absent"), _columns("name! went:state! since why! back"))
-_CANDIDATES: Final = _columns("creative! campaign cpm score ctr_mean fold_mean? hops? outcome:state! reason!")
+_CANDIDATES: Final = _columns(
+    "creative! campaign cpm score ctr_mean fold_mean? mean_engagement+ mean_score+ hops? outcome:state! reason!"
+)
 
 
 def _status_head(payload: Payload) -> Sequence[str]:

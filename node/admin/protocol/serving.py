@@ -29,6 +29,9 @@ class GetProbe(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.explained_candidate")
 class ExplainedCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """`score` is what was drawn; `mean_engagement` and `mean_score` are what is expected, from which prices follow: 0
+    for one that was filtered before the draw."""
+
     creative: str
     campaign: str
     cpm: str
@@ -38,6 +41,8 @@ class ExplainedCandidate(msgspec.Struct, frozen=True, kw_only=True):
     hops: int
     outcome: str
     reason: str
+    mean_engagement: float = 0.0
+    mean_score: float = 0.0
 
 
 @wire_type("admin.explained_turned_away")
@@ -69,6 +74,10 @@ class ExplainedPool(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.serve_explanation")
 class ServeExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision, with all that its price follows from: `(runner-up's mean_score / winner's mean_engagement) ^
+    (1 / bid_weight)`, never below `floor` nor above the winner's cpm; the floor where nobody was runner-up; nothing for
+    what its reader had pinned. `bid_weight` is 0 where nothing was decided."""
+
     site: str
     slot: str
     page: str
@@ -85,3 +94,4 @@ class ServeExplanation(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     page_places: tuple[str, ...] = ()
     turned_away: tuple[ExplainedTurnedAway, ...] = ()
+    bid_weight: float = 0.0

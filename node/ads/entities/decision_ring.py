@@ -23,6 +23,10 @@ class DecisionRing:
     def keep(self, decision: ServeDecision) -> None:
         self._decisions.append(decision)
 
+    def all(self) -> tuple[ServeDecision, ...]:
+        """The oldest first."""
+        return tuple(self._decisions)
+
     def find(self, query: m.GetDecision) -> ServeDecision | None:
         """The newest decision that fits all that the query names."""
         return next((decision for decision in reversed(self._decisions) if _fits(decision, query)), None)
