@@ -1,5 +1,6 @@
 """`python -m node.sim run --seeds N [--first SEED] [--nodes N] [--seconds S] [--faults CLASS,…] [--topology FILE]`,
-`… replay SEED|TOKEN`. Runs seeds on all cores; results come in the order of the seeds.
+`… replay SEED|TOKEN`. Runs seeds on all cores; results come in the order of the seeds. `… market` is a command of its
+own, see `node.sim.market.command`.
 
 Exit status: 0 all invariants held, 1 one did not (or, with `--coverage`, something was never tried), 2 usage.
 """
@@ -16,6 +17,7 @@ from node.core.clock import SystemClock
 from node.core.errors import BadInput
 from node.sim import pool, recipe, report, topology
 from node.sim.faults import CLASSES, parse_classes
+from node.sim.market.command import main as market
 from node.sim.plants import PLANTS
 from node.sim.recipe import NODES, NODES_MAX, SECONDS, SECONDS_MAX, Recipe
 from node.sim.run import Result, run
@@ -24,6 +26,8 @@ from node.sim.topology import Topology
 
 
 def main(argv: list[str]) -> int:
+    if argv[:1] == ["market"]:
+        return market(argv[1:])
     parser = _parser()
     arguments = parser.parse_args(argv)
     pool.be_quiet()
@@ -102,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("token", metavar="SEED|TOKEN")
     again.add_argument("--shrink", action="store_true", help="make what failed smaller")
     again.set_defaults(keep_going=False, verbose=True, coverage=False)
+    verbs.add_parser("market", help="an ad market, for days", add_help=False)
     for verb in (many, again):
         verb.add_argument("--nodes", type=int, default=NODES, choices=range(1, NODES_MAX + 1), metavar="N")
         verb.add_argument("--seconds", type=_seconds, default=SECONDS, help="virtual seconds of the fault phase")
