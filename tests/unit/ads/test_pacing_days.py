@@ -9,7 +9,7 @@ import pytest
 
 from node.ads.budget import day_bounds_ms, local_day
 from node.ads.entities.site_pacing import SitePacing
-from node.ads.pacing.campaigns import CampaignMoney
+from node.ads.pacing.campaigns import CampaignMoney, told_percent
 from node.ads.pacing.window import DAY_MS, Window, elapsed_fraction
 
 HOUR_MS = 3_600_000
@@ -23,16 +23,17 @@ TRAFFIC = (2, 1, 1, 1, 2, 4, 8, 12, 14, 14, 15, 18, 22, 18, 14, 14, 15, 18, 22, 
 class Payer:
     """A campaign as its entity keeps it: one day's budget, spent until its own midnight."""
 
-    def __init__(self, zone: str, budget: int) -> None:
+    def __init__(self, zone: str, budget: int, name: str = "") -> None:
         ZoneInfo(zone)
         self.zone, self.budget, self.day, self.spent = zone, budget, "", 0
+        self.name = name or zone
 
     def money(self, now_ms: int) -> CampaignMoney:
         today = local_day(now_ms, self.zone)
         if today > self.day:
             self.day, self.spent = today, 0
         window = Window(*day_bounds_ms(today, self.zone))
-        return CampaignMoney(self.zone, "adv", self.budget, self.spent, window, PRICE * 1_000)
+        return CampaignMoney(self.name, "adv", self.budget, self.spent, window, PRICE * 1_000)
 
 
 def live_through(pacing: SitePacing, payers: Sequence[Payer], days: int, per_weight: int) -> list[list[int]]:
@@ -101,3 +102,53 @@ def test_without_pacing_the_same_budgets_are_gone_by_noon() -> None:
     expected = wanted(payers, 2)
     errors = [abs(was - due) for was, due in zip(spent[2], expected, strict=True)]
     assert sum(errors) / sum(expected) > 0.5
+
+
+class Town:
+    """Sites that few read, and campaigns that all of them show; each site hears what it reserves itself, and what every
+    campaign tells (`told`)."""
+
+    def __init__(self, sites: int, campaigns: int, *, told: bool) -> None:
+        self.now_ms = MIDNIGHT
+        self.payers = {f"c{n}": Payer(ZONES[n % len(ZONES)], 150 * PRICE, f"c{n}") for n in range(campaigns)}
+        self.sites = [SitePacing(self.share_of) if told else SitePacing() for _ in range(sites)]
+
+    def share_of(self, campaign: str) -> int | None:
+        return told_percent(self.payers[campaign].money(self.now_ms)) or None
+
+    def live_through(self, days: int, views_a_day: int) -> list[list[int]]:
+        """What was spent in each hour of each day; readers come at random, as the hour has them."""
+        rng, draws = random.Random(5), np.random.default_rng(5)
+        spent = [[0] * 24 for _ in range(days)]
+        for hour in range(days * 24):
+            count = round(len(self.sites) * views_a_day * TRAFFIC[hour % 24] / sum(TRAFFIC))
+            for at_ms in sorted(rng.randrange(HOUR_MS) for _ in range(count)):
+                self.now_ms = MIDNIGHT + hour * HOUR_MS + at_ms
+                spent[hour // 24][hour % 24] += self.view(rng, draws)
+        return spent
+
+    def view(self, rng: random.Random, draws: np.random.Generator) -> int:
+        site = rng.choice(self.sites)
+        site.request(1, self.now_ms)
+        gate = site.gate(draws, self.now_ms)
+        able = [
+            payer
+            for name, payer in self.payers.items()
+            if name not in gate.paced_out and payer.money(self.now_ms).budget_micros - payer.spent >= PRICE
+        ]
+        if not gate.served or not able:
+            return 0
+        payer = rng.choice(able)
+        payer.spent += PRICE
+        site.heard(payer.money(self.now_ms), self.now_ms)
+        return PRICE
+
+
+@pytest.mark.parametrize(("told", "follows"), [(True, True), (False, False)])
+def test_spend_on_many_small_sites_follows_what_is_expected(told: bool, follows: bool) -> None:
+    """A site hears of each campaign a few times an hour, and not what the others spend, unless the campaign tells."""
+    town = Town(sites=10, campaigns=12, told=told)
+    spent = town.live_through(days=3, views_a_day=500)
+    expected = wanted(tuple(town.payers.values()), 2)
+    errors = [abs(was - due) for was, due in zip(spent[2], expected, strict=True)]
+    assert (sum(errors) / sum(expected) < 0.15) == follows
