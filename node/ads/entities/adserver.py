@@ -408,6 +408,9 @@ class AdServer:
         choice = decision.chosen
         if choice is None or len(votes) < 2:
             return
+        if explain.BUDGET in votes.values():
+            # Whoever of the two refused, and in whichever order they answered: it can't pay until it has paid again.
+            self._pacing.refused(choice.candidate.campaign_id)
         batch.waiting.discard(answer.slot)
         if any(votes.values()):
             for _, ref in payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):

@@ -78,6 +78,11 @@ class SitePacing:
         self._book = c.reported(self._book, money)
         self._heard[money.campaign] = now_ms
 
+    def refused(self, campaign: str) -> None:
+        """It had no money, or its advertiser had none: out of the sums, or a budget that nobody may spend would hide
+        that the others are ahead of theirs. Its next reservation that succeeds says anew what it has."""
+        self._book = c.spent_out(self._book, campaign)
+
     def gate(self, rng: np.random.Generator, now_ms: int) -> Gate:
         """Decide on a page view, by what is known of all campaigns of the site: not of those of one page."""
         live = c.live(self._known(now_ms))
