@@ -216,6 +216,12 @@ def editor(edits: Iterable[SiteEdit], *, now_ms: int) -> Callable[[ServeView], S
     return edited
 
 
+def doomed(edits: Iterable[SiteEdit]) -> Predicate:
+    """Whether any of these drops a candidate."""
+    steps = [(RULES[edit.rule](edit), frozenset(edit.keep)) for edit in edits]
+    return lambda candidate: any(rule(candidate) and candidate.creative_id not in keep for rule, keep in steps)
+
+
 def _change_of(edit: SiteEdit) -> Change:
     rule = RULES.get(edit.rule)
     if rule is None:

@@ -28,6 +28,7 @@ from node.ads.entities.pools import Pools
 from node.ads.entities.serve_tally import ServeTally
 from node.ads.entities.serving_batch import Batch, ReserveAnswer
 from node.ads.entities.site_pacing import OPEN, Gate, SitePacing
+from node.ads.entities.site_state import OWNERS
 from node.ads.entities.site_terms import floor_by_category, forbidden, refusal
 from node.ads.entities.winners import slot_outcome
 from node.ads.explain import ServeDecision
@@ -154,6 +155,9 @@ class AdServer:
             ctx.reject(str(error))
         else:
             ctx.reply(edited)
+            withdrawn = tuple(each for each in edits if each.rule in OWNERS)
+            if withdrawn:
+                ctx.tell(EntityRef("site", self._site), m.LeaveQueue(withdrawn))
 
     def _learn(self, ctx: Context) -> None:
         ctx.ask(EntityRef("site", self._site), m.AdServerStarted(), SITE_TIMEOUT_MS, _Learned)

@@ -61,12 +61,14 @@ class _Periodic(msgspec.Struct, frozen=True):
 
 
 class _Round(msgspec.Struct):
-    """One round under way: its pages with their triggers, and what the categories answered so far."""
+    """One round under way: its pages with their triggers, what the categories answered so far, and what was taken out
+    of the site's pools since it began."""
 
     number: int
     urls: dict[str, str]
     waiting: set[str]
     answers: dict[str, m.CategoryBidResponse]
+    taken_out: list[edits.SiteEdit] = []
 
 
 class Auctioneer:
@@ -138,6 +140,8 @@ class Auctioneer:
         """The ad server does it at once: a pool must not wait for an auction to lose what may not be served."""
         if orders:
             ctx.tell(self._ref_adserver, m.EditSite(orders))
+        if self._round is not None:
+            self._round.taken_out.extend(orders)
 
     def _tell(self, ctx: Context, question: m.GetTallies | m.FindPages) -> None:
         now_ms = ctx.wall_ms()
@@ -313,8 +317,11 @@ class Auctioneer:
             self._floor_micros,
             page.fallback,
         )
+        # A bidder may have answered before it heard that a campaign is no more: it must not be put back.
+        doomed = edits.doomed(finished.taken_out)
+        candidates = [(offer, _candidate(offer, page, info)) for offer in ordered]
         pools = tuple(
-            m.SlotPool(name, tuple(_candidate(o, page, info) for o in ordered if _fits(o, self._slots[name])))
+            m.SlotPool(name, tuple(c for o, c in candidates if _fits(o, self._slots[name]) and not doomed(c)))
             for name in page.slots
             if name in self._slots
         )

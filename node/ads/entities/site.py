@@ -24,6 +24,7 @@ from node.ads.entities.site_replay import Lot, lot
 from node.ads.entities.site_state import (
     SiteState,
     fresh,
+    leave_queue,
     measure,
     observe,
     update,
@@ -206,6 +207,10 @@ class Site:
         match message:
             case m.QueuePending(creatives):
                 self._queue(ctx, state, creatives)
+            case m.LeaveQueue(edits):
+                self._state = leave_queue(state, edits)
+                if self._state is not state:
+                    ctx.persist(self._state)
             case _ if isinstance(message, Order):
                 self._decide(ctx, state, message)
             case m.UpdateSite():

@@ -5,13 +5,14 @@ Each answers the same object when nothing changes, so that only real changes are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeVar
 
 import msgspec
 
 from node.ads import messages as m
 from node.ads.budget import check_timezone
+from node.ads.edits import SiteEdit
 from node.ads.entities.site_conduct import Conduct
 from node.ads.floors.quality import Placement, slot_quality
 from node.ads.floors.site_floors import SiteFloors, open_floors
@@ -27,6 +28,12 @@ BID_WEIGHT = 0.5
 QUALITY_STEP = 0.1
 
 T = TypeVar("T")
+# Of a creative that waits, whom the rules of an edit name.
+OWNERS: Final[Mapping[str, Callable[[m.PendingCreative], str]]] = {
+    "campaign": lambda creative: creative.campaign,
+    "creative": lambda creative: creative.creative,
+    "advertiser": lambda creative: creative.advertiser,
+}
 
 
 @wire_type("state.site")
@@ -102,6 +109,17 @@ def queue(state: SiteState, creatives: tuple[m.PendingCreative, ...]) -> SiteSta
             continue
         pending[creative.creative] = creative
     return state if pending == state.pending else msgspec.structs.replace(state, pending=pending)
+
+
+def leave_queue(state: SiteState, withdrawn: Iterable[SiteEdit]) -> SiteState:
+    """What was taken back waits no more; where it is offered again, it waits again."""
+    gone = [(OWNERS[edit.rule], frozenset(edit.values)) for edit in withdrawn]
+    left = {
+        name: creative
+        for name, creative in state.pending.items()
+        if not any(owner(creative) in values for owner, values in gone)
+    }
+    return state if len(left) == len(state.pending) else msgspec.structs.replace(state, pending=left)
 
 
 def approve(state: SiteState, creative: str, now_ms: int) -> SiteState:

@@ -146,6 +146,52 @@ class CampaignsFor(msgspec.Struct, frozen=True):
     settled: bool
 
 
+@wire_type("ads.get_categories")
+class GetCategories(msgspec.Struct, frozen=True):
+    """Asked of the directory: every category that somebody bids on."""
+
+
+@wire_type("ads.categories")
+class Categories(msgspec.Struct, frozen=True):
+    """`settled` as in CampaignsFor."""
+
+    categories: tuple[str, ...]
+    settled: bool
+
+
+@wire_type("ads.get_bidder_state")
+class GetBidderState(msgspec.Struct, frozen=True):
+    """Asked of one stripe of a category's bidders, to see that it answers."""
+
+
+@wire_type("ads.bidder_state")
+class BidderState(msgspec.Struct, frozen=True):
+    """How many bids it holds, and of how many registered campaigns it holds none that counts."""
+
+    bids: int
+    missing: int
+
+
+@wire_type("ads.get_stripes")
+class GetStripes(msgspec.Struct, frozen=True):
+    """Asked of who watches the demand."""
+
+
+@wire_type("ads.stripe_heard")
+class StripeHeard(msgspec.Struct, frozen=True):
+    """A stripe, by the id of its bidder, and how long ago it answered (ms), or since when it should."""
+
+    bidder: str
+    ago_ms: int
+
+
+@wire_type("ads.stripes")
+class Stripes(msgspec.Struct, frozen=True):
+    """Every stripe of every category that somebody bids on."""
+
+    stripes: tuple[StripeHeard, ...]
+
+
 @wire_type("ads.directory_started_event")
 class DirectoryStarted(msgspec.Struct, frozen=True):
     node: str

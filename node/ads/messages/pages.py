@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from node.ads.edits import SiteEdit
 from node.ads.floors.demand import Demand
 from node.ads.floors.quality import Placement
 from node.ads.fraud import Flag, SiteDay
@@ -151,6 +152,14 @@ class PendingCreative(msgspec.Struct, frozen=True):
 @wire_type("ads.queue_pending")
 class QueuePending(msgspec.Struct, frozen=True):
     creatives: tuple[PendingCreative, ...]
+
+
+@wire_type("ads.leave_queue")
+class LeaveQueue(msgspec.Struct, frozen=True):
+    """From the ad server: campaigns, creatives or advertisers whose candidates were taken out of the pools; what they
+    have waiting waits no more."""
+
+    edits: tuple[SiteEdit, ...]
 
 
 @wire_type("ads.approve_creative")
