@@ -148,14 +148,14 @@ class Advertiser:
         if status not in STATUSES:
             ctx.reject(f"an advertiser is {', '.join(STATUSES)}, not {status[:20]!r}")
             return
-        if status == state.status:
-            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
-            return
-        if state.status == "deleted":
+        changed = status != state.status
+        if changed and state.status == "deleted":
             self._refuse_deleted(ctx)
             return
+        # Also when it is said again: somebody may not have heard of it, and all are told, whatever they confirmed.
         self._state = msgspec.structs.replace(state, status=status, untold=state.campaigns)
-        ctx.persist(self._state, reply=self._info(ctx, self._state), then=_Tell())
+        info = msgspec.structs.replace(self._info(ctx, self._state), changed=changed)
+        ctx.persist(self._state, reply=info, then=_Tell())
 
     def _tell(self, ctx: Context, state: AdvertiserState) -> None:
         suspended = state.status != "active"

@@ -171,6 +171,7 @@ class Auctioneer:
         self._least_floor_micros = message.least_floor_micros
         self._worst_quality = min((message.qualities.get(slot, UNMEASURED) for slot in self._slots), default=UNMEASURED)
         self._approved = frozenset(message.approved)
+        resumed = self._suspended and not message.suspended
         self._suspended = message.suspended
         if message.all_pages:
             held = {entry.url for entry in message.entries}
@@ -188,7 +189,9 @@ class Auctioneer:
             self._pages[entry.url] = entry
             self._tally.stale += not fresh(entry, now_ms - TAUGHT_MS)
         delay_ms = 0 if message.trigger == "classification" else DEBOUNCE_MS
-        self._mark(ctx, tuple(entry.url for entry in newer), message.trigger, delay_ms)
+        # That the site goes on may be all that is new here: whoever told of it before was not heard.
+        news = tuple(self._pages) if resumed else tuple(entry.url for entry in newer)
+        self._mark(ctx, news, message.trigger, delay_ms)
         return m.Restored(len(newer), len(message.entries) - len(newer))
 
     def _pages_reaching(self, categories: Sequence[str]) -> tuple[str, ...]:

@@ -205,7 +205,8 @@ class Campaign:
         if status not in STATUSES:
             ctx.reject(f"a campaign is {', '.join(STATUSES)}, not {status[:20]!r}")
         elif status == state.status:
-            ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
+            info = msgspec.structs.replace(self._info(ctx, state), changed=False)
+            ctx.persist(state, reply=info, then=_Announce(True))  # for whoever did not hear of it
         elif state.status == "deleted":
             ctx.reject(f"conflict: campaign {self._campaign!r} is deleted, which is for ever")
         else:
@@ -244,7 +245,7 @@ class Campaign:
         elif all(spec.creative != creative for spec in state.creatives):
             ctx.reject(f"there is no creative {creative!r} in campaign {self._campaign!r}")
         elif status == now:
-            ctx.reply_durable(m.Accepted(changed=False))
+            ctx.persist(state, reply=m.Accepted(changed=False), then=_Announce(True))
         elif now == "deleted":
             ctx.reject(f"conflict: creative {creative!r} is deleted, which is for ever")
         else:
@@ -255,7 +256,7 @@ class Campaign:
 
     def _hear_of_advertiser(self, ctx: Context, state: CampaignState, suspended: bool) -> None:
         if suspended == state.advertiser_suspended:
-            ctx.reply_durable(m.Accepted(changed=False))
+            ctx.persist(state, reply=m.Accepted(changed=False), then=_Announce(True))
         else:
             self._state = msgspec.structs.replace(state, advertiser_suspended=suspended)
             ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))

@@ -55,6 +55,8 @@ class CategoryBidder:
                 ctx.reply(told(self._book, campaign, self._answered_ms, _now_ms(ctx)))
             case m.Quote():
                 self._take(ctx, message)
+            case m.GetBidderState():
+                ctx.reply(m.BidderState(len(self._book.bids), len(self._book.missing(_now_ms(ctx)))))
             case _Refresh():
                 self._ask_directory(ctx)
             case _Listed(outcome):

@@ -440,7 +440,8 @@ class Site:
             ctx.reject(str(error))
             return
         if decided is state:
-            ctx.reply_durable(m.Accepted(changed=False))
+            # Said again, for somebody may not have heard of it: written again too, since it may still be under way.
+            ctx.persist(state, reply=m.Accepted(changed=False), then=_Teach())
             return
         self._state = decided
         ctx.persist(decided, facts=facts, reply=m.Accepted(), then=_Teach(reevaluate=True))
@@ -452,7 +453,7 @@ class Site:
             ctx.reject(str(error))
             return
         if updated is state:
-            ctx.reply_durable(self._info(ctx, state, changed=False))
+            ctx.persist(state, reply=self._info(ctx, state, changed=False), then=_Resend("again"))
             return
         swept, facts = sweep(updated, ctx.wall_ms())
         self._state = swept
