@@ -14,7 +14,7 @@ from node.actors.deadletters import DeadLetter
 from node.core import limits
 from node.core.clock import MS, US
 from node.core.errors import BadInput
-from node.core.ids import EntityRef
+from node.core.ids import SINGLETON_ID, EntityRef
 from node.engine.actor_messages import (
     DeadLetterPage,
     DeadLetterRow,
@@ -34,6 +34,7 @@ from node.engine.actor_messages import (
     SlowRow,
 )
 from node.engine.messages import FaultReport, NodeDone
+from node.singleton.demand_liveness import DemandLiveness
 from node.wire.envelope import Envelope
 from node.wire.registry import REGISTRY
 
@@ -57,13 +58,31 @@ class ActorService:
         }
 
     def faults(self) -> tuple[FaultReport, ...]:
-        """What an operator has to look at: entities that nobody else can start again."""
-        return tuple(
+        """What an operator has to look at: entities that nobody else can start again, and bidders that are silent."""
+        quarantined = tuple(
             FaultReport(
                 "E-QUARANTINED", f"{ref.kind}/{ref.id}", f"failed {fault.failures} times: {fault.error}", fault.at_ms
             )
             for ref, fault in self._engine.system.quarantined().items()
         )
+        return (*quarantined, *self._silent_bidders())
+
+    def _silent_bidders(self) -> Iterator[FaultReport]:
+        """Told by the node that watches them."""
+        watching = self._engine.system.cell(EntityRef("demand-liveness", SINGLETON_ID))
+        if watching is None or not isinstance(watching.actor, DemandLiveness):
+            return
+        clock = self._engine.world.clock
+        silent = watching.actor.watch.silent(clock.mono_ns() // MS)
+        homes = {row.shard: row.node for row in self._engine.sharding.region.homes()} if silent else {}
+        for bidder, age_ms in silent.items():
+            category, _, stripe = bidder.rpartition("|")
+            shard = EntityRef("category-bidder", bidder).shard
+            text = (
+                f"stripe {stripe} of category {category} does not answer: its sites hear nothing new of the campaigns "
+                f"there; shard {shard} is with {homes.get(shard) or 'nobody'}"
+            )
+            yield FaultReport("E-BIDDER-SILENT", f"category-bidder/{bidder}", text, clock.wall_ms() - age_ms)
 
     # ---- entities
 

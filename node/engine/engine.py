@@ -22,7 +22,6 @@ from node.actors.flight import AtWork
 from node.actors.ports import Ports
 from node.actors.system import ActorSystem
 from node.ads.classifier import Classifier
-from node.ads.messages import GetCampaignsFor
 from node.core import limits
 from node.core.clock import MS
 from node.core.errors import RemoteProtocolError
@@ -449,9 +448,8 @@ class Engine:
         hosted = SINGLETON_SHARD in self.system.owned()
         if home == self.me and not hosted and not self._singletons_stopping:
             self.system.shard_started(SINGLETON_SHARD, 1)
-            # Cells come into being with a message; directories must be there before anybody asks.
-            for name in SINGLETONS:
-                self.system.ask(EntityRef(name, SINGLETON_ID), GetCampaignsFor(""), 1_000, lambda _outcome: None)
+            for name, question in SINGLETONS.items():
+                self.system.ask(EntityRef(name, SINGLETON_ID), question, 1_000, lambda _outcome: None)
         elif home != self.me and hosted:
             self._singletons_stopping = True
             self.system.shard_stopping(SINGLETON_SHARD, self._singletons_stopped)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from node.actors.actor import EntityType
+from node.ads import messages as m
 from node.ads.classifier import Classifier
 from node.ads.entities.adserver import TAUGHT, AdServer
 from node.ads.entities.advertiser import Advertiser, AdvertiserState
@@ -27,8 +28,10 @@ from node.flows.replay_register import RegisterState, ReplayRegister
 from node.flows.replay_state import ReplayState
 from node.flows.state import OperationState
 from node.singleton.campaign_directory import CampaignDirectory
+from node.singleton.demand_liveness import DemandLiveness
 
-SINGLETONS = ("campaign-directory",)
+# Each with a question: cells come into being with a message, and these must be there before anybody asks.
+SINGLETONS = {"campaign-directory": m.GetCategories(), "demand-liveness": m.GetStripes()}
 PASSIVATE_MS = 15 * 60_000
 SHELF_MS = 60_000  # a shelf has nothing that its site has not, but a write under way
 UNVISITED_MS = 60 * 60_000  # an ad server relearns all but its rolling statistics, which say little without visits
@@ -54,6 +57,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType("advertiser", Advertiser, AdvertiserState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("category-bidder", CategoryBidder),
         EntityType("campaign-directory", CampaignDirectory),
+        EntityType("demand-liveness", DemandLiveness),
         EntityType(ANSWER_BOOK, AnswerBook, AnswerBookState, idle_ms=PASSIVATE_MS),
         EntityType("replay", Replay, ReplayState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("replay-register", ReplayRegister, RegisterState, idle_ms=PASSIVATE_MS),

@@ -34,11 +34,16 @@ class CampaignDirectory:
                 changed = self._register(campaign, categories)
                 ctx.reply(m.Accepted(changed))
             case m.GetCampaignsFor(category):
-                settled = ctx.now_ns() - self._started_ns >= SETTLE_MS * MS
                 campaigns = tuple(sorted(self._campaigns.get(category, ())))
-                ctx.reply(m.CampaignsFor(category, campaigns, settled))
+                ctx.reply(m.CampaignsFor(category, campaigns, self._settled(ctx)))
+            case m.GetCategories():
+                held = tuple(sorted(name for name, campaigns in self._campaigns.items() if campaigns))
+                ctx.reply(m.Categories(held, self._settled(ctx)))
             case _:
                 ctx.reject(f"the campaign directory does not understand {type(message).__name__}")
+
+    def _settled(self, ctx: Context) -> bool:
+        return ctx.now_ns() - self._started_ns >= SETTLE_MS * MS
 
     def _register(self, campaign: str, categories: tuple[str, ...]) -> bool:
         known = self._categories.get(campaign, ())

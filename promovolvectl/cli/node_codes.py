@@ -33,6 +33,9 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "Bring nodes back, or 'promovolvectl node remove NAME' for one that is gone for good."),
     ("E-NOT-CONVERGED", _FAULT, "Members do not hold the same view of the cluster yet.",
      "It ends by itself within seconds of the last change: 'promovolvectl cluster wait --for converged'."),
+    ("E-BIDDER-SILENT", _FAULT, "One stripe of a category's bidders has not answered for half a minute: its sites keep "
+     "what they have, and hear nothing new of the campaigns that bid on the category.",
+     "'promovolvectl entity restart' the bidder that is named, or look at the node that has its shard."),
     ("E-REPLICAS-DIFFER", _FAULT, "Replicas of the ServeIndex differ, or one did not answer.",
      "It ends by itself as changes arrive: 'promovolvectl cluster wait --for replicas=agree'."),
     ("E-NOT-JOINED", _FAULT, "A node was refused by the members that it asked; the reason stands beside it.",

@@ -185,8 +185,8 @@ class World:
 
     def start_singletons(self) -> None:
         self.system.shard_started(SINGLETON_SHARD, self.epoch)
-        for name in SINGLETONS:
-            self.system.ask(EntityRef(name, SINGLETON_ID), m.GetCampaignsFor(""), 1_000, lambda _outcome: None)
+        for name, question in SINGLETONS.items():
+            self.system.ask(EntityRef(name, SINGLETON_ID), question, 1_000, lambda _outcome: None)
 
     def restart_directory(self) -> None:
         self.system.shard_stopping(SINGLETON_SHARD, lambda tally: None)
