@@ -1,10 +1,11 @@
-"""docs/scenarios.md and docs/faults.md: each id of the catalogue, what it demands, and the tests that prove it.
+"""docs/scenarios.md, docs/faults.md and docs/ad-rules.md: each id of the catalogue, what it demands, and the tests that
+prove it.
 
-The catalogue is tests/scenarios/ids.toml. A test proves an id that its name carries (`test_p39_…`, `test_w7_…`) or that
-its docstring has in it (`N3`). P10 to P16 are scenarios in tests/scenarios and faults elsewhere; tests/unit/ads has
-numbers of its own, for the vectors of its reference.
+The catalogue is tests/scenarios/ids.toml, of the ad core tests/scenarios/ad_ids.toml. A test proves an id that its name
+carries (`test_p39_…`, `test_w7_…`) or that its docstring has in it (`N3`). P10 to P16 are scenarios in tests/scenarios
+and faults elsewhere; in tests/unit/ads an id of one letter is that of a known right value.
 
-    python -m scripts.scenario_tables            writes both pages
+    python -m scripts.scenario_tables            writes the pages
     python -m scripts.scenario_tables --check    says what is out of date, exit 1
 """
 
@@ -14,20 +15,58 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
-CATALOGUE = TESTS / "scenarios" / "ids.toml"
-OTHER_NUMBERS = "tests/unit/ads/"
-ID = re.compile(r"\b([A-Z]\d{1,2}b?)\b")
-HEAD = {
-    "scenarios": "Scenarios: stories that the cluster must survive, told from outside.",
-    "faults": "Faults: what may go wrong, one at a time. ● marks those that no release goes out without.",
+CATALOGUES = (TESTS / "scenarios" / "ids.toml", TESTS / "scenarios" / "ad_ids.toml")
+ADS = "tests/unit/ads/"
+ID = re.compile(r"\b((?:TR|OP|[A-Z])\d{1,2}b?)\b")
+WORD = re.compile(r"(tr|op|[a-z])(\d{1,2}b?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`everywhere`: its ids mean the same in all tests; otherwise those of `ads` only in its tests, the others only
+    elsewhere."""
+
+    title: str
+    words: str
+    ads: bool = False
+    everywhere: bool = False
+
+    def counts(self, path: str) -> bool:
+        return self.everywhere or self.ads == path.startswith(ADS)
+
+
+SECTIONS = {
+    "scenarios": Section("Scenarios", "Stories that the cluster must survive, told from outside."),
+    "faults": Section(
+        "Faults", "What may go wrong, one at a time. ● marks those that no release goes out without."
+    ),
+    "vectors": Section(
+        "Known right values", "Inputs and what follows from them, by the pure rules of `node/ads/`.", ads=True
+    ),
+    "traps": Section(
+        "Traps", "What an ad core like this one has fallen into before, and may not here.", everywhere=True
+    ),
+    "operations": Section(
+        "Operations",
+        "What went wrong for people who ran such a system. Numbers are those of the cases; those that are left out ask "
+        "a question, which a command answers.",
+        everywhere=True,
+    ),
 }
+# Each page with its sections; one that has several has a title of its own.
+PAGES = {
+    "scenarios": ("scenarios",),
+    "faults": ("faults",),
+    "ad-rules": ("vectors", "traps", "operations"),
+}
+AD_RULES = "Rules of the ad core"
 WHERE = """\
 *simulation*: whole engines in virtual time, under seeds: for what depends on order and time, since a seed finds and
 replays interleavings that real processes show once a year. *processes*: real nodes over real sockets, files and
@@ -52,28 +91,34 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    scenarios: dict[str, str]
-    faults: dict[str, str]
+    """`rows`: by section, what each id demands; `open`: by section and reason, ids without a test."""
+
+    rows: Mapping[str, Mapping[str, str]]
     required: frozenset[str]
-    real: dict[str, str]
-    tests: dict[str, list[str]]
-    open: dict[str, dict[str, list[str]]]  # by section and reason
+    real: Mapping[str, str]
+    tests: Mapping[str, list[str]]
+    open: Mapping[str, Mapping[str, list[str]]]
+
+    def known(self, path: str) -> frozenset[str]:
+        """The ids that a test of this file can prove."""
+        return frozenset(each for name, rows in self.rows.items() if SECTIONS[name].counts(path) for each in rows)
 
 
 def catalogue() -> Catalogue:
-    found: dict[str, Any] = tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))
-    required = frozenset(found["required"]["faults"])
-    return Catalogue(found["scenarios"], found["faults"], required, found["real"], found["tests"], found["open"])
+    cluster, ads = (tomllib.loads(path.read_text(encoding="utf-8")) for path in CATALOGUES)
+    both: dict[str, Any] = cluster | ads
+    rows = {name: both[name] for name in SECTIONS}
+    required = frozenset(both["required"]["faults"])
+    return Catalogue(rows, required, both["real"], cluster["tests"] | ads["tests"], cluster["open"])
 
 
-def proofs(known: frozenset[str]) -> list[Proof]:
+def proofs(given: Catalogue) -> list[Proof]:
     """Every test function of the tree, in the order of its paths; `ids` are those of the catalogue."""
     found: list[Proof] = []
     for path in sorted(TESTS.rglob("test_*.py")):
         relative = path.relative_to(ROOT).as_posix()
-        if relative.startswith(OTHER_NUMBERS):
-            continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        known = given.known(relative)
         found += [_proof(relative, function, known) for function in _functions(tree)]
     return found
 
@@ -87,44 +132,57 @@ def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 def _proof(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef, known: frozenset[str]) -> Proof:
     words = function.name.removeprefix("test_").split("_")
     doc = ast.get_docstring(function) or ""
-    named = {_spelled(word) for word in words} | set(ID.findall(doc))
-    spoken = " ".join(word for word in words if _spelled(word) not in known)
+    named = {spelled(word) for word in words} | set(ID.findall(doc))
+    spoken = " ".join(word for word in words if spelled(word) not in known)
     promise = doc.split("\n\n")[0].replace("\n", " ") or spoken
     return Proof(f"{path}::{function.name}", frozenset(named & known), promise)
 
 
-def _spelled(word: str) -> str:
-    """An id as the catalogue spells it: `r1b` is R1b, `p39` is P39."""
-    return word[:1].upper() + word[1:]
+def spelled(word: str) -> str:
+    """An id as the catalogue spells it: `r1b` is R1b, `op37` is OP37."""
+    found = WORD.fullmatch(word)
+    return found[1].upper() + found[2] if found else word
 
 
 def proving(identifier: str, section: str, given: Catalogue, all_proofs: Iterable[Proof]) -> list[Proof]:
-    """The tests of one id. An id that is in both sections belongs to the scenario in tests/scenarios only."""
-    shared = identifier in given.scenarios and identifier in given.faults
+    """The tests of one id. An id that is a scenario and a fault is the scenario in tests/scenarios only."""
+    shared = all(identifier in given.rows.get(name, ()) for name in ("scenarios", "faults"))
     listed = given.tests.get(f"{section}/{identifier}", given.tests.get(identifier, []))
     found = []
     for proof in all_proofs:
-        here = proof.test.startswith("tests/scenarios/") == (section == "scenarios")
-        if (identifier in proof.ids and (not shared or here)) or proof.test in listed:
+        path = proof.test.partition("::")[0]
+        here = SECTIONS[section].counts(path) and identifier in proof.ids
+        if here and section in ("scenarios", "faults") and shared:
+            here = path.startswith("tests/scenarios/") == (section == "scenarios")
+        if here or proof.test in listed:
             found.append(proof)
     return found
 
 
 def unproven(section: str, given: Catalogue, all_proofs: list[Proof]) -> list[str]:
     """The ids of a section that no test proves; `open` must say why of each."""
-    rows: dict[str, str] = getattr(given, section)
-    return [identifier for identifier in rows if not proving(identifier, section, given, all_proofs)]
+    return [identifier for identifier in given.rows[section] if not proving(identifier, section, given, all_proofs)]
 
 
-def page(section: str, given: Catalogue, all_proofs: list[Proof]) -> str:
-    """One of the two pages, as it should be."""
-    rows: dict[str, str] = getattr(given, section)
-    lines = [f"# {HEAD[section].partition(':')[0]}", "", HEAD[section].partition(": ")[2], "", WHERE, ""]
-    lines += [
-        "Written by `python -m scripts.scenario_tables`; what is demanded stands in `tests/scenarios/ids.toml`.",
-        "",
-    ]
-    lines += ["| id | what | proven by | where |", "| --- | --- | --- | --- |"]
+def page(name: str, given: Catalogue, all_proofs: list[Proof]) -> str:
+    """One of the pages, as it should be."""
+    sections = PAGES[name]
+    alone = len(sections) == 1
+    title = SECTIONS[sections[0]].title if alone else AD_RULES
+    lines = [f"# {title}", ""]
+    lines += [SECTIONS[sections[0]].words, ""] if alone else []
+    source = CATALOGUES[not alone].relative_to(ROOT).as_posix()
+    lines += [WHERE, "", f"Written by `python -m scripts.scenario_tables`; what is demanded stands in `{source}`.", ""]
+    for section in sections:
+        if not alone:
+            lines += [f"## {SECTIONS[section].title}", "", SECTIONS[section].words, ""]
+        lines += _table(section, given, all_proofs)
+    return "\n".join(lines)
+
+
+def _table(section: str, given: Catalogue, all_proofs: list[Proof]) -> list[str]:
+    rows = given.rows[section]
+    lines = ["| id | what | proven by | where |", "| --- | --- | --- | --- |"]
     missing = unproven(section, given, all_proofs)
     for identifier, text in rows.items():
         tests = proving(identifier, section, given, all_proofs)
@@ -136,9 +194,9 @@ def page(section: str, given: Catalogue, all_proofs: list[Proof]) -> str:
     lines += ["", f"Proven: {len(rows) - len(missing)} of {len(rows)}.", ""]
     if missing:
         lines += ["| left out | why |", "| --- | --- |"]
-        lines += [f"| {', '.join(ids)} | {_cell(why)} |" for why, ids in given.open[section].items()]
+        lines += [f"| {', '.join(ids)} | {_cell(why)} |" for why, ids in given.open.get(section, {}).items()]
         lines.append("")
-    return "\n".join(lines)
+    return lines
 
 
 def _cell(text: str) -> str:
@@ -146,10 +204,10 @@ def _cell(text: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Both pages as they should be, by path."""
+    """All pages as they should be, by path."""
     given = catalogue()
-    all_proofs = proofs(frozenset(given.scenarios) | frozenset(given.faults))
-    return {ROOT / "docs" / f"{section}.md": page(section, given, all_proofs) for section in HEAD}
+    all_proofs = proofs(given)
+    return {ROOT / "docs" / f"{name}.md": page(name, given, all_proofs) for name in PAGES}
 
 
 def main(argv: list[str]) -> int:

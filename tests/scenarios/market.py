@@ -27,6 +27,7 @@ MADE: dict[type, Callable[[str, Any], tuple[str, tuple[str, ...]]]] = {
     m.AttachCampaign: lambda name, message: ("attach", (name, message.campaign)),
     m.AddCreative: lambda name, message: ("add_creative", (name, message.spec.creative)),
     m.ApproveCreative: lambda name, message: ("approve", (name, message.creative)),
+    m.Confirm: lambda name, message: ("imp", (name, message.request_id)),
     m.Track: lambda _, message: (message.event, (message.campaign, message.request_id)),
 }
 

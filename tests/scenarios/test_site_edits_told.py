@@ -38,6 +38,7 @@ SITE_ORDERS: dict[str, tuple[msgspec.Struct, str]] = {
 
 @seeds(1)
 def test_what_ends_a_campaign_empties_its_places_on_every_node_and_of_every_site(seed: int) -> None:
+    """TR24: deleted, paused, suspended or elsewhere, it is nowhere and nothing puts it back."""
     for trigger in TRIGGERS.values():
         with story(nodes=3, seed=seed) as s:
             s.until(converged())
@@ -92,7 +93,7 @@ def forgotten(s: Story) -> str:
 
 @seeds(1)
 def test_an_expired_pool_is_absent_on_every_node_at_once_and_forgotten_by_all(seed: int) -> None:
-    """Also on a node that started after it was written and has never served the site."""
+    """TR26. Also on a node that started after it was written and has never served the site."""
     with story(nodes=3, seed=seed) as s:
         s.until(converged())
         market(s)

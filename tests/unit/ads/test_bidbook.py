@@ -65,7 +65,7 @@ def test_v20_a_stranger_gets_no_bid_once_all_are_known(settled: bool, expected: 
 
 
 def test_a_late_bidder_does_not_erase_its_category() -> None:
-    """What it bid before stands for as long as a quote does; the answer only says that it is not whole."""
+    """TR06. What it bid before stands for as long as a quote does; the answer only says that it is not whole."""
     found = book(quote("a", 5), quote("b", 4), registered=("a", "b", "late"))
     answer = ask(found)
     assert (campaigns(answer), answer.complete, answer.missing) == (["a", "b"], False, ("late",))
@@ -77,7 +77,7 @@ def test_before_the_directory_has_answered_nothing_is_complete() -> None:
 
 
 def test_a_shorter_list_erases_no_bid() -> None:
-    """A partial push shrank a registry, and the campaigns that it left out were gone for good."""
+    """TR07. A partial push shrank a registry, and the campaigns that it left out were gone for good."""
     whole = book(quote("a", 5), quote("b", 4))
     partial = b.listed(whole, ("a",), settled=False)
     assert campaigns(ask(partial)) == ["a", "b"]

@@ -19,6 +19,7 @@ UNIT = 1_000_000
     ],
 )
 def test_q1_q3_effective_floor(raw: float, quality: float, override: float | None, expected: float) -> None:
+    """Q1, Q2, Q3."""
     own = None if override is None else round(override * UNIT)
     assert effective_floor_micros(round(raw * UNIT), quality, own) == round(expected * UNIT)
 

@@ -70,6 +70,7 @@ def test_f1_ten_candidates_from_end_to_end() -> None:
     ],
 )
 def test_f4_f12_the_winner_of_a_sweep(rows: dict[float, tuple[float, int]], least: int, expected: float) -> None:
+    """F4, F5, F6, F7, F9, F10, F12: and a cheaper floor at which nobody was shown."""
     assert (pick_best(results(rows), impressions_min=least),) == micros(expected)
 
 
@@ -86,6 +87,7 @@ def test_f4_f12_the_winner_of_a_sweep(rows: dict[float, tuple[float, int]], leas
     ],
 )
 def test_f13_f16_a_lone_bidder(bidders: int, bid: float, least: float, expected: float | None) -> None:
+    """F13, F14, F15, F16."""
     bid_micros, min_micros = micros(bid, least)
     assert bid_derived(bidders, bid_micros, min_micros) == (None if expected is None else micros(expected)[0])
 
@@ -231,7 +233,7 @@ def test_f30_a_bid_cut_ends_the_sweep_at_the_next_advance() -> None:
 
 
 def test_a_bid_cut_is_not_invisible_until_the_cycle_ends() -> None:
-    """Bids fell from 12 to 10 in mid-cycle, and the sweep went on probing 10.29 to 12 for hours."""
+    """TR18, OP27. Bids fell from 12 to 10 in mid-cycle, and the sweep went on probing 10.29 to 12 for hours."""
     run = Run(quick(8, hold=4), 0.10, seed=12.0)
     run.see(12.0, 10.0)
     run.emit()
@@ -276,16 +278,30 @@ def converge(mix: dict[float, float], ticks: int, *, impressions: int = 60) -> f
     return run.state.winner_micros / UNIT
 
 
+THIRDS = {3.0: 1 / 3, 4.0: 1 / 3, 5.0: 1 / 3}
+
+
 @pytest.mark.parametrize(
-    ("mix", "expected"),
-    [({3.0: 1 / 3, 4.0: 1 / 3, 5.0: 1 / 3}, 3.0), ({3.0: 0.1, 4.0: 0.1, 5.0: 0.8}, 5.0)],  # F39, F40
+    ("mix", "expected", "served", "realised", "optimum"),
+    [
+        (THIRDS, 3.0, {3.0, 4.0, 5.0}, 3.0, 4.0),  # F39
+        ({3.0: 0.1, 4.0: 0.1, 5.0: 0.8}, 5.0, {5.0}, 4.0, 4.7),  # F40
+    ],
 )
-def test_f39_f40_one_floor_for_three_markets(mix: dict[float, float], expected: float) -> None:
-    assert converge(mix, 600) == pytest.approx(expected, abs=0.01)
+def test_f39_f40_one_floor_for_three_markets(
+    mix: dict[float, float], expected: float, served: set[float], realised: float, optimum: float
+) -> None:
+    """What an impression brings, and would bring if each of the markets had its own floor."""
+    floor = converge(mix, 600)
+    assert floor == pytest.approx(expected, abs=0.01)
+    assert {bid for bid in mix if bid >= floor} == served
+    assert sum(floor * mix[bid] for bid in served) == pytest.approx(realised, abs=0.01)
+    assert sum(share * converge({bid: 1.0}, 400) for bid, share in mix.items()) == pytest.approx(optimum, abs=0.01)
 
 
 def test_f42_each_category_learns_its_own_floor() -> None:
     assert [converge({bid: 1.0}, 400) for bid in (3.0, 4.0, 5.0)] == pytest.approx([3.0, 4.0, 5.0], abs=0.01)
+    assert converge(THIRDS, 400) == pytest.approx(3.0, abs=0.01), "one floor for all of them"
 
 
 # ---- learners, from what auctions see
@@ -307,12 +323,14 @@ def settle(state: Sweep, seen: Demand, ticks: int) -> list[int]:
 
 
 def test_a_sweep_never_probes_above_the_second_bid() -> None:
+    """TR17, OP26."""
     floors = settle(open_sweep(100_000), demand(12, 10, 10), 200)
     assert max(floors) <= 9_900_000
     assert len(set(floors)) > 3, "it does sweep"
 
 
 def test_a_floor_is_never_at_or_above_the_only_bid() -> None:
+    """TR16."""
     assert set(settle(open_sweep(100_000, 50 * UNIT), demand(5), 5)) == {4_950_000}
 
 

@@ -78,6 +78,7 @@ def test_v12_a_cuckoo_filter_forgets() -> None:
     full = Cuckoo(500)
     assert all(full.add(f"site-{n}") for n in range(500))
     assert sum(f"other-{n}" in full for n in range(1_000)) < 5
+    assert len(full.to_bytes()) == 256 * 4 * 2, "a fingerprint of 16 bits in each of 4 slots of 256 buckets"
     with pytest.raises(BadInput):
         Cuckoo.from_bytes(b"x" * 24)
 

@@ -59,6 +59,7 @@ def throttle(now: k.Situation) -> float:
     ],
 )
 def test_p1_p9_throttle(hour: float, spend: float, rate: float, expected: float) -> None:
+    """P1, P2, P3, P4, P5, P7, P9."""
     assert throttle(situation(hour, spend, rate=rate)) == pytest.approx(expected, abs=1e-7)
 
 
@@ -90,6 +91,7 @@ def test_p9_no_budget_is_a_hard_stop() -> None:
     ],
 )
 def test_p11_p14_spend_ratio(spend: float, expected: float, ratio: float) -> None:
+    """P11, P12 (OP3), P13, P14."""
     assert c.spend_ratio(100 * UNIT, round(spend * UNIT), expected * UNIT) == pytest.approx(ratio, abs=1e-9)
 
 
@@ -187,7 +189,7 @@ def test_p30_p31_a_campaigns_own_pace() -> None:
 
 
 def test_p32_an_exhausted_campaign_is_not_in_the_sum() -> None:
-    """Kept in it, its spent budget looked like over-spending until midnight, and the whole site was slowed."""
+    """TR04. Kept in it, its spent budget looked like over-spending until midnight, and the whole site was slowed."""
     found = summed(c.live([money(10, 5), money(2, 2)]), DAY)
     assert (found.budget_micros, found.spent_micros) == (10 * UNIT, 5 * UNIT)
 
@@ -204,7 +206,7 @@ def test_p33_weighted_cpm(pairs: tuple[tuple[int, int], ...], expected: float) -
 
 
 def test_pending_spend_is_subtracted_when_the_campaign_reports() -> None:
-    """Added when reserved and never taken off, it made a site run at twice its pace."""
+    """TR02. Added when reserved and never taken off, it made a site run at twice its pace."""
     book = c.reported(c.SpendBook(), money(10, 1))
     book = c.promised(c.promised(book, "c", 2_000), "c", 2_000)
     assert book.monies["c"].committed_micros == UNIT + 4_000
@@ -215,6 +217,7 @@ def test_pending_spend_is_subtracted_when_the_campaign_reports() -> None:
 
 
 def test_an_unknown_campaign_takes_part() -> None:
+    """TR01."""
     book = c.reported(c.SpendBook(), money(10, 9.9, name="other"))
     assert book.of("evicted", DAY) is None
     assert c.passes_pace(None, 0.999)
@@ -276,7 +279,7 @@ def test_a_campaign_ahead_takes_part_the_less_the_further(ratio: float, draw: fl
 
 
 def test_the_rate_observer_starts_with_the_first_request() -> None:
-    """Its window began only once one had ended, so the rate stayed 0 for ever."""
+    """TR19. Its window began only once one had ended, so the rate stayed 0 for ever."""
     rate = r.RequestRate()
     for n in range(301):
         rate = r.request_seen(rate, 1, DAY + n * 10)
@@ -315,7 +318,7 @@ def test_an_idle_site_starts_afresh() -> None:
 
 
 def test_learning_of_early_exhaustion_uses_the_moment_it_came() -> None:
-    """Looked at when the day was over, no day had anything left of it, and nothing was ever learned."""
+    """TR20. Looked at when the day was over, no day had anything left of it, and nothing was ever learned."""
     spent, pace = k.step(k.Pacer(), situation(12, 100), DAY)
     assert pace.throttle == 1.0
     later, _ = k.step(spent, situation(20, 100), DAY + 8 * HOUR_MS)

@@ -54,6 +54,7 @@ def scores(stats: s.CreativeStats, *, category_score: float, cpm: int, weight: f
     ],
 )
 def test_t1_t6_clearing(engagement: float, bid: float, loser: float, weight: float, expected: float) -> None:
+    """T1, T2, T3, T5, T6."""
     price = pricing.clearing_cpm(engagement, bid, loser, bid_weight=weight, floor=0.5)
     assert price == pytest.approx(expected, abs=1e-9)
     micros = pricing.clearing_micros(engagement, round(bid * UNIT), loser, bid_weight=weight, floor_micros=500_000)
@@ -66,6 +67,7 @@ def test_nobody_pays_more_than_they_bid(bid: float, rival: float, floor: float) 
 
 
 def test_t7_t9_means_and_the_price_between_them() -> None:
+    """T7, T8, T9."""
     winner = s.mean_engagement(s.CreativeStats(1000, 100, 100), 0.5)
     loser = s.mean_score(s.CreativeStats(1000, 60, 60), 0.5, 4 * UNIT, 0.5)
     assert winner == pytest.approx(101 / 1002 * 3, abs=1e-9)
@@ -127,52 +129,6 @@ def test_t16_unproven_creatives_are_explored_first() -> None:
 def test_t17_mean_scores() -> None:
     assert s.mean_score(s.CreativeStats(25), 0.5, UNIT, 0.5) == pytest.approx(0.3611111, abs=1e-7)
     assert s.mean_score(s.CreativeStats(50, 3, 7), 0.5, UNIT, 0.5) == pytest.approx(0.3846154, abs=1e-7)
-
-
-def served_price(
-    pool: list[CandidateView], *, site_floor: int, category_floors: dict[str, int]
-) -> dict[str, int | None]:
-    """The clearing price that each category's winner would pay, in whole units, None when all are below the floor."""
-    prices: dict[str, int | None] = {}
-    for category in {c.category for c in pool}:
-        floor = pricing.floor_for(
-            category, category_floors_micros=category_floors, site_floor_micros=site_floor, slot_floor_micros=None
-        )
-        able = [c for c in pool if c.category == category and pricing.passes_floor(c.cpm_micros, floor)]
-        if not able:
-            prices[category] = None
-            continue
-        order = s.sample(able, lambda _: s.COLD, bid_weight=0.5, rng=rng())
-        rival = s.runner_up(order, 0, able)
-        winner = order[0]
-        price = pricing.clearing_micros(
-            winner.mean_engagement,
-            able[winner.index].cpm_micros,
-            rival.mean_score if rival else None,
-            bid_weight=0.5,
-            floor_micros=floor,
-        )
-        prices[category] = round(price / UNIT)
-    return prices
-
-
-def test_t34_floors_bind_per_category() -> None:
-    pool = [candidate(f"c{n}", cpm_micros=n * UNIT, category=str(n)) for n in (1, 2, 3)]
-    assert served_price(pool, site_floor=UNIT, category_floors={}) == {"1": 1, "2": 1, "3": 1}
-    each = {"1": UNIT, "2": 2 * UNIT, "3": 3 * UNIT}
-    assert served_price(pool, site_floor=UNIT, category_floors=each) == {"1": 1, "2": 2, "3": 3}
-    assert served_price(pool, site_floor=3 * UNIT, category_floors={}) == {"1": None, "2": None, "3": 3}
-
-
-def test_t29_t31_t35_a_sole_candidate_pays_the_floor_that_binds_it() -> None:
-    sole = [candidate("c", cpm_micros=3 * UNIT)]
-    assert served_price(sole, site_floor=0, category_floors={"483": UNIT}) == {"483": 1}
-    assert served_price(sole, site_floor=0, category_floors={"483": 4 * UNIT}) == {"483": None}
-    override = pricing.floor_for(
-        "483", category_floors_micros={}, site_floor_micros=5 * UNIT, slot_floor_micros=750_000
-    )
-    assert pricing.passes_floor(UNIT, override)
-    assert pricing.clearing_micros(1.5, UNIT, None, bid_weight=0.5, floor_micros=override) == 750_000
 
 
 def test_t33_equal_engagement_clears_at_the_second_bid() -> None:

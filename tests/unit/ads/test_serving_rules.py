@@ -13,6 +13,7 @@ from node.ads import messages as m
 from node.ads.batch import choose_again, choose_all, impressed, slot_order
 from node.ads.creative_stats import RollingStats
 from node.ads.decide import Rules, SlotDecision, decide_slot, outcomes, why_empty
+from node.ads.entities.site_terms import floor_by_category
 from node.ads.page_winners import WINNER_TTL_MS, PageWinners
 from node.ads.selection import COLD, CreativeStats
 from node.ads.serve_stats import Filled, ServeStats, count_batch, count_paced, count_stale
@@ -43,13 +44,65 @@ def rules(**changed: Callable[[str], bool] | bool) -> Rules:
 
 
 def decide(
-    pool: ServeView, *, slot: str = "top", pin: str = "", floor: float = 0.5, with_rules: Rules | None = None
+    pool: ServeView,
+    *,
+    slot: str = "top",
+    pin: str = "",
+    floor_of: Callable[[str], int] = lambda _: UNIT // 2,
+    with_rules: Rules | None = None,
 ) -> SlotDecision:
     reach = dict.fromkeys((c.category for c in pool.candidates), 0)
     request = m.SlotRequest(slot, 300, 250, pin)
-    floor_micros = round(floor * UNIT)
     rng = np.random.default_rng(3)
-    return decide_slot(request, pool, reach, lambda _: COLD, lambda _: floor_micros, with_rules or rules(), rng)
+    return decide_slot(request, pool, reach, lambda _: COLD, floor_of, with_rules or rules(), rng)
+
+
+def floors(site: float, categories: dict[str, float] | None = None, slot: float | None = None) -> Callable[[str], int]:
+    """As a site's settings say them, of the slot `top`."""
+    settings = m.SiteSettings(
+        "s", "s", "p", (), round(site * UNIT), 0.5, False, (), b"", 0, (),
+        category_floors={name: round(floor * UNIT) for name, floor in (categories or {}).items()},
+        slot_floors={} if slot is None else {"top": round(slot * UNIT)},
+    )  # fmt: skip
+    return floor_by_category(settings, "top")
+
+
+def cleared(pool: ServeView, floor_of: Callable[[str], int]) -> float | None:
+    """What the winner would pay, in units; None without one."""
+    decision = decide(pool, floor_of=floor_of)
+    choose_all([decision], [0])
+    return None if decision.chosen is None else decision.chosen.price_micros / UNIT
+
+
+@pytest.mark.parametrize(
+    ("cpm", "floor_of", "price"),
+    [
+        (3.0, floors(0, {"483": 1}), 1.0),  # T29
+        (3.0, floors(0, {"483": 4}), None),
+        (1.0, floors(5, slot=1), 1.0),  # T31
+        (1.0, floors(5, slot=0.75), 0.75),
+        (1.0, floors(5), None),
+        (1.75, floors(0.5), 0.5),  # T35
+    ],
+)
+def test_t29_t31_t35_a_sole_candidate_pays_the_floor_that_binds_it(
+    cpm: float, floor_of: Callable[[str], int], price: float | None
+) -> None:
+    assert cleared(view(candidate("a", cpm=cpm)), floor_of) == price
+
+
+@pytest.mark.parametrize(
+    ("floor_of", "prices"),
+    [
+        (floors(1), (1.0, 1.0, 1.0)),
+        (floors(1, {"1": 1, "2": 2, "3": 3}), (1.0, 2.0, 3.0)),
+        (floors(3), (None, None, 3.0)),
+    ],
+)
+def test_t34_floors_bind_by_category(floor_of: Callable[[str], int], prices: tuple[float | None, ...]) -> None:
+    """A lone bid in each of three categories."""
+    pools = [view(candidate(f"c{n}", cpm=n, category=str(n))) for n in (1, 2, 3)]
+    assert tuple(cleared(pool, floor_of) for pool in pools) == prices
 
 
 def winner(decision: SlotDecision) -> str:
@@ -87,6 +140,7 @@ def test_t18_minutes_are_buckets() -> None:
     ],
 )
 def test_t19_t23_a_batch_is_booked_at_what_is_charged(batches: list[list[Filled | None]], expected: ServeStats) -> None:
+    """T19, T20, T21, T22, T23."""
     stats = ServeStats()
     for slots in batches:
         stats = count_batch(stats, slots, NOW + 5 * HOUR_MS)
@@ -101,6 +155,7 @@ def test_t19_t23_a_batch_is_booked_at_what_is_charged(batches: list[list[Filled 
 
 
 def test_a_free_pin_is_not_booked_at_its_bid() -> None:
+    """TR31, OP44."""
     stats = count_batch(ServeStats(), [Filled(5 * UNIT, pinned=True)], NOW)
     assert (stats.spend_micros, sum(stats.hourly)) == (0, 0)
 
@@ -124,6 +179,7 @@ def test_page_views_without_an_ad_are_told_apart() -> None:
     ],
 )
 def test_t24_t26_when_text_is_wanted(age_ms: int | None, window_ms: int, wanted: bool) -> None:
+    """T24, T25, T26."""
     classified_at_ms = None if age_ms is None else NOW - age_ms
     assert (freshness.reclassify_in_ms(classified_at_ms, NOW, window_ms) <= 0) is wanted
     if age_ms is None:
@@ -137,7 +193,7 @@ def test_t27_only_a_newer_classification_clears_an_expiry(expired: int | None, a
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(1, 10**9))
 def test_what_is_fresh_can_be_auctioned_and_what_is_not_asks_for_text(at: int, age: int, window: int) -> None:
-    """Restoring, cleaning up and the token of a reply follow one predicate, or they would chase each other."""
+    """TR12. Restoring, cleaning up and the token of a reply follow one predicate, or they would chase each other."""
     assert freshness.is_fresh(at, at + age, window) == (age < window)
     assert freshness.is_fresh(at, at + age, window) == (freshness.reclassify_in_ms(at, at + age, window) > 0)
 
@@ -163,13 +219,6 @@ def test_t28_only_winners_teach() -> None:
     assert [winner(d) for d in (first, pinned, empty, fallen)] == ["a", "b", "", "c"]
     assert impressed([first, pinned, empty]) == ["a"]
     assert impressed([fallen]) == ["c"]
-
-
-def test_t35_a_sole_candidate_pays_the_floor() -> None:
-    decision = decide(view(candidate("a", cpm=1.75)))
-    choose_all([decision], [0])
-    assert decision.chosen is not None
-    assert (decision.chosen.price_micros, decision.floor_micros) == (500_000, 500_000)
 
 
 def test_t38_each_refused_candidate_is_tried_once() -> None:

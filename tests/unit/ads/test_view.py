@@ -90,6 +90,7 @@ def test_an_auction_keeps_the_other_pages_candidates() -> None:
 
 
 def test_an_expired_view_is_never_revived() -> None:
+    """TR22."""
     dead = view(candidate("old"), expires_at_ms=1_500)
     appended = v.append_candidate(dead, candidate("new"), now_ms=1_500, expires_at_ms=9_000)
     assert creatives(appended) == ["new"]

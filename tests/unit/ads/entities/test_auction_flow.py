@@ -53,6 +53,7 @@ def test_a_bidder_is_incomplete_until_it_has_all_quotes() -> None:
 
 
 def test_a_late_bidder_takes_nothing_away_and_is_asked_again() -> None:
+    """TR06."""
     world = serving_world()
     bidder = EntityRef("category-bidder", BIDDER)
     world.silence(bidder)
@@ -194,6 +195,7 @@ def test_the_auctioneer_forgets_pages_that_the_site_has_no_more() -> None:
 
 
 def test_old_classifications_ask_for_text_and_serve_nothing() -> None:
+    """OP19."""
     world = serving_world()
     world.advance(49 * HOUR_MS)
     selected = world.select()
@@ -205,6 +207,7 @@ def test_old_classifications_ask_for_text_and_serve_nothing() -> None:
 
 
 def test_a_slot_that_nobody_knew_is_auctioned_after_its_first_request() -> None:
+    """TR14, OP23."""
     world = serving_world()
     assert world.winner(slot="renamed") is None
     world.advance(3_000)
@@ -273,6 +276,7 @@ def test_a_failed_classification_leaves_the_page_as_it_was() -> None:
 
 
 def test_a_replay_auctions_again_although_nothing_changed() -> None:
+    """TR29, OP41."""
     world = serving_world()
     world.index.views.clear()
     coverage = world.ask("site", SITE, GetCoverage())

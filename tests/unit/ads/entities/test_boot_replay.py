@@ -106,6 +106,7 @@ def test_the_periodic_resend_alone_causes_no_auction() -> None:
 
 
 def test_what_is_too_old_is_not_taught_and_what_ages_meanwhile_is_not_auctioned() -> None:
+    """TR12."""
     world = large(1)
     old = lesson(world)
     world.advance(WINDOW_DEFAULT_MS - 6 * HOUR_MS)
@@ -143,7 +144,7 @@ def test_a_replay_goes_in_rounds_that_ask_each_bidder_once() -> None:
 
 
 def test_a_page_that_the_auctioneer_never_heard_of_comes_with_the_next_resend() -> None:
-    """A lost message costs five minutes at most."""
+    """TR10. A lost message costs five minutes at most."""
     world = large()
     auctioneer = world.actor("auctioneer", SITE)
     del auctioneer._pages[page(3)]

@@ -125,6 +125,7 @@ def test_a_bid_below_the_floor_leaves_the_pools() -> None:
 
 @pytest.mark.parametrize("payer", ["campaign", "advertiser"])
 def test_a_larger_budget_serves_again_at_once_and_a_smaller_one_counts_what_was_spent(payer: str) -> None:
+    """OP6."""
     world = serving_world()
     name = {"campaign": "camp", "advertiser": "adv"}[payer]
     update = {"campaign": m.UpdateCampaign, "advertiser": m.UpdateAdvertiser}[payer]

@@ -53,7 +53,7 @@ def test_learned_floors_outlive_the_process() -> None:
 
 
 def test_a_tick_that_changes_no_floor_auctions_nothing() -> None:
-    """Unchanged floors that were pushed had the whole site auctioned at every tick."""
+    """TR09, OP15. Unchanged floors that were pushed had the whole site auctioned at every tick."""
     world = serving_world(cpm=2 * UNIT)
     world.advance(2 * PERIOD_MS)
     counts = []
@@ -170,7 +170,7 @@ def test_a_slot_that_there_is_not_has_no_floor() -> None:
 
 
 def test_a_bid_that_was_cut_below_its_own_floor_serves_again_within_seconds() -> None:
-    """A floor at or above the only bid: until the next tick, a quarter of an hour, nothing would be served."""
+    """TR16. A floor at or above the only bid: until the next tick, a quarter of an hour, nothing would be served."""
     world = serving_world(cpm=2 * UNIT)
     world.advance(PERIOD_MS + 3_000)
     learned = floors(world)

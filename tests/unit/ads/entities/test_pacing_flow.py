@@ -77,7 +77,7 @@ def test_why_a_page_view_went_without_an_ad_is_explained() -> None:
 
 @pytest.mark.parametrize("days", [1, 2])
 def test_a_site_that_was_held_back_serves_again_the_next_day(days: int) -> None:
-    """The trap: after midnight hardly anything is expected, and a site went dark every night for what it had spent."""
+    """OP3. After midnight hardly anything is expected, and a site went dark every night for what it had spent."""
     world = paced_world()
     first = view(world, 60).count("")
     for _ in range(days):

@@ -36,6 +36,7 @@ def side(pin: str = "") -> m.SlotRequest:
 
 
 def test_a_pin_is_shown_again_for_nothing_and_teaches_nothing() -> None:
+    """TR31, OP44."""
     world = world_with("other")
     before = world.ask("campaign", "camp", m.GetCampaign())
     for _ in range(10):

@@ -109,6 +109,7 @@ def test_a_page_gets_only_what_was_auctioned_for_it() -> None:
 
 
 def test_prices_follow_from_the_rival_and_stay_between_floor_and_bid() -> None:
+    """TR30."""
     world = serving_world(cpm=9_000_000)
     world.campaign("rival", cpm=4_000_000)
     world.advance(3_000)

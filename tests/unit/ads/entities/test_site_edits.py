@@ -237,6 +237,7 @@ def test_an_edit_needs_nothing_that_an_ad_server_has_to_learn_first() -> None:
 
 
 def test_an_expired_pool_is_neither_served_nor_revived_by_an_edit() -> None:
+    """TR22."""
     world = serving_world()
     key = f"{SITE}|top"
     dead = msgspec.structs.replace(world.index.views[key], expires_at_ms=world.clock.wall_ms())

@@ -87,6 +87,7 @@ def test_a_creative_that_is_no_more_breaks_no_trust() -> None:
 
 
 def test_unflagging_does_not_approve() -> None:
+    """TR33."""
     flagged, facts = decide(trusting(), m.FlagCreative("c1", "misleading"), 3)
     assert facts == (CreativeFlagged(SITE, "c1", "misleading"),)
     assert (flagged.flagged, "c1" in flagged.approved, "c1" in flagged.rejected) == ({"c1": "misleading"}, False, True)
@@ -97,7 +98,7 @@ def test_unflagging_does_not_approve() -> None:
 
 
 def test_an_approval_that_holds_already_is_no_error() -> None:
-    """Approved twice from two placements, the second one failed and left its row in the queue."""
+    """TR27, OP38. Approved twice from two placements, the second one failed and left its row in the queue."""
     held = trusting()
     assert decide(held, m.ApproveCreative("c1"), 9)[0] is held
     ghost, _ = admit(held, (waiting("c1"),), 9)
