@@ -23,7 +23,7 @@ from node.ads.edits import SiteEdit
 from node.ads.entities.beacon_counter import BeaconCounter
 from node.ads.entities.beacon_guard import BeaconGuard
 from node.ads.entities.decision_ring import DecisionRing, explained
-from node.ads.entities.payers import objection, payers, verdict
+from node.ads.entities.payers import SilentPayers, objection, payers, verdict
 from node.ads.entities.pools import Pools
 from node.ads.entities.serve_tally import ServeTally
 from node.ads.entities.serving_batch import Batch, ReserveAnswer
@@ -52,7 +52,6 @@ RETRY_MS = 500
 SWEEP_MS = 15 * 60_000  # three times what the site waits before it sends its pages again
 # Short, so that a request still has time for other candidates while a payer's node is dead.
 RESERVE_TIMEOUT_MS = 400
-SILENT_MS = 1_000
 ACTIVATE_PERIOD_MS = 1_000
 
 
@@ -96,7 +95,7 @@ class AdServer:
         self._missed_auctions = False
         self._collected = False
         self._activate_after_ms = 0
-        self._silent_until: dict[str, int] = {}
+        self._silent = SilentPayers()
         self._winners = PageWinners()
         self._held: deque[tuple[ReplyTo, m.BatchSelect | m.Track | m.Fold]] = deque(maxlen=limits.requests_held_max)
         self._batches: dict[int, Batch] = {}
@@ -270,7 +269,7 @@ class AdServer:
         gate = self._pacing.gate(self._pace_draws, now_ms) if settings.paced else OPEN
         decisions = self._decided(settings, page, request.slots, now_ms, self._draws, gate, request.elsewhere)
         back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
-        back |= self._ask_silent_last(decisions, now_ms)
+        back |= self._silent.asked_last(decisions, now_ms)
         choose_all(decisions, slot_order(request.slots, self._draws), back)
         if page is not None:
             self._activate_slots(ctx, page, request.slots, now_ms)
@@ -342,7 +341,7 @@ class AdServer:
         (decision,) = decisions = self._decided(settings, page, (probe.slot,), now_ms, draws)
         decision.refused |= probe.refused
         back = dict.fromkeys(self._winners.recent(probe.url, now_ms), explain.RECENT_ON_PAGE)
-        back |= self._ask_silent_last(decisions, now_ms)
+        back |= self._silent.asked_last(decisions, now_ms)
         choose_all(decisions, slot_order((probe.slot,), draws), back)
         payer = decision.chosen.candidate.advertiser_id if decision.chosen else ""
         ctx.reply(m.Probed("", self._record(decision, probe.url, now_ms), payer))
@@ -352,15 +351,6 @@ class AdServer:
         return candidate.product in self._blocked_products or under_domain(
             candidate.landing_domain, self._blocked_domains
         )
-
-    def _ask_silent_last(self, decisions: list[SlotDecision], now_ms: int) -> dict[str, str]:
-        """Campaigns that have just not answered are still tried, after all others: a page view can't wait for them."""
-        self._silent_until = {name: until for name, until in self._silent_until.items() if until > now_ms}
-        if self._silent_until:
-            for decision in decisions:
-                pool = decision.pool
-                decision.order.sort(key=lambda draw: pool[draw.index].campaign_id in self._silent_until)
-        return dict.fromkeys(self._silent_until, explain.NO_ANSWER)
 
     def _track(self, ctx: Context, reply_to: ReplyTo, track: m.Track | m.Fold) -> None:
         if self._settings is None:
@@ -420,7 +410,7 @@ class AdServer:
             for _, ref in payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
                 ctx.tell(ref, m.Release(answer.request_id))
             if explain.NO_ANSWER in votes.values():
-                self._silent_until[choice.candidate.campaign_id] = ctx.wall_ms() + SILENT_MS
+                self._silent.said_nothing(choice.candidate.campaign_id, ctx.wall_ms())
             self._refused(ctx, answer.batch, batch, answer.slot, verdict(votes))
         self._finish_if_done(ctx, answer.batch, batch)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from node.ads import explain
 from node.ads import messages as m
+from node.ads.decide import SlotDecision
 from node.core.ids import EntityRef
+
+SILENT_MS = 1_000
 
 
 def payers(campaign: str, advertiser: str) -> tuple[tuple[str, EntityRef], ...]:
@@ -28,3 +31,22 @@ def verdict(objections: Mapping[str, str]) -> str:
     """What the objections of all payers come to: one that said no explains more than one that said nothing."""
     told = (explain.NOT_ACTIVE, explain.BUDGET, explain.NO_ANSWER)
     return next((reason for reason in told if reason in objections.values()), "")
+
+
+class SilentPayers:
+    """Campaigns that have just not answered are still tried, after all others: a page view can't wait for them."""
+
+    def __init__(self) -> None:
+        self._until_ms: dict[str, int] = {}
+
+    def said_nothing(self, campaign: str, now_ms: int) -> None:
+        self._until_ms[campaign] = now_ms + SILENT_MS
+
+    def asked_last(self, decisions: Iterable[SlotDecision], now_ms: int) -> dict[str, str]:
+        """Puts them last in what was drawn; who steps back, and why."""
+        self._until_ms = {name: until for name, until in self._until_ms.items() if until > now_ms}
+        if self._until_ms:
+            for decision in decisions:
+                pool = decision.pool
+                decision.order.sort(key=lambda draw: pool[draw.index].campaign_id in self._until_ms)
+        return dict.fromkeys(self._until_ms, explain.NO_ANSWER)
