@@ -44,7 +44,7 @@ def test_no_number_of_labels_or_hours_makes_a_tally_grow_for_ever() -> None:
     assert tally.told(NOW) == (HourlyCount("x", 1, 0, 1),)
 
 
-def test_q11_who_was_late_is_counted_by_category_and_campaign() -> None:
+def test_question_11_who_was_late_is_counted_by_category_and_campaign() -> None:
     tally = AuctionTally()
     late = m.CategoryBidResponse("653", (), 0, complete=False, missing=("rail", "bus"))
     tally.answered("653", late, NOW)
@@ -62,7 +62,7 @@ def test_q11_who_was_late_is_counted_by_category_and_campaign() -> None:
     assert (told.pages, told.waiting) == (4, 1)
 
 
-def test_q24_an_unknown_url_stands_beside_the_known_one_that_is_written_most_like_it() -> None:
+def test_question_24_an_unknown_url_stands_beside_the_known_one_that_is_written_most_like_it() -> None:
     known = {f"{SITE}/food/", f"{SITE}/food/bread?id=7", f"{SITE}/cars", "https://other.example/food"}
     unknown = UnknownPages()
     for url in (f"{SITE}/food", "http://www.news.example/Cars/#top", f"{SITE}/food/bread?id=8", f"{SITE}/food"):
@@ -80,7 +80,7 @@ def test_q24_an_unknown_url_stands_beside_the_known_one_that_is_written_most_lik
     assert [page.nearest for page in unknown.told({f"{SITE}/cars"})] == [*([f"{SITE}/cars"] * 3), ""]
 
 
-def test_q24_unknown_urls_are_counted_by_the_minute_and_kept_within_bounds() -> None:
+def test_question_24_unknown_urls_are_counted_by_the_minute_and_kept_within_bounds() -> None:
     unknown = UnknownPages()
     for number in range(2 * limits.unknown_pages_kept):
         unknown.viewed(f"{SITE}/{number}", NOW)
@@ -93,7 +93,7 @@ def test_q24_unknown_urls_are_counted_by_the_minute_and_kept_within_bounds() -> 
     }
 
 
-def test_q28_a_sweep_that_decides_what_held_already_is_counted_apart_and_is_no_fact() -> None:
+def test_question_28_a_sweep_that_decides_what_held_already_is_counted_apart_and_is_no_fact() -> None:
     written: list[Any] = []
     ctx = SimpleNamespace(wall_ms=lambda: NOW, persist=lambda _, *, facts, then: written.extend(facts))
     learning, state = FloorLearning("news.example"), SiteState("news.example", "news.example", "ann", (), 100_000, b"")

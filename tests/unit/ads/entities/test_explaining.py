@@ -83,7 +83,7 @@ def failed(found: x.SiteExplanation) -> dict[str, str]:
 # ---- what a site's day came of
 
 
-def test_q53_q51_slots_are_counted_by_what_became_of_them_and_by_hops() -> None:
+def test_question_53_51_slots_are_counted_by_what_became_of_them_and_by_hops() -> None:
     world = serving_world()
     world.campaign("general", TRAVEL_PARENT, cpm=3_000_000)
     world.advance(3_000)
@@ -104,7 +104,7 @@ def test_q53_q51_slots_are_counted_by_what_became_of_them_and_by_hops() -> None:
     assert found.ok, failed(found)
 
 
-def test_q15_auctions_are_counted_by_what_made_them_and_a_tick_without_a_change_makes_none() -> None:
+def test_question_15_auctions_are_counted_by_what_made_them_and_a_tick_without_a_change_makes_none() -> None:
     world = serving_world()
     console = Console(world)
     made = counted(console.site(), "auctions")
@@ -122,7 +122,7 @@ def test_q15_auctions_are_counted_by_what_made_them_and_a_tick_without_a_change_
     assert counted(found, "floors")["tick without a change"] >= 4
 
 
-def test_q11_q8_a_bidder_that_is_silent_is_late_and_its_last_answer_is_known() -> None:
+def test_question_11_8_a_bidder_that_is_silent_is_late_and_its_last_answer_is_known() -> None:
     world = serving_world()
     console = Console(world)
     heard = {row.category: row for row in console.site().bidders}
@@ -138,7 +138,7 @@ def test_q11_q8_a_bidder_that_is_silent_is_late_and_its_last_answer_is_known() -
     assert found.bidders[0].category == TRAVEL, "the longest silent first"
 
 
-def test_q24_an_unknown_url_is_named_with_the_one_that_was_meant() -> None:
+def test_question_24_an_unknown_url_is_named_with_the_one_that_was_meant() -> None:
     world = serving_world()
     console = Console(world)
     world.select(PAGE)
@@ -156,7 +156,7 @@ def test_q24_an_unknown_url_is_named_with_the_one_that_was_meant() -> None:
 # ---- what must agree
 
 
-def test_q17_a_fresh_page_that_its_auctioneer_has_lost_is_named_until_it_is_taught_again() -> None:
+def test_question_17_a_fresh_page_that_its_auctioneer_has_lost_is_named_until_it_is_taught_again() -> None:
     world = serving_world()
     console = Console(world)
     assert console.site().ok
@@ -170,7 +170,7 @@ def test_q17_a_fresh_page_that_its_auctioneer_has_lost_is_named_until_it_is_taug
     assert failed(console.site()) == {site_explaining.NOT_SERVED: PAGE}
 
 
-def test_q17_who_does_not_answer_is_unknown_and_not_well() -> None:
+def test_question_17_who_does_not_answer_is_unknown_and_not_well() -> None:
     world = serving_world()
     console = Console(world)
     world.silence(EntityRef("auctioneer", SITE))
@@ -183,7 +183,7 @@ def test_q17_who_does_not_answer_is_unknown_and_not_well() -> None:
     }
 
 
-def test_q18_an_aged_page_that_is_taught_all_the_same_is_counted() -> None:
+def test_question_18_an_aged_page_that_is_taught_all_the_same_is_counted() -> None:
     world = serving_world()
     console = Console(world)
     world.advance(FRESHNESS_WINDOW_MS)
@@ -205,7 +205,7 @@ def test_i4_a_candidate_that_is_not_approved_is_named_with_its_pool() -> None:
     assert failed(console.site()) == {site_explaining.FORBIDDEN: f"stranger in {key} (not approved)"}
 
 
-def test_q21_pages_from_before_what_is_judged_now_are_counted() -> None:
+def test_question_21_pages_from_before_what_is_judged_now_are_counted() -> None:
     world = serving_world()
     console = Console(world)
     assert (console.site().pages.fresh, console.site().pages.outdated) == (1, 0)
@@ -220,7 +220,7 @@ def test_q21_pages_from_before_what_is_judged_now_are_counted() -> None:
 # ---- what waits
 
 
-def test_q39_what_waits_says_why_its_approval_would_change_nothing() -> None:
+def test_question_39_what_waits_says_why_its_approval_would_change_nothing() -> None:
     world = serving_world()
     world.campaign("other", creatives=("other-1", "other-2"))
     world.advance(3_000)
@@ -228,18 +228,24 @@ def test_q39_what_waits_says_why_its_approval_would_change_nothing() -> None:
     waiting = {row.creative: row for row in console.site().waiting}
     assert {name: row.hidden for name, row in waiting.items()} == {"other-1": "", "other-2": ""}
     assert sorted(waiting["other-1"].slots) == ["side", "top"]
+    late = m.QueuePending(tuple(world.actor("site", SITE)._state.pending.values()))
     world.ask("campaign", "other", m.SetCreativeStatus("other-2", "paused"))
+    assert {row.creative for row in console.site().waiting} == {"other-1"}, "what is withdrawn waits no more"
+    world.tell("site", SITE, late)
     assert {row.creative: row.hidden for row in console.site().waiting} == {"other-1": "", "other-2": "it is paused"}
     world.ask("campaign", "other", m.SetCampaignStatus("paused"))
+    assert console.site().waiting == ()
+    world.tell("site", SITE, late)
     assert {row.hidden for row in console.site().waiting} == {"campaign other is paused"}
     world.ask("campaign", "other", m.SetCampaignStatus("active"))
+    world.advance(3_000)
     world.ask("site", SITE, m.UpdateSite(block_domains=("shop.example",)))
     assert {row.hidden for row in console.site().waiting if row.creative == "other-1"} == {
         "the site blocks shop.example"
     }
 
 
-def test_q37_what_is_decided_does_not_wait() -> None:
+def test_question_37_what_is_decided_does_not_wait() -> None:
     world = serving_world()
     world.campaign("other")
     world.advance(3_000)
@@ -250,7 +256,7 @@ def test_q37_what_is_decided_does_not_wait() -> None:
     assert check("queue", ["other-1"]).result == "fail"
 
 
-def test_q48_a_text_that_is_not_judged_is_counted_and_its_page_may_be_sent_again(
+def test_question_48_a_text_that_is_not_judged_is_counted_and_its_page_may_be_sent_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = serving_world()
@@ -274,7 +280,7 @@ def test_q48_a_text_that_is_not_judged_is_counted_and_its_page_may_be_sent_again
 # ---- campaigns
 
 
-def test_q12_q8_every_stripe_is_asked_for_the_campaign_s_bid_and_its_age() -> None:
+def test_question_12_8_every_stripe_is_asked_for_the_campaign_s_bid_and_its_age() -> None:
     world = serving_world()
     world.advance(60_000)
     console = Console(world)
@@ -294,7 +300,7 @@ def test_q12_q8_every_stripe_is_asked_for_the_campaign_s_bid_and_its_age() -> No
     assert not found.ok
 
 
-def test_q12_a_bid_that_is_not_renewed_is_stale_and_then_expired() -> None:
+def test_question_12_a_bid_that_is_not_renewed_is_stale_and_then_expired() -> None:
     world = serving_world()
     console = Console(world)
     world.silence(EntityRef("campaign", "camp"))
@@ -318,7 +324,7 @@ def test_i1_a_paused_campaign_has_no_bid_anywhere() -> None:
     assert (found.ok, found.standing) == (True, "paused")
 
 
-def test_q4_q50_money_is_told_by_where_it_is_and_creatives_without_a_product_by_name() -> None:
+def test_question_4_50_money_is_told_by_where_it_is_and_creatives_without_a_product_by_name() -> None:
     world = serving_world()
     console = Console(world)
     winner = world.winner()
@@ -341,7 +347,7 @@ def test_a_site_or_campaign_that_is_none_is_refused_with_what_there_is() -> None
         console.campaign("nobody")
 
 
-def test_q6_q34_what_nobody_understands_and_nobody_waits_for_is_a_dead_letter_of_its_receiver() -> None:
+def test_question_6_34_what_nobody_understands_and_nobody_waits_for_is_a_dead_letter_of_its_receiver() -> None:
     world = serving_world()
     world.tell("adserver", SITE, m.GetSite())
     world.tell("campaign", "nobody", m.GetQuote())
