@@ -8,6 +8,7 @@ from typing import Final
 from node.admin.protocol import explaining as x
 from node.ads import messages as m
 from node.ads.classifier import CLASSIFIER_VERSION
+from node.ads.entities.auction_tally import BIDDER, SOMEBODY
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState, floors_of, fresh
 from node.ads.floors.sweep import Sweep
@@ -19,6 +20,7 @@ from node.ads.view import CandidateView
 from node.core.clock import rfc3339
 
 _NAMED_MAX: Final = 5
+_LATE: Final = {BIDDER: "(the bidder itself)", SOMEBODY: "(who else bids is not known yet)"}
 Campaigns = Mapping[str, CampaignState]
 
 
@@ -172,7 +174,7 @@ def _late(label: str) -> str:
     category, bar, campaign = label.partition("|")
     if not bar:
         return label
-    return f"{category} {campaign}" if campaign else f"{category} (the bidder itself)"
+    return f"{category} {_LATE.get(campaign, campaign)}"
 
 
 def unknown(served: m.ServeTallies | None) -> tuple[x.UnknownPage, ...]:

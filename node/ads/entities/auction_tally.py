@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from node.ads import messages as m
 from node.ads.tally import Tally
 from node.core.limits import bidders_told_max
+
+BIDDER: Final = ""  # itself said nothing
+SOMEBODY: Final = "?"  # whoever else bids there: the bidder does not know all of them yet
 
 
 class AuctionTally:
@@ -26,11 +29,11 @@ class AuctionTally:
         """A bidder's answer, or what came in its place. Who is late is counted by name, as far as it is known."""
         if isinstance(outcome, m.CategoryBidResponse):
             self._heard[category] = m.BidderHeard(category, now_ms, outcome.complete)
-            late = () if outcome.complete else outcome.missing or ("",)
+            late = () if outcome.complete else outcome.missing or (SOMEBODY,)
         else:
             known = self._heard.get(category)
             self._heard[category] = m.BidderHeard(category, known.answered_ms if known else 0, False)
-            late = ("",)
+            late = (BIDDER,)
         for campaign in late:
             self._late.add(f"{category}|{campaign}", now_ms)
 

@@ -52,7 +52,8 @@ class BidderHeard(msgspec.Struct, frozen=True):
 @wire_type("ads.auction_tallies")
 class AuctionTallies(msgspec.Struct, frozen=True):
     """`pages` are known, `waiting` of them to be auctioned. `causes`: pages auctioned, by what made it. `late`: bids
-    that an auction went without, as `category|campaign`, of a bidder that said nothing as `category|`. `stale`: pages
+    that an auction went without, as `category|campaign`, of a bidder that said nothing as `category|`, and
+    `category|?` of one that did not know all yet. `stale`: pages
     that were taught although they were too old to be auctioned."""
 
     pages: int

@@ -50,15 +50,17 @@ def test_question_11_who_was_late_is_counted_by_category_and_campaign() -> None:
     tally.answered("653", late, NOW)
     tally.answered("653", late, NOW + HOUR_MS)
     tally.answered("1", None, NOW + HOUR_MS)
+    tally.answered("3", m.CategoryBidResponse("3", (), 0, complete=False), NOW + HOUR_MS)
     tally.answered("2", m.CategoryBidResponse("2", (), 0, complete=True), NOW + HOUR_MS)
     told = tally.told(4, 1, NOW + HOUR_MS)
     assert {(count.label, count.this_hour, count.last_hour) for count in told.late} == {
         ("653|rail", 1, 1),
         ("653|bus", 1, 1),
         ("1|", 1, 0),
+        ("3|?", 1, 0),
     }
     heard = {row.category: (row.answered_ms, row.complete) for row in told.bidders}
-    assert heard == {"1": (0, False), "653": (NOW + HOUR_MS, False), "2": (NOW + HOUR_MS, True)}
+    assert heard == {"1": (0, False), "3": (NOW + HOUR_MS, False), "653": (NOW + HOUR_MS, False), "2": (NOW + HOUR_MS, True)}
     assert (told.pages, told.waiting) == (4, 1)
 
 
