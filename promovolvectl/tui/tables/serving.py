@@ -25,7 +25,7 @@ from promovolvectl.tui.draw import bar, fact, figure, flow, grid, moment, paragr
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
-from promovolvectl.tui.tables import figures
+from promovolvectl.tui.tables import explained, figures
 from promovolvectl.tui.tables.figures import chart_of
 from promovolvectl.tui.tables.replays import (
     EXPLAINED,
@@ -320,6 +320,7 @@ VIEWS: Final[tuple[View, ...]] = (
                 (
                     Tab("e", "why, and the last decision", _decision, _decision_of),
                     Tab("p", "pool", _pool, _pool_of),
+                    Tab("o", "site", explained.site_pane, explained.site_query),
                     Tab("c", "coverage", _explained, _explained_of),
                 ),
                 empty="no site has slots",
@@ -347,7 +348,10 @@ VIEWS: Final[tuple[View, ...]] = (
                 ),
                 _campaigns,
                 _campaigns_of,
-                (Tab("a", "pacing", _pacing, _campaigns_of),),
+                (
+                    Tab("a", "pacing", _pacing, _campaigns_of),
+                    Tab("b", "bids", explained.campaign_pane, explained.campaign_query),
+                ),
                 empty="there are no campaigns",
                 more=_campaigns_more,
                 onward=_campaigns_onward,

@@ -60,7 +60,8 @@ def test_question_11_who_was_late_is_counted_by_category_and_campaign() -> None:
         ("3|?", 1, 0),
     }
     heard = {row.category: (row.answered_ms, row.complete) for row in told.bidders}
-    assert heard == {"1": (0, False), "3": (NOW + HOUR_MS, False), "653": (NOW + HOUR_MS, False), "2": (NOW + HOUR_MS, True)}
+    then = NOW + HOUR_MS
+    assert heard == {"1": (0, False), "3": (then, False), "653": (then, False), "2": (then, True)}
     assert (told.pages, told.waiting) == (4, 1)
 
 

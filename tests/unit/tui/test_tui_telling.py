@@ -11,6 +11,7 @@ from tui_stage import FakeSource, node, push, refusal, staged
 
 from node.admin import protocol as p
 from node.admin.protocol.diagnosis import GetRates, RateList
+from node.admin.protocol.explaining import CampaignExplanation, ExplainCampaign, ExplainSite, SiteExplanation
 
 
 def coverage(expected: int, present: int, ratio: float) -> p.CoverageTotals:
@@ -127,5 +128,29 @@ def test_advertisers_have_a_table_with_their_names() -> None:
             await stage.go("serving")
             await stage.tap("v", "v")
             await stage.until("advertisers 1", "adv-1", "Cloud & Sons")
+
+    asyncio.run(look())
+
+
+def test_a_pane_tells_what_a_site_s_day_came_of_and_another_who_has_a_campaign_s_bid() -> None:
+    made = everything()(ExplainSite(site="thing"))
+    assert isinstance(made, SiteExplanation)
+    late = replace(made.counts[0], of="late", label="653 rail", this_hour=3, last_hour=1, day=4, day_ratio=0.25)
+    failed = replace(made.checks[0], check="fresh pages that the auctioneer lacks", result="fail", count=2)
+    site = replace(made, checks=(failed,), counts=(late,))
+    bids = everything()(ExplainCampaign(campaign="thing"))
+    assert isinstance(bids, CampaignExplanation)
+    silent = replace(bids, ok=False, stripes=(replace(bids.stripes[0], category="653", quote="silent", ok=False),))
+
+    async def look() -> None:
+        answers = {ExplainSite: lambda _: site, ExplainCampaign: lambda _: silent}
+        async with staged((120, 40), FakeSource(answers, everything())) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("serving")
+            await stage.tap("o")
+            await stage.until("MUST BE 0", "fresh pages that the auctioneer lacks", "653 rail", "25.0%")
+            await stage.tap("v", "b")
+            await stage.until("campaigns 1", "BID", "silent")
 
     asyncio.run(look())
