@@ -62,7 +62,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Whether a site would have had an ad; `why` not."""
+    """Whether a site would have had an ad, if anybody has money for one; `why` not."""
 
     at_ms: int
     site: str

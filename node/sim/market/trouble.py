@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from node.ads import explain
 from node.ads import messages as m
+from node.ads.explain import ServeDecision
 from node.core.clock import MS
 from node.core.ids import EntityRef
 from node.engine.engine import Engine
@@ -18,6 +20,7 @@ from node.sim.host import Host
 from node.sim.market.edge import Edge
 from node.sim.market.plan import SLOTS, Plan, SitePlan
 from node.sim.market.record import Fault, Look, Record
+from node.sim.outcomes import judge
 
 # How long each may last, in seconds.
 KINDS: Final[dict[str, tuple[float, float]]] = {
@@ -89,10 +92,16 @@ class Trouble:
 
         def answered(outcome: object) -> None:
             decision = outcome.decision if isinstance(outcome, m.Probed) else None
-            lit = decision is not None and bool(decision.winner)
-            why = "" if lit else decision.reason if decision is not None else f"{outcome!r:.80}"
+            lit = decision is not None and (bool(decision.winner) or _penniless(decision))
+            why = "" if lit else decision.reason if decision is not None else judge(outcome)[1] or "not served"
             self._record.looks.append(Look(edge.now_ms, site.site, lit, why))
             edge.after(LOOK_S if lit else AGAIN_S, self._look, site, fault, turn + 1)
 
         to = EntityRef("adserver", site.site)
         edge.world.ask(hosts[turn % len(hosts)], to, probe, LOOK_TIMEOUT_MS, answered)
+
+
+def _penniless(decision: ServeDecision) -> bool:
+    """Whether nobody has money for the page today, which is no fault of the cluster's."""
+    refused = [each.reason for each in decision.candidates if each.outcome == explain.REFUSED]
+    return bool(refused) and decision.reason == "all_refused" and set(refused) == {explain.BUDGET}
