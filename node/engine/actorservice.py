@@ -68,7 +68,8 @@ class ActorService:
         return (*quarantined, *self._silent_bidders())
 
     def _silent_bidders(self) -> Iterator[FaultReport]:
-        """Told by the node that watches them."""
+        """Told by the node that watches them. Whose node can't be reached, or whose shard nobody has, is silent for a
+        reason that is a fault of its own."""
         watching = self._engine.system.cell(EntityRef("demand-liveness", SINGLETON_ID))
         if watching is None or not isinstance(watching.actor, DemandLiveness):
             return
@@ -78,9 +79,11 @@ class ActorService:
         for bidder, age_ms in silent.items():
             category, _, stripe = bidder.rpartition("|")
             shard = EntityRef("category-bidder", bidder).shard
+            if not homes.get(shard) or not self._engine.view.reachable(homes[shard]):
+                continue
             text = (
                 f"stripe {stripe} of category {category} does not answer: its sites hear nothing new of the campaigns "
-                f"there; shard {shard} is with {homes.get(shard) or 'nobody'}"
+                f"there; shard {shard} is with {homes[shard]}"
             )
             yield FaultReport("E-BIDDER-SILENT", f"category-bidder/{bidder}", text, clock.wall_ms() - age_ms)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from console import Console
@@ -10,9 +11,10 @@ from seeds import seeds
 
 from node.admin import protocol as p
 from node.ads import messages as m
+from node.core.clock import SECOND
 from node.core.hashing import stripe_of
 from node.core.ids import SINGLETON_SHARD, EntityRef
-from node.sim.conditions import answered, converged, removed
+from node.sim.conditions import answered, converged, listed, removed
 from node.sim.story import Condition, Story, story
 
 ONE, TWO = SITES
@@ -111,6 +113,21 @@ def test_op8_one_stripe_that_hangs_is_named_within_a_minute_and_no_other(seed: i
         assert f"is with {owner}" in reason.text
         assert s.engine(owner).system.restart(ref)
         s.until(alarmed(), within_s=30)
+
+
+@seeds(1)
+def test_bidders_of_a_node_that_cannot_be_reached_are_no_alarms_beside_the_one_of_their_node(seed: int) -> None:
+    with story(nodes=3, seed=seed, start=False) as s:
+        patient = replace(s.host("n1").setup.membership, stable_after_ns=120 * SECOND)
+        for name in s.world.hosts:
+            s.setup(name, membership=patient)
+        s.start(*s.world.hosts)
+        s.until(converged())
+        market(s)
+        s.stop("n3")
+        with s.always(alarmed()):
+            s.run(60)
+        s.until(listed("E-NODE-UNREACHABLE", "n3", at=("n1",)))
 
 
 @seeds(2)

@@ -46,6 +46,7 @@ def test_of_two_creations_at_once_with_different_values_one_is_told_of_the_confl
 
 
 def test_classified_auctioned_pending_approved_served() -> None:
+    """From a text to an ad; the sole candidate pays the floor, under an id of its own (T35)."""
     world = World()
     world.advance(5_000)
     world.site()
@@ -66,6 +67,7 @@ def test_classified_auctioned_pending_approved_served() -> None:
     assert won is not None
     assert (won.creative, won.campaign, won.category) == ("camp-1", "camp", TRAVEL_PARENT)
     assert won.price_micros == 100_000, "without a rival the price is the floor"
+    assert len(won.request_id) == 32
     assert selected.reclassify_in_ms > 0
     assert world.facts().count("fact.page_classified") == 1
     assert world.facts().count("fact.creative_approved") == 1
