@@ -318,7 +318,7 @@ VIEWS: Final[tuple[View, ...]] = (
                 _slots,
                 _slot_queries,
                 (
-                    Tab("e", "why, and the last decision", _decision, _decision_of),
+                    Tab("e", "why, last decision", _decision, _decision_of),
                     Tab("p", "pool", _pool, _pool_of),
                     Tab("o", "site", explained.site_pane, explained.site_query),
                     Tab("c", "coverage", _explained, _explained_of),
