@@ -59,12 +59,12 @@ class CheckRequests:
         )
 
     async def _singletons(self, reports: Mapping[str, NodeReport], silent: tuple[p.Missing, ...]) -> p.CheckRow:
-        """Looked at again while one is on its way to another node."""
+        """Looked at again while one is on its way to another node; not where the node that should have it is silent."""
         looks = 0
         while True:
             home = topology.singleton_home(self._engine.view, self._engine.draining_nodes())
             row, looks = singleton_row(reports, home), looks + 1
-            if row.result == "ok" or looks == REPLICA_LOOKS:
+            if row.result == "ok" or looks == REPLICA_LOOKS or home is None or home.name not in reports:
                 return row
             await asyncio.sleep(REPLICA_LOOK_S)
             reports, _missing = await self._server.gatherer.reports(coverage=False, but=silent)
@@ -137,6 +137,8 @@ def singleton_row(reports: Mapping[str, NodeReport], home: NodeId | None) -> p.C
     """Each singleton runs once, on the oldest node that may host it."""
     if home is None:
         return _row("singletons", False, "no node may host them")
+    if home.name not in reports:
+        return _row("singletons", False, f"they belong to {home.name}, which does not answer")
     wrong = []
     for kind in SINGLETONS:
         hosts = sorted(name for name, report in reports.items() if report.entities_by_kind.get(kind))

@@ -50,22 +50,32 @@ class SiteExplaining:
     async def explain(self, request: x.ExplainSite, call: p.Meta) -> tuple[x.SiteExplanation, p.Meta]:
         site = site_id(request.site)
         found = await self._look(site)
-        if not found.ok:
+        if any(row.result == "fail" for row in found.checks):  # who did not answer would cost its whole time again
             await asyncio.sleep(_SECOND_LOOK_S)
             found = await self._look(site)
         return found, call
 
     async def _look(self, site: str) -> x.SiteExplanation:
         state, pages = await self._stored(site)
-        ask = m.GetTallies()
-        told, served, auctions = await asyncio.gather(
-            self._asked(EntityRef("site", site), ask, m.SiteTallies),
-            self._asked(EntityRef("adserver", site), ask, m.ServeTallies),
-            self._asked(EntityRef("auctioneer", site), ask, m.AuctionTallies),
-        )
-        campaigns = await self._campaigns(state)
-        checks = await self._checks(state, pages, campaigns, auctions)
         now_ms = self._engine.world.clock.wall_ms()
+        urls = {page_hash(page.url): page.url for page in pages if fresh(page, now_ms)}
+        ask, auctioneer, adserver = m.GetTallies(), EntityRef("auctioneer", site), EntityRef("adserver", site)
+        told, served, auctions, unauctioned, unserved, campaigns = await asyncio.gather(
+            self._asked(EntityRef("site", site), ask, m.SiteTallies),
+            self._asked(adserver, ask, m.ServeTallies),
+            self._asked(auctioneer, ask, m.AuctionTallies),
+            self._lacking(auctioneer, urls),
+            self._lacking(adserver, urls),
+            self._campaigns(state),
+        )
+        stale = None if auctions is None else [f"{auctions.stale} since the auctioneer's start"] * bool(auctions.stale)
+        checks = (
+            findings.check(NOT_AUCTIONED, *unauctioned),
+            findings.check(NOT_SERVED, *unserved),
+            findings.check(STALE, stale, auctions.stale if auctions else -1),
+            findings.check(QUEUED, findings.decided_and_waiting(state)),
+            findings.check(FORBIDDEN, findings.not_allowed(state, campaigns, dict(self._views(site)))),
+        )
         return x.SiteExplanation(
             site=site,
             ok=all(row.result == "ok" for row in checks),
@@ -100,29 +110,6 @@ class SiteExplaining:
     def _views(self, site: str) -> list[tuple[str, Sequence[CandidateView]]]:
         index = self._engine.index
         return [(key, view.candidates) for key in index.keys_of(site).keys if (view := index.read(key)) is not None]
-
-    # ---- what must be 0
-
-    async def _checks(
-        self,
-        state: SiteState,
-        pages: Sequence[m.PageEntry],
-        campaigns: dict[str, CampaignState],
-        auctions: m.AuctionTallies | None,
-    ) -> tuple[x.SiteCheck, ...]:
-        site, now_ms = state.site, self._engine.world.clock.wall_ms()
-        urls = {page_hash(page.url): page.url for page in pages if fresh(page, now_ms)}
-        unauctioned, unserved = await asyncio.gather(
-            self._lacking(EntityRef("auctioneer", site), urls), self._lacking(EntityRef("adserver", site), urls)
-        )
-        stale = None if auctions is None else [f"{auctions.stale} since the auctioneer's start"] * bool(auctions.stale)
-        return (
-            findings.check(NOT_AUCTIONED, *unauctioned),
-            findings.check(NOT_SERVED, *unserved),
-            findings.check(STALE, stale, auctions.stale if auctions else -1),
-            findings.check(QUEUED, findings.decided_and_waiting(state)),
-            findings.check(FORBIDDEN, findings.not_allowed(state, campaigns, dict(self._views(site)))),
-        )
 
     async def _lacking(self, who: EntityRef, urls: dict[int, str]) -> tuple[list[str] | None, int]:
         """Which of these pages it lacks, some by name, and how many; None where it did not answer."""

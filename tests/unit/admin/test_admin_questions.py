@@ -41,6 +41,7 @@ def test_q31_a_singleton_runs_once_and_where_it_belongs() -> None:
         row = singleton_row(reports, HOME)
         assert (row.result, words in row.detail) == ("fail", True), row
     assert singleton_row(well, None).result == "fail"
+    assert "does not answer" in singleton_row({"n2": well["n2"]}, HOME).detail
 
 
 def test_q45_a_projection_says_how_far_it_is_and_what_failed() -> None:
