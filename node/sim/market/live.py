@@ -66,7 +66,7 @@ class Market:
         self._campaigns: dict[str, CampaignPlan] = {each.campaign: each for each in self.plan.campaigns}
         self._out: set[tuple[str, str]] = set()
         self._uncharged: list[h.Counted] = []
-        self._opened_ms = 0
+        self._begun_ms = self._edge.now_ms
         self._collect_ns = 0
 
     # ---- time
@@ -100,7 +100,6 @@ class Market:
                 break
         else:
             raise MarketFailed(f"{self._people.unopened} parts of the market are not made after {OPEN_S_MAX} s")
-        self._opened_ms = self._edge.now_ms
         self._people.begin()
         self._trouble.begin()
 
@@ -156,7 +155,7 @@ class Market:
         plan, record, end_ms = self.plan, self.record, self._edge.now_ms
         paced = {name: zone for name, zone in plan.zones.items() if name in plan.paced}
         patience_ms = min(PATIENCE_S, plan.size.seconds // 3) * 1_000
-        pacing = rules.pacing(record.paid, paced, plan.traffic, self._opened_ms + LEARNED_S * 1_000, end_ms)
+        pacing = rules.pacing(record.paid, paced, plan.traffic, self._begun_ms + LEARNED_S * 1_000, end_ms)
         dark = rules.darkness(record.faults, record.looks, [site.site for site in plan.sites], end_ms)
         returned = rules.returns(record.ran_out, record.sold, plan.zones, patience_ms, end_ms)
         budgets = {each.campaign: each.budget_micros for each in plan.campaigns}
@@ -174,7 +173,7 @@ class Market:
             by_site[each.site] = max(by_site.get(each.site, 0.0), each.longest_ms / 1_000)
         waits = [each.after_ms for each in returned if each.after_ms is not None]
         figures = {
-            "virtual_hours": round((end_ms - self._opened_ms) / HOUR_S / 1_000, 2),
+            "virtual_hours": round((end_ms - self._begun_ms) / HOUR_S / 1_000, 2),
             "slots": dict(sorted(record.views.items())),
             "sold": len(record.sold),
             "paid": len(record.paid),
