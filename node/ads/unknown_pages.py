@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Collection, Iterable
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -79,9 +78,9 @@ class _Nearest:
 
 def _plain(url: str) -> str:
     """What is left when how it is written counts for nothing: scheme, `www.`, case, a slash at the end, a fragment."""
-    parts = urlsplit(url.lower())
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{parts.netloc.removeprefix('www.')}{parts.path.rstrip('/')}{query}"
+    rest = url.lower().partition("://")[2].partition("#")[0].removeprefix("www.")
+    path, mark, query = rest.partition("?")
+    return f"{path.rstrip('/')}{mark}{query}"
 
 
 def _shared(one: str, other: str) -> int:
