@@ -8,6 +8,7 @@ Exit status: 0 all invariants held, 1 one did not (or, with `--coverage`, someth
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import json
 import sys
@@ -32,8 +33,8 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     pool.be_quiet()
     try:
-        hosts = _topology(arguments.topology)
-        recipes = _recipes(arguments)
+        hosts = _topology(arguments.topology, arguments.topology_name or arguments.topology)
+        recipes = _recipes(arguments, hosts)
     except BadInput as error:
         parser.error(str(error))
     again = f" --topology {arguments.topology}" if arguments.topology else ""
@@ -70,23 +71,39 @@ def main(argv: list[str]) -> int:
     return 1 if untried or not all(result.ok for result in results) else 0
 
 
-def _recipes(arguments: argparse.Namespace) -> list[Recipe]:
-    nodes, seconds = arguments.nodes, arguments.seconds
+def _recipes(arguments: argparse.Namespace, hosts: Topology | None) -> list[Recipe]:
+    if hosts is not None and arguments.nodes is not None:
+        raise BadInput("nodes", "the topology says which nodes there are: give one of both")
+    nodes = len(hosts.names) if hosts else arguments.nodes or NODES
+    seconds, digest = arguments.seconds, hosts.digest() if hosts else ""
     if arguments.verb == "replay":
-        return [recipe.parse(arguments.token, nodes=nodes, seconds=seconds)]
+        return [_of_these_hosts(recipe.parse(arguments.token, nodes=nodes, seconds=seconds), digest, nodes)]
     classes = parse_classes(arguments.faults)
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    return [Recipe(seed, nodes, seconds, classes, plant=arguments.plant) for seed in seeds]
+    return [Recipe(seed, nodes, seconds, classes, plant=arguments.plant, topology=digest) for seed in seeds]
 
 
-def _topology(path: str) -> Topology | None:
+def _of_these_hosts(found: Recipe, digest: str, nodes: int) -> Recipe:
+    """A recipe on the hosts of the topology with this digest, if any. Raises BadInput where it was made on others: it
+    would be another world, and what came out would say nothing of the one that failed."""
+    if found.topology and not digest:
+        words = f"it ran on the hosts of a topology, {found.topology}, and none is given: --from FILE, or --live"
+        raise BadInput("token", f"{words} (--topology FILE of node.sim), as when it was made")
+    if found.topology not in ("", digest):
+        raise BadInput("token", f"it ran on the hosts of topology {found.topology}; the given one is {digest}")
+    if digest and found.nodes != nodes:
+        raise BadInput("token", f"it ran on {found.nodes} nodes; the given topology has {nodes}")
+    return dataclasses.replace(found, topology=digest)
+
+
+def _topology(path: str, name: str) -> Topology | None:
     if not path:
         return None
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        text = (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("topology", f"{path}: {error}") from None
-    return topology.read(text, path)
+        raise BadInput("topology", f"{name}: {error}") from None
+    return topology.read(text, name)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -108,9 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     again.set_defaults(keep_going=False, verbose=True, coverage=False)
     verbs.add_parser("market", help="an ad market, for days", add_help=False)
     for verb in (many, again):
-        verb.add_argument("--nodes", type=int, default=NODES, choices=range(1, NODES_MAX + 1), metavar="N")
+        verb.add_argument("--nodes", type=int, choices=range(1, NODES_MAX + 1), metavar="N", help=f"default {NODES}")
         verb.add_argument("--seconds", type=_seconds, default=SECONDS, help="virtual seconds of the fault phase")
         verb.add_argument("--topology", default="", metavar="FILE", help="hosts, as `cluster status -o json` has them")
+        verb.add_argument("--topology-name", default="", metavar="NAME", help="what errors call it, instead of FILE")
         verb.add_argument("--jobs", type=int, default=0, help="processes; as many as there are cores when absent")
         verb.add_argument("--shrink-runs", type=int, default=RUNS_MAX, help="how many runs shrinking may take")
         verb.add_argument("--json", action="store_true")

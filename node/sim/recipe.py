@@ -3,7 +3,8 @@ same; a token is what a person copies from a report into `sim replay`.
 
 `117` is seed 117 in a world of the usual size. `117.n5.s60.fcut+point.xcut1+point0.wn4.o80.u31500` is the same with 5
 nodes and 60 s, faults of two classes only, without two disturbances, without the host n4, after 80 client operations
-and 31.5 s of the fault phase nothing new. Parts that say nothing are left out, their order is fixed.
+and 31.5 s of the fault phase nothing new. `t3f09c2d1` says that its hosts are those of a topology with that digest,
+which must be given again. Parts that say nothing are left out, their order is fixed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ SECONDS_MAX: Final = 24 * 3_600
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """`classes`: of faults that may happen; `without`: tags of disturbances and names of hosts that are left out;
-    `ops_max`: client operations that are taken, 0: all; `until_ms`: the fault phase ends here, 0: after `seconds`."""
+    `ops_max`: client operations that are taken, 0: all; `until_ms`: the fault phase ends here, 0: after `seconds`;
+    `topology`: digest of the topology that names the hosts, empty: `nodes` of the usual names."""
 
     seed: int
     nodes: int = NODES
@@ -36,6 +38,7 @@ class Recipe:
     ops_max: int = 0
     until_ms: int = 0
     plant: str = ""
+    topology: str = ""
 
     @property
     def healed_ms(self) -> int:
@@ -56,6 +59,8 @@ class Recipe:
                 parts.append(f"{letter}{number}")
         if self.plant:
             parts.append(f"p{self.plant}")
+        if self.topology:
+            parts.append(f"t{self.topology}")
         return ".".join(parts)
 
 
@@ -63,7 +68,7 @@ def parse(token: str, *, nodes: int = NODES, seconds: int = SECONDS) -> Recipe:
     """A seed, or a token; `nodes` and `seconds` hold where it says nothing. Raises BadInput."""
     seed, *parts = token.split(".")
     found: dict[str, str] = {part[:1]: part[1:] for part in parts}
-    unknown = [part for part in parts if part[:1] not in set("nsfxwoup") or not part]
+    unknown = [part for part in parts if part[:1] not in set("nsfxwoupt") or not part]
     if unknown or len(found) != len(parts):
         what = f"{unknown[0]!r} is no part of a replay token" if unknown else "a part is there twice"
         raise BadInput("token", f"{token!r}: {what}")
@@ -83,6 +88,9 @@ def parse(token: str, *, nodes: int = NODES, seconds: int = SECONDS) -> Recipe:
     plant = found.get("p", "")
     if not classes <= CLASSES.keys() or (plant and plant not in PLANTS):
         raise BadInput("token", f"{token!r} names a class of faults or a planted fault that this release does not know")
+    topology = found.get("t", "")
+    if "t" in found and not re.fullmatch(r"[0-9a-f]{8}", topology):
+        raise BadInput("token", f"{token!r}: t{topology} is no digest of a topology")
     return Recipe(
         int(seed),
         number("n", 1, NODES_MAX, nodes),
@@ -93,4 +101,5 @@ def parse(token: str, *, nodes: int = NODES, seconds: int = SECONDS) -> Recipe:
         number("o", 1, 10**9, 0),
         number("u", 1, SECONDS_MAX * 1_000, 0),
         plant,
+        topology,
     )

@@ -82,6 +82,8 @@ class Shrinker:
             size = min(size - 1, max(1, len(tags) // 2) if size > 1 else 0)
 
     def _hosts(self) -> None:
+        if self.found.recipe.topology:
+            return  # whoever names the hosts wants to know of these
         # The first two are the seeds; a cluster of one shows little.
         for number in range(self.found.recipe.nodes, 2, -1):
             recipe = self.found.recipe

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from node.core.errors import BadInput
+from node.core.ids import ROLES, node_name
 from node.gossip.settings import PROFILES
 from node.sim.recipe import NODES_MAX
 from node.sim.setup import Setup, of_roles
-
-ROLES: Final = frozenset({"api", "entity", "singleton", "crawler"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,10 @@ class Topology:
     def names(self) -> tuple[str, ...]:
         return tuple(self.roles)
 
+    def digest(self) -> str:
+        """Short: what a replay token says of the hosts that it was drawn for."""
+        return hashlib.blake2b(repr((tuple(self.roles.items()), self.profile)).encode(), digest_size=4).hexdigest()
+
     def setups(self) -> dict[str, Setup]:
         return of_roles(self.roles, self.profile)
 
@@ -35,7 +39,7 @@ def read(text: str, source: str) -> Topology:
     is looked into. Raises BadInput naming `source`."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput("topology", f"{source} is not JSON: {error}") from None
     if isinstance(document, dict) and isinstance(document.get("data"), dict):
         document = document["data"]
@@ -50,8 +54,8 @@ def read(text: str, source: str) -> Topology:
     if not any("entity" in each for each in roles.values()) or not any("singleton" in r for r in roles.values()):
         raise BadInput("topology", f"{source} has no node with the role entity, or none with singleton")
     profile = document.get("profile") or "fast"
-    if profile not in PROFILES:
-        raise BadInput("topology", f"{source}: profile {profile!r} is none of {', '.join(PROFILES)}")
+    if not isinstance(profile, str) or profile not in PROFILES:
+        raise BadInput("topology", f"{source}: profile {profile!r:.80} is none of {', '.join(PROFILES)}")
     return Topology(roles, profile)
 
 
@@ -60,7 +64,11 @@ def _node(row: Any, source: str) -> tuple[str, tuple[str, ...]]:
     roles = row.get("roles") if isinstance(row, dict) else None
     if not isinstance(name, str) or not name or not isinstance(roles, list):
         raise BadInput("topology", f"{source}: a node needs `name` and a list `roles`, not {row!r:.80}")
-    unknown = [role for role in roles if role not in ROLES]
+    try:
+        name = node_name(name.partition("@")[0])
+    except BadInput as error:
+        raise BadInput("topology", f"{source}: {str(error)[:200]}") from None
+    unknown = [role for role in roles if not isinstance(role, str) or role not in ROLES]
     if unknown:
-        raise BadInput("topology", f"{source}: {name} has the role {unknown[0]!r}, none of {', '.join(sorted(ROLES))}")
-    return name.partition("@")[0], tuple(roles)
+        raise BadInput("topology", f"{source}: {name} has the role {unknown[0]!r:.80}, none of {', '.join(ROLES)}")
+    return name, tuple(roles)

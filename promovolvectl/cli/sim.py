@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +13,14 @@ import typer
 from node.admin.protocol import ClusterStatus, GetClusterStatus
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
-from promovolvectl.cli.render import Answer, answer_of
+from promovolvectl.cli.render import Answer, answer_of, heads
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.select import usage
+from promovolvectl.cli.select import Selection, usage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.kinds import SimReport
-from promovolvectl.local.simulation import simulate
+from promovolvectl.client.kinds import SimReport, SimViolation
+from promovolvectl.client.visible import visible
+from promovolvectl.local.simulation import Hosts, simulate
 
 app = group("Rehearse a cluster in virtual time, under seeded faults.")
 From = Annotated[
@@ -43,7 +46,10 @@ _SECONDS_PER_HOUR = 3_600
 async def run_(
     run: Run,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many clusters, each from a seed of its own.")] = 200,
-    nodes: Annotated[int, typer.Option("--nodes", min=1, max=16, help="Nodes of each.")] = 4,
+    nodes: Annotated[
+        int | None,
+        typer.Option("--nodes", min=1, max=16, show_default=False, help="Nodes of each (default 4)."),
+    ] = None,
     hours: Annotated[
         float,
         typer.Option(
@@ -60,12 +66,15 @@ async def run_(
     coverage: Annotated[bool, typer.Option("--coverage", help="Fail too when something was never tried.")] = False,
     shrink: Annotated[bool, typer.Option("--shrink/--no-shrink", help="Make what failed smaller.")] = True,
 ) -> Answer:
-    words = ["run", "--seeds", str(seeds), "--first", str(first), "--nodes", str(nodes), "--faults", faults]
+    if nodes is not None and (from_ or live):
+        given = "--from" if from_ else "--live"
+        raise usage(f"{given}, --nodes", f"{given} says which nodes there are", "promovolvectl sim run --live")
+    words = ["run", "--seeds", str(seeds), "--first", str(first), "--faults", faults]
+    words += ["--nodes", str(nodes)] if nodes is not None else []
     words += ["--seconds", str(max(1, round(hours * _SECONDS_PER_HOUR)))]
     words += ["--shrink"] if shrink else []
-    report = await simulate(words, topology=await _hosts(run, from_, live, words), seeds=seeds, say=run.say)
-    bad = bool(report.violations) or (coverage and bool(report.never))
-    return answer_of("SimReport", report, run.local_meta(), ExitStatus.UNHEALTHY if bad else ExitStatus.OK)
+    report = await simulate(words, hosts=await _hosts(run, from_, live), seeds=seeds, say=run.say)
+    return _answer(run, report, bad=bool(report.violations) or (coverage and bool(report.never)))
 
 
 @leaf(
@@ -83,25 +92,41 @@ async def replay(
     from_: From = "",
     live: Live = False,
 ) -> Answer:
-    words = ["replay", what]
-    report: SimReport = await simulate(words, topology=await _hosts(run, from_, live, words), seeds=1, say=run.say)
+    report = await simulate(["replay", what], hosts=await _hosts(run, from_, live), seeds=1, say=run.say)
+    return _answer(run, report, bad=bool(report.violations))
+
+
+def _answer(run: Run, report: SimReport, *, bad: bool) -> Answer:
+    """People who ask for no columns of their own are shown all of a failure, line by line, instead of a row."""
+    answer = answer_of("SimReport", report, run.local_meta(), ExitStatus.UNHEALTHY if bad else ExitStatus.OK)
+    if not report.violations or run.flags.view(run.format).chosen != Selection():
+        return answer
+    lines = heads(answer)
     for violation in report.violations:
-        run.say(f"{violation.invariant} at {violation.at_s:.3f} s: {violation.text}")
-    status = ExitStatus.UNHEALTHY if report.violations else ExitStatus.OK
-    return answer_of("SimReport", report, run.local_meta(), status)
+        lines += ["", *_failure(violation)]
+    return replace(answer, text="\n".join(map(visible, lines)))
 
 
-async def _hosts(run: Run, path: str, live: bool, words: list[str]) -> bytes | None:
-    """The topology to rehearse; adds to `words` where it is read from."""
+def _failure(violation: SimViolation) -> Iterator[str]:
+    """What failed, how its world was made, what came before, and the command that shows it again."""
+    yield f"seed {violation.seed}: {violation.invariant} at {violation.at_s:.3f} s: {violation.text}"
+    if violation.shrunk_from:
+        yield f"made smaller from {violation.shrunk_from}"
+    yield from ("", "KNOBS", *(f"  {line}" for line in violation.knobs))
+    yield from ("", f"THE LAST {len(violation.last_events)} EVENTS", *(f"  {line}" for line in violation.last_events))
+    yield from ("", f"again: {violation.command}")
+
+
+async def _hosts(run: Run, path: str, live: bool) -> Hosts | None:
+    """The hosts to rehearse."""
     if path and live:
         raise usage("--from, --live", "say one of them", "promovolvectl sim run --live")
     if not path and not live:
         return None
-    words += ["--topology", "-"]
     if live:
         status, _ = await run.ask(GetClusterStatus(), ClusterStatus)
-        return msgspec.json.encode(status)
-    return _read(Path(path))
+        return Hosts(msgspec.json.encode(status), "the running cluster", ("--live",))
+    return Hosts(_read(Path(path)), path, (f"--from={path}",) if path.startswith("-") else ("--from", path))
 
 
 def _read(path: Path) -> bytes:

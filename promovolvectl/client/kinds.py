@@ -153,13 +153,19 @@ class SchemaList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimViolation(msgspec.Struct, frozen=True, kw_only=True):
-    """One seed that failed. `replay`: what `sim replay` takes to run it again, shrunk where that was asked for."""
+    """One seed that failed; all of it is of the run that `command` repeats to the last event. `replay`: the token of
+    that run; `shrunk_from`: the token of the one it was made smaller from, empty when it is that itself. `knobs` and
+    `last_events` are lines, the events ending with the violation."""
 
     seed: int
     invariant: str
     replay: str
     at_s: float
     text: str
+    command: str = ""
+    shrunk_from: str = ""
+    knobs: tuple[str, ...] = ()
+    last_events: tuple[str, ...] = ()
 
 
 class SimReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,12 +23,22 @@ _USAGE = 2
 _SAY_EVERY_S = 2.0
 
 
-async def simulate(arguments: Sequence[str], *, topology: bytes | None, seeds: int, say: Say) -> SimReport:
-    """Run `python -m node.sim ARGUMENTS`; `topology` is given on its standard input. `say` hears of progress. Raises
-    CommandFailed when it can't be understood, or ends by itself. Cancelled, it ends the simulator."""
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Those that take part, as a topology document. `name`: what errors call it; `option`: how a person names it."""
+
+    document: bytes
+    name: str
+    option: tuple[str, ...]
+
+
+async def simulate(arguments: Sequence[str], *, hosts: Hosts | None, seeds: int, say: Say) -> SimReport:
+    """Run `python -m node.sim ARGUMENTS`. `say` hears of progress. Raises CommandFailed when it can't be understood, or
+    ends by itself. Cancelled, it ends the simulator."""
     command = [sys.executable, "-m", "node.sim", *arguments, "--json", "--progress"]
+    command += ["--topology", "-", f"--topology-name={hosts.name}"] if hosts else []
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
-        given.write(topology or b"")
+        given.write(hosts.document if hosts else b"")
         given.seek(0)
         child = await asyncio.create_subprocess_exec(*command, stdin=given, stdout=said, stderr=asyncio.subprocess.PIPE)
         try:
@@ -40,11 +52,11 @@ async def simulate(arguments: Sequence[str], *, topology: bytes | None, seeds: i
         document = said.read()
     if child.returncode == _USAGE:
         reason = complaint.rpartition("error: ")[2].strip() or "it refused its arguments"
-        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", reason, hint="promovolvectl sim run --help")
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", reason, hint=f"promovolvectl sim {arguments[0]} --help")
     if child.returncode not in (0, 1):
         words = f"the simulator ended with status {child.returncode}: {complaint.strip()[-400:]}"
         raise CommandFailed(ExitStatus.FAILED, "E-SIM", words, hint="python -m node.sim run --seeds 1")
-    return _report(msgspec.json.decode(document))
+    return _report(msgspec.json.decode(document), hosts.option if hosts else ())
 
 
 async def _follow(child: asyncio.subprocess.Process, seeds: int, say: Say) -> str:
@@ -64,26 +76,36 @@ async def _follow(child: asyncio.subprocess.Process, seeds: int, say: Say) -> st
     return "".join(other)
 
 
-def _report(document: dict[str, Any]) -> SimReport:
+def _report(document: dict[str, Any], option: Sequence[str]) -> SimReport:
     summary = document["summary"]
-    smaller = {run["seed"]: run["token"] for run in document["shrunk"]}
+    smaller = {run["seed"]: run for run in document["shrunk"]}
     never = summary["never"]
     return SimReport(
         seeds=summary["seeds"],
         virtual_hours=summary["virtual_hours"],
         events=summary["steps"],
         violations=tuple(
-            SimViolation(
-                seed=run["seed"],
-                invariant=run["violation"]["invariant"],
-                replay=smaller.get(run["seed"], run["token"]),
-                at_s=run["violation"]["at_s"],
-                text=run["violation"]["text"],
-            )
+            _violation(smaller.get(run["seed"], run), run["token"], option)
             for run in document["runs"]
             if run["violation"] is not None
         ),
         shapes=summary["shapes"],
         never=tuple(dict.fromkeys((*never["fired"], *never["disturbances"]))),
         virtual_s_per_s=summary["virtual_s_per_s"],
+    )
+
+
+def _violation(run: dict[str, Any], whole: str, option: Sequence[str]) -> SimViolation:
+    """`run` as it failed, perhaps made smaller from the one with the token `whole`."""
+    token = run["token"]
+    return SimViolation(
+        seed=run["seed"],
+        invariant=run["violation"]["invariant"],
+        replay=token,
+        at_s=run["violation"]["at_s"],
+        text=run["violation"]["text"],
+        command=shlex.join(("promovolvectl", "sim", "replay", token, *option)),
+        shrunk_from="" if token == whole else whole,
+        knobs=tuple(run["knobs"]),
+        last_events=tuple(run["tail"]),
     )

@@ -29,11 +29,12 @@ SMALL = Recipe(
     80,
     31_500,
     "lost-write",
+    "3f09c2d1",
 )
 
 
 def test_a_token_says_all_of_a_recipe_and_does_not_depend_on_the_order_of_leaving_out() -> None:
-    token = "117.n5.s90.fcut+point.xcut1+point0.wn4.o80.u31500.plost-write"
+    token = "117.n5.s90.fcut+point.xcut1+point0.wn4.o80.u31500.plost-write.t3f09c2d1"
     assert SMALL.token() == token
     assert parse(token) == SMALL
     assert parse("117") == Recipe(117)
