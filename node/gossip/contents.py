@@ -36,6 +36,9 @@ class Contents:
         self.tombstones_learned = False
         self._learned_to = 0
         self._recount = Recount()
+        for map_, count in enumerate(store.counts()):
+            if not count.sure:
+                self._recount.want(map_)
         self.digests_repaired = 0
 
     def entry(self, key: str) -> ReplicaEntry | None:
@@ -124,16 +127,17 @@ class Contents:
         """Commits what is held once more, so that whatever leads to it in the file is right again."""
         self._overlay.set((map_of(entry.key), leaf_of(entry.key)), entry.key, entry)
 
-    def recount(self, leaves: int) -> None:
-        """Counts so many leaves of the maps in which a digest had to be put right."""
-        for _ in range(leaves):
-            place = self._recount.place
-            if place is None:
-                return
-            found = self._recount.counted(self.held(place).values())
+    def recount(self, budget: int | None) -> None:
+        """Counts the maps in which a digest had to be put right: so many entries and leaves of them, None: all."""
+        left = budget
+        while (place := self._recount.place) is not None and (left is None or left > 0):
+            entries = self.held(place)
+            found = self._recount.counted(entries.values())
             if found is not None:
                 self._counts[place[0]] = found
                 self._overlay.changes(place)  # so that the next commit writes them
+            if left is not None:
+                left -= 1 + len(entries)
 
     def miscounted(self, map_: int) -> None:
         """The map's entries have been meddled with: its counts are not to be trusted."""
@@ -175,7 +179,9 @@ class Contents:
             # A leaf that flies has no waiting changes now: its digest in memory is the one to write.
             digests={place: self.digests.leaf(*place) for place in flying},
             hlc_mark=hlc_mark,
-            counts={map_: MapCount(c.keys, c.bytes, c.tombstones) for map_, c in counts.items()},
+            counts={
+                map_: MapCount(c.keys, c.bytes, c.tombstones, map_ not in self._recount) for map_, c in counts.items()
+            },
             tenure=tenure,
         )
 

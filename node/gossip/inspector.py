@@ -97,7 +97,7 @@ class Inspector:
             for entry in self._contents.leaf_entries(_leaf(place)).values():
                 self._contents.rewrite(entry)
             self._contents.miscounted(_leaf(place)[0])
-        self._contents.recount(MAP_COUNT * LEAF_COUNT)
+        self._contents.recount(None)
         return self._contents.digests_repaired - before
 
     def drop(self, keys: Sequence[str]) -> None:

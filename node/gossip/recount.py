@@ -21,6 +21,10 @@ class Recount:
         self._leaf = 0
         self._totals = LeafChanges()
 
+    def __contains__(self, map_: int) -> bool:
+        """Whether a map's counts are not to be trusted yet."""
+        return map_ in self._maps
+
     def want(self, map_: int) -> None:
         """Have a map counted; once more if it is being counted now."""
         if map_ not in list(self._maps)[1:]:

@@ -352,7 +352,7 @@ class Replicator:
             if self._parts.caretaker.look(now_ns, wall_ms):
                 self._antientropy.soon(now_ns)
         effects: list[Effect] = []
-        self._contents.recount(limits.replica_recount_leaves)
+        self._contents.recount(limits.replica_recount_entries)
         dropped = self._contents.collect(wall_ms, limits.replica_collect_entries)
         full = len(dropped) == limits.replica_collect_entries or not self._contents.tombstones_learned
         pause_ns = min(self._settings.housekeeping_ns, self._settings.settle_pause_ns)

@@ -50,11 +50,13 @@ def begun(found: ReplicaIdentity, incarnation: int) -> ReplicaIdentity:
 
 
 class MapCount(msgspec.Struct, frozen=True):
-    """What one map holds: `keys` that carry a value, their size with the keys' own in bytes, and `tombstones`."""
+    """What one map holds: `keys` that carry a value, their size with the keys' own in bytes, and `tombstones`. Not
+    `sure`: damage was found in it, and it is to be counted anew, after another start of the node, too."""
 
     keys: int = 0
     bytes: int = 0
     tombstones: int = 0
+    sure: bool = True
 
 
 class ReplicaBatch(msgspec.Struct, frozen=True):

@@ -189,7 +189,7 @@ class _Check:
         except RecordDamaged as error:
             self.problem("damaged", error.message, map_)
             return
-        if sound and stored != counted:
+        if sound and stored.sure and stored != counted:
             self.problem("count", f"map {map_} is counted as {stored}, its entries make {counted}", map_)
 
 

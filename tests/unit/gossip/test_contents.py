@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.core.hashing import LEAF_COUNT, leaf_of, map_of
+from node.core.hashing import leaf_of, map_of
 from node.gossip.contents import Contents
 from node.gossip.lww import merge
 from node.store.replica_digest import digest_of
@@ -190,13 +190,35 @@ def test_counts_that_damage_has_made_wrong_are_counted_anew_while_the_map_change
     place = (map_of(lost), leaf_of(lost))
     del store._leaves[place][lost]
     contents.leaf_entries(place)
-    contents.recount(place[1] + 1)
+    for _ in range(place[1] + 1):
+        contents.recount(1)  # a leaf at a time
     contents.apply(ReplicaEntry(KEYS[1], 1, 2, "a", 0, True, b""))  # in a leaf that was counted
     contents.apply(ReplicaEntry(KEYS[3], 1, 2, "a", 0, False, b"longer value"))
-    contents.recount(LEAF_COUNT)
+    contents.recount(None)
     while contents.uncommitted():
         store.commit(contents.take_batch(2))
         contents.commit_ended(True)
     check_store(store)
     assert contents.counts() == store.counts()
     assert store.counts()[place[0]].tombstones == 1
+
+
+def test_counts_that_damage_has_made_wrong_are_counted_anew_after_a_restart_too():
+    """A mended entry was counted twice for as long as the file lived when its node ended before the count did."""
+    store = MemoryReplica(ReplicaIdentity("c", "n", 1))
+    contents = Contents(store, KEEP_MS)
+    for key in KEYS:
+        contents.apply(ReplicaEntry(key, 1, 1, "a", 0, False, b"value"))
+    store.commit(contents.take_batch(1))
+    contents.commit_ended(True)
+    place = (map_of(KEYS[0]), leaf_of(KEYS[0]))
+    del store._leaves[place][KEYS[0]]
+    contents.leaf_entries(place)
+    contents.apply(ReplicaEntry(KEYS[0], 1, 1, "a", 0, False, b"value"))  # a peer had it
+    store.commit(contents.take_batch(2))
+    assert not store.counts()[place[0]].sure
+    contents = Contents(store, KEEP_MS)
+    contents.recount(None)
+    store.commit(contents.take_batch(3))
+    check_store(store)
+    assert store.counts()[place[0]].sure
