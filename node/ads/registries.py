@@ -10,6 +10,10 @@ class Registry(Protocol):
 
     def get(self, name: str) -> int | None: ...
 
+    def find(self, name: str) -> tuple[int, int] | None:
+        """The number and the wall time at which it is over."""
+        ...
+
     def set(self, name: str, number: int, until_ms: int) -> None:
         """Write under the fencing epoch of the name's shard, until a wall time. A node that lost the shard writes
         nothing; what is so already is not written again."""

@@ -53,20 +53,19 @@ class ReplicaRegistry:
         self.refused = 0
 
     def get(self, name: str) -> int | None:
-        found = self._find(name)
+        found = self.find(name)
         return found[0] if found else None
 
     def set(self, name: str, number: int, until_ms: int) -> None:
-        if self._find(name) != (number, until_ms):
+        if self.find(name) != (number, until_ms):
             self._write(name, number.to_bytes(_NUMBER_BYTES, "big"), until_ms)
 
     def clear(self, name: str) -> None:
-        found = self._find(name)
+        found = self.find(name)
         if found:
             self._write(name, b"", found[1])
 
-    def _find(self, name: str) -> tuple[int, int] | None:
-        """A name's number and when it is over."""
+    def find(self, name: str) -> tuple[int, int] | None:
         entry = self._replicator.get(registry_key(self._registry, name), self._clock.wall_ms())
         if entry is None or len(entry.value) != _NUMBER_BYTES:
             return None

@@ -101,7 +101,7 @@ class AdServer:
         self._batches: dict[int, Batch] = {}
         self._batch_count = 0
         self._decisions = DecisionRing()
-        self._pacing = SitePacing(index.spent.get)
+        self._pacing = SitePacing(index.spent.find)
         self._tally = ServeTally()
         self._draws: np.random.Generator = np.random.default_rng(0)
         self._pace_draws = self._draws
@@ -266,7 +266,8 @@ class AdServer:
         learned = self._pacing.request(len(request.slots), now_ms)
         if learned is not None:
             ctx.tell(EntityRef("site", self._site), m.TrafficLearned(learned, self._guard.take()))
-        gate = self._pacing.gate(self._pace_draws, now_ms) if settings.paced else OPEN
+        campaigns = self._pools.campaigns(slot.slot for slot in request.slots)
+        gate = self._pacing.gate(self._pace_draws, now_ms, campaigns) if settings.paced else OPEN
         decisions = self._decided(settings, page, request.slots, now_ms, self._draws, gate, request.elsewhere)
         back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
         back |= self._silent.asked_last(decisions, now_ms)
@@ -276,8 +277,7 @@ class AdServer:
         self._batch_count += 1
         kept = (*(m.Pin(slot.slot, slot.pin) for slot in request.slots if slot.pin), *request.elsewhere)
         gone = stale(kept, self._approved.__contains__, {slot.slot for slot in settings.slots}) if kept else ()
-        batch = Batch(reply_to, request.url, decisions, {}, set(), back, gone)
-        self._batches[self._batch_count] = batch
+        batch = self._batches[self._batch_count] = Batch(reply_to, request.url, decisions, {}, set(), back, gone)
         for number, decision in enumerate(decisions):
             if decision.chosen is not None:
                 self._reserve(ctx, self._batch_count, batch, number)

@@ -25,6 +25,11 @@ class Pools:
         self._site = site
         self._index = index
 
+    def campaigns(self, slots: Iterable[str]) -> dict[str, None]:
+        """Those with a candidate in any of these slots, in the order of the pools."""
+        views = (self._index.read(serve_key(self._site, slot)) for slot in slots)
+        return dict.fromkeys(each.campaign_id for view in views if view is not None for each in view.candidates)
+
     def collect(
         self, collected: m.CandidatesCollected, approved: frozenset[str], now_ms: int
     ) -> tuple[m.PendingCreative, ...]:

@@ -1,15 +1,15 @@
 """The ad server's part that paces: which page views go without an ad, so that budgets last their day.
 
 What campaigns have spent it hears with each reservation, and reads between two of them from what each tells everybody
-(`ServeIndex.spent`): a campaign that is shown on many sites, each of which has few readers, is heard of too seldom.
-Of whom neither says anything is unknown, and unknown is eligible. Whoever has no money left is refused by name
-(`ServeIndex.exhausted`), so nothing here ever stops a whole site.
+(`ServeIndex.spent`): a campaign that is shown on many sites, each of which has few readers, is heard of too seldom, and
+by an ad server that has just started not yet. Of whom neither says anything is unknown, and unknown is eligible. Who
+has no money left is refused by name (`ServeIndex.exhausted`), so nothing here ever stops a whole site.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import msgspec
@@ -39,10 +39,11 @@ OPEN = Gate(True, frozenset())
 class SitePacing:
     """Lives in its ad server's cell; in memory only. All times are wall ms."""
 
-    def __init__(self, spent_of: Callable[[str], int | None] = lambda _campaign: None) -> None:
-        """`spent_of`: the percentage of its day's budget that a campaign tells everybody, None where it tells none."""
+    def __init__(self, spent_of: Callable[[str], tuple[int, int] | None] = lambda _campaign: None) -> None:
+        """`spent_of`: the percentage of its day's budget that a campaign tells everybody, and when that day ends; None
+        where it tells nothing."""
         self._spent_of = spent_of
-        self._told: dict[str, int | None] = {}
+        self._told: dict[str, tuple[int, int] | None] = {}
         self._told_ms = 0
         self._book = c.SpendBook()
         self._heard: dict[str, int] = {}
@@ -83,12 +84,14 @@ class SitePacing:
         that the others are ahead of theirs. Its next reservation that succeeds says anew what it has."""
         self._book = c.spent_out(self._book, campaign)
 
-    def gate(self, rng: np.random.Generator, now_ms: int) -> Gate:
-        """Decide on a page view, by what is known of all campaigns of the site: not of those of one page."""
-        live = c.live(self._known(now_ms))
-        if not live:
-            return OPEN
+    def gate(self, rng: np.random.Generator, now_ms: int, candidates: Collection[str] = ()) -> Gate:
+        """Decide on a page view, by what is known of all campaigns of the site: not of those of one page. Of its
+        `candidates` those that were never heard are judged by what they tell alone."""
         self._passed.at(now_ms, self._shape.volumes if self._shape.warm else None)
+        live = c.live(self._known(now_ms))
+        strangers = self._strangers_ahead(candidates, rng)
+        if not live:
+            return Gate(True, strangers)
         situation = self._situation(c.totals(live, now_ms, self._passed.of), now_ms)
         self._pacer, pace = k.step(self._pacer, situation, now_ms)
         if not pace.admits(float(rng.random())):
@@ -98,15 +101,29 @@ class SitePacing:
             for money in live
             if not c.passes_pace(c.pace_ratio(money, self._passed.of(money.window)), float(rng.random()))
         )
-        return Gate(True, frozenset(ahead))
+        return Gate(True, strangers.union(ahead))
+
+    def _strangers_ahead(self, candidates: Collection[str], rng: np.random.Generator) -> frozenset[str]:
+        found: list[str] = []
+        for name in candidates:
+            told = self._spent_of(name) if name not in self._book.monies else None
+            if told is not None:
+                percent, end_ms = told
+                ratio = c.told_ratio(percent, self._passed.of(Window(end_ms - DAY_MS, end_ms)))
+                if not c.passes_pace(ratio, float(rng.random())):
+                    found.append(name)
+        return frozenset(found)
 
     def _known(self, now_ms: int) -> list[c.CampaignMoney]:
         monies = self._book.monies
         if not 0 <= now_ms - self._told_ms < FRACTION_MS:
             self._told, self._told_ms = {name: self._spent_of(name) for name in monies}, now_ms
         found = (
-            c.as_told(money, self._told.get(name), now_ms, heard=now_ms - self._heard[name] < HEARD_MS_MAX)
+            c.as_told(
+                money, told[0] if told else None, now_ms, heard=now_ms - self._heard[name] < HEARD_MS_MAX
+            )
             for name, money in monies.items()
+            for told in (self._told.get(name),)
         )
         return [money for money in found if money is not None]
 

@@ -92,6 +92,11 @@ def pace_ratio(money: CampaignMoney, fraction: float) -> float:
     return spend_ratio(money.budget_micros, money.committed_micros, money.budget_micros * fraction)
 
 
+def told_ratio(percent: int, fraction: float) -> float:
+    """`pace_ratio` of a campaign of which nothing is known but the share of its day's budget that it tells."""
+    return percent / 100 / max(fraction, SLACK_SHARE)
+
+
 def passes_pace(ratio: float | None, draw: float) -> bool:
     """Whether a campaign takes part in a batch: for certain on course or unknown, less and less as it gets ahead, and
     not at all by `AHEAD_MAX`. `draw` is uniform in [0, 1), one for each campaign and batch.

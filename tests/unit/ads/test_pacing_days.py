@@ -113,8 +113,10 @@ class Town:
         self.payers = {f"c{n}": Payer(ZONES[n % len(ZONES)], 150 * PRICE, f"c{n}") for n in range(campaigns)}
         self.sites = [SitePacing(self.share_of) if told else SitePacing() for _ in range(sites)]
 
-    def share_of(self, campaign: str) -> int | None:
-        return told_percent(self.payers[campaign].money(self.now_ms)) or None
+    def share_of(self, campaign: str) -> tuple[int, int] | None:
+        money = self.payers[campaign].money(self.now_ms)
+        percent = told_percent(money)
+        return (percent, money.window.end_ms) if percent else None
 
     def live_through(self, days: int, views_a_day: int) -> list[list[int]]:
         """What was spent in each hour of each day; readers come at random, as the hour has them."""
@@ -130,7 +132,7 @@ class Town:
     def view(self, rng: random.Random, draws: np.random.Generator) -> int:
         site = rng.choice(self.sites)
         site.request(1, self.now_ms)
-        gate = site.gate(draws, self.now_ms)
+        gate = site.gate(draws, self.now_ms, self.payers)
         able = [
             payer
             for name, payer in self.payers.items()

@@ -83,8 +83,12 @@ class FakeRegistry:
         self.numbers: dict[str, tuple[int, int]] = {}
 
     def get(self, name: str) -> int | None:
-        number, until_ms = self.numbers.get(name, (0, 0))
-        return number if until_ms > self._clock.wall_ms() else None
+        found = self.find(name)
+        return found[0] if found else None
+
+    def find(self, name: str) -> tuple[int, int] | None:
+        found = self.numbers.get(name, (0, 0))
+        return found if found[1] > self._clock.wall_ms() else None
 
     def set(self, name: str, number: int, until_ms: int) -> None:
         self.numbers[name] = (number, until_ms)

@@ -108,6 +108,14 @@ def test_what_is_spent_elsewhere_holds_back_here() -> None:
     assert view(world, 20).count("") <= 3, "it needs not be asked for that"
 
 
+def test_an_ad_server_that_has_just_started_holds_back_whom_it_never_heard() -> None:
+    """At night, an hour without a reader ends it: each such start was a free round for every campaign of the site."""
+    world = paced_world()
+    world.index.spent.set("camp", 60, day_window(world.clock.wall_ms(), "UTC").end_ms)
+    assert "camp" not in world.actor("adserver", SITE)._pacing._book.monies
+    assert view(world, 20) == ["held_back_by_pacing"] * 20
+
+
 def test_the_share_that_a_campaign_tells_grows_with_its_spend_and_is_told_in_steps() -> None:
     world = paced_world(budget=50 * PRICE)
     shares: list[int | None] = []
