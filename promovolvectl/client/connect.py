@@ -73,7 +73,10 @@ async def connect(
             ExitStatus.UNUSABLE_CONFIG,
             "E-NO-ENDPOINT",
             f"the profile {profile.name!r} lists no endpoint",
-            hint=f"promovolvectl up -p {profile.name}",
+            # Who was handed a key wants the cluster that there is, not one of his own.
+            hint="promovolvectl profile create NAME --key-file FILE --node NAME,HOST:PORT,KEY"
+            if profile.key_file and not profile.data
+            else f"promovolvectl up -p {profile.name}",
         )
     found: list[tuple[Endpoint, NoLink]] = []
     for endpoint in profile.endpoints:

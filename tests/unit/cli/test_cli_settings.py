@@ -103,6 +103,16 @@ def test_a_key_file_that_others_can_read_is_a_fault(invoke: Invoke, tmp_path: Pa
     assert invoke("config", "validate")[0] == 0
 
 
+def test_who_was_handed_a_key_is_not_told_to_start_a_cluster(invoke: Invoke, tmp_path: Path) -> None:
+    assert invoke("profile", "create", "mine")[0] == 0
+    assert invoke("profile", "create", "theirs", "--key-file", str(tmp_path / "ro.key"))[0] == 0
+    hints = [invoke("cluster", "status", "-p", name)[2].splitlines()[-1] for name in ("mine", "theirs")]
+    assert hints == [
+        "hint: promovolvectl up -p mine",
+        "hint: promovolvectl profile create NAME --key-file FILE --node NAME,HOST:PORT,KEY",
+    ]
+
+
 def test_a_file_that_is_not_there_is_usable_and_one_that_was_named_is_not(invoke: Invoke, tmp_path: Path) -> None:
     assert invoke("config", "validate")[0] == 0
     assert invoke("config", "validate", str(tmp_path / "none"))[0] == 17
@@ -117,6 +127,8 @@ def test_profiles_are_made_used_renamed_and_deleted(invoke: Invoke, tmp_path: Pa
     for lacking in ("n-1,10.0.0.1:7401", "n-1,nowhere,KEY", "n-1,10.0.0.1:7401,short"):
         code, _, err = invoke("profile", "create", "b", "--node", lacking)
         assert (code, "hint: promovolvectl node list -o value --columns name,admin,public_key\n" in err) == (2, True)
+    code, _, err = invoke("profile", "create", "b", "--endpoint", "10.0.0.1:7401")
+    assert (code, "hint: --node NAME,HOST:PORT,KEY\n" in err) == (2, True), "an address alone is not trusted"
     assert invoke("profile", "create", "b")[0] == 0
     assert document(invoke, "profile", "current")["name"] == "a"
     assert document(invoke, "profile", "use", "b")["changed"] is True
