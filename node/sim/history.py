@@ -267,7 +267,8 @@ class History:
     (a process) told each entity; `told_ns`: when. `reads`: of counters, at the end. `keys`: what probes put into the
     ServeIndex, with the newest removal of each; `spread`: those that every replica holds at present, and since when;
     `settled`: those that every replica has held for so long that its disk has them; `vouched`: the newest removals that
-    were acknowledged, a majority having them on disk."""
+    were acknowledged, a majority having them on disk; `offered`: creatives whose addition was acknowledged, with the
+    categories that they are offered for; not those of campaigns whose money runs out."""
 
     ops: list[Op] = field(default_factory=list)
     log: list[Event] = field(default_factory=list)
@@ -279,6 +280,7 @@ class History:
     spread: dict[str, tuple[KeyVersion, int]] = field(default_factory=dict)
     settled: dict[str, KeyVersion] = field(default_factory=dict)
     vouched: dict[str, KeyVersion] = field(default_factory=dict)
+    offered: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def begin(self, verb: str, key: tuple[str, ...], node: str, now_ns: int) -> Op:
         """A client asks something of a node."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from node.actors.cell import Phase
-from node.ads.entities.coverage import EXPIRED, NOT_APPROVED
+from node.ads.entities.coverage import EXPIRED, NO_DEMAND, NOT_APPROVED
 from node.ads.entities.site import Site
 from node.core.clock import MS
 from node.core.errors import InvariantError
@@ -48,7 +48,7 @@ def why_not_converged(world: World, hosts: Collection[str]) -> str:
     owning = judgement.ownership(world).witnesses
     if owning:
         return str(owning[0])
-    return next(_uncovered(running, _approved_sites(world)), "")
+    return next(_uncovered(running, world.history), "")
 
 
 def _why_node(engine: Engine, members: int) -> str:
@@ -68,12 +68,23 @@ def _why_node(engine: Engine, members: int) -> str:
     return ""
 
 
-def _approved_sites(world: World) -> frozenset[str]:
-    return frozenset(op.key[0] for op in world.history.acknowledged("approve"))
+def owed(why: str, reach: Collection[str], offered: Mapping[str, frozenset[str]], approved: Collection[str]) -> bool:
+    """Whether a slot must have a pool that lacks one, said to be without for `why`. `reach`: the categories that may
+    win there; `offered`: creatives that were made, with theirs; `approved`: those that its publisher has approved. A
+    short life may end before anything that fits was made, or approved."""
+    fitting = {creative for creative, categories in offered.items() if not categories.isdisjoint(reach)}
+    if why == NO_DEMAND:
+        return bool(fitting)
+    if why == NOT_APPROVED:
+        return not fitting.isdisjoint(approved)
+    return why != EXPIRED
 
 
-def _uncovered(running: Sequence[Engine], approved: frozenset[str]) -> Iterator[str]:
-    """Cells that do not run, and pools that lack. Where no approval was ever acknowledged, the publisher is why."""
+def _uncovered(running: Sequence[Engine], history: h.History) -> Iterator[str]:
+    """Cells that do not run, and pools that lack."""
+    approved: defaultdict[str, set[str]] = defaultdict(set)
+    for op in history.acknowledged("approve"):
+        approved[op.key[0]].add(op.key[1])
     for engine in running:
         for cell in engine.system.cells():
             if cell.ref.kind == probe.KIND:
@@ -82,16 +93,13 @@ def _uncovered(running: Sequence[Engine], approved: frozenset[str]) -> Iterator[
                 if cell.phase is not Phase.LOADING:
                     yield f"{cell.ref} is {cell.phase.value} on {engine.me}"
             elif isinstance(cell.actor, Site):
-                found = cell.actor.coverage(engine.world.clock.wall_ms())
+                now_ms = engine.world.clock.wall_ms()
+                found, wanted = cell.actor.coverage(now_ms), cell.actor.wanted(now_ms)
                 if cell.actor.reading:
                     yield f"{cell.ref} is reading its pages"
                 missing = found.missing if found is not None else ()
-                lacking = [
-                    slot
-                    for slot, why in missing
-                    if why != EXPIRED and (why != NOT_APPROVED or str(cell.ref.id) in approved)
-                ]
-                if lacking:
+                approvals = approved[str(cell.ref.id)]
+                if any(owed(why, wanted[slot].reach, history.offered, approvals) for slot, why in missing):
                     yield f"{cell.ref.id} lacks pools: {missing}"
 
 

@@ -139,7 +139,8 @@ class Workload:
     def _create_campaign(self, number: int) -> None:
         campaign, advertiser = f"camp{number}", ADVERTISERS[number % len(ADVERTISERS)]
         # Every other budget is worth a few impressions, so that it runs out.
-        budget = 20_000 if number % 2 else 50_000_000
+        small = number % 2 == 1
+        budget = 20_000 if small else 50_000_000
         categories = tuple(dict.fromkeys((CATEGORIES[number % len(CATEGORIES)], CATEGORIES[0])))
         bid = 2_000_000 + 500_000 * number
         create = m.CreateCampaign(campaign, advertiser, campaign, bid, budget, categories, "UTC")
@@ -159,7 +160,12 @@ class Workload:
                 SLOT.height,
                 "image/png",
             )
-            self._until_ok("add_creative", (campaign, name), to, m.AddCreative(spec), _nothing)
+
+            def offered() -> None:
+                if not small:
+                    self._world.history.offered[name] = frozenset(categories)
+
+            self._until_ok("add_creative", (campaign, name), to, m.AddCreative(spec), offered)
 
         self._until_ok("create_campaign", (campaign,), to, create, attach)
 

@@ -11,7 +11,7 @@ import pytest
 
 from node.actors.ask import Asks
 from node.sim import __main__ as command
-from node.sim import report
+from node.sim import report, settle
 from node.sim.conditions import converged
 from node.sim.run import Result, run_seed
 from node.sim.story import story
@@ -61,6 +61,30 @@ FOUND = (
 def test_seeds_that_found_a_fault(seed: int, nodes: int) -> None:
     result = run_seed(seed, nodes=nodes)
     assert result.ok, failure(result)
+
+
+def test_a_life_too_short_for_anything_to_be_offered_is_not_judged_by_its_empty_pools() -> None:
+    """106 on five nodes: not one campaign had a creative when its eleven seconds were over."""
+    result = run_seed(106, nodes=5, seconds=11)
+    assert result.ok, failure(result)
+
+
+@pytest.mark.parametrize(
+    ("why", "reach", "approved", "must"),
+    [
+        ("no_demand", {"181"}, (), False),
+        ("no_demand", {"150", "181"}, (), True),
+        ("not_approved", {"150"}, ("b",), False),
+        ("not_approved", {"150"}, ("a",), True),
+        ("classification_expired", {"150"}, ("a",), False),
+        ("auction_pending", {"181"}, (), True),
+    ],
+)
+def test_a_pool_is_owed_where_what_fits_was_made_and_approved(
+    why: str, reach: set[str], approved: tuple[str, ...], must: bool
+) -> None:
+    offered = {"a": frozenset({"150", "151"}), "b": frozenset({"179"})}
+    assert settle.owed(why, reach, offered, approved) is must
 
 
 def test_every_host_that_starts_again_knows_that_its_cluster_existed() -> None:

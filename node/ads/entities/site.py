@@ -15,7 +15,7 @@ import msgspec
 from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.classifier import CLASSIFIER_VERSION, Classification, Classifier
-from node.ads.entities.coverage import explain_site, site_coverage
+from node.ads.entities.coverage import Wanted, explain_site, site_coverage, wanted_slots
 from node.ads.entities.site_approval import Order, admit, decide, sweep
 from node.ads.entities.site_conduct import counted, newly_suspected, suspected
 from node.ads.entities.site_learning import FloorLearning, FloorsPushed, FloorTick
@@ -464,6 +464,10 @@ class Site:
     def coverage(self, now_ms: int) -> SiteCoverage | None:
         """The site's share of slots that have a pool; None before its pages are known. Reads the local replica."""
         return self._coverage(self._state, now_ms) if self._state is not None and self._pages.known else None
+
+    def wanted(self, now_ms: int) -> dict[str, Wanted]:
+        """What can fill each declared slot, by the pages that are known."""
+        return wanted_slots(self._state, self._pages.all, now_ms) if self._state is not None else {}
 
     @property
     def reading(self) -> bool:
