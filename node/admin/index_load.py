@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, TypeVar
 from node.admin import protocol as p
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.index_requests import IndexRequests
+from node.admin.index_views import map_name
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE
+from node.admin.targets import time_of
 from node.ads.keys import split_serve_key
 from node.ads.view import ServeView
 from node.core import limits
 from node.core.clock import MS
 from node.core.errors import BadInput, RemoteProtocolError
-from node.core.hashing import shard_of
+from node.core.hashing import map_of, shard_of
 from node.engine.index_messages import IndexLoaded, IndexRow, Load, LoadIndex
 from node.gossip.inspector import content_of
 from node.gossip.version import Version
@@ -232,9 +234,11 @@ async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 def _expires_at_ms(number: int, row: p.DumpRow) -> int | None:
-    """When the time of the row's view is over, None of a removal; raises AdminRefusal naming the row."""
+    """When the time of the row's view is over, None of a removal; raises AdminRefusal naming the row. What says one
+    thing twice must say the same: a row that does not was not written by a dump."""
     try:
         split_serve_key(row.key)
+        _check(row)
         if row.removed:
             return None
         view = CODEC.decode(row.value)
@@ -243,6 +247,18 @@ def _expires_at_ms(number: int, row: p.DumpRow) -> int | None:
     if not isinstance(view, ServeView):
         raise _bad_row(number, row, f"its value is a {type(view).__name__}, not a view")
     return view.expires_at_ms
+
+
+def _check(row: p.DumpRow) -> None:
+    """What a dump says beside a row's value; raises BadInput."""
+    for name, value in (("epoch", row.version.epoch), ("hlc", row.version.hlc)):
+        if not 0 <= value < 1 << 64:
+            raise BadInput(name, f"{value} is not from 0 to 2^64 - 1")
+    right = map_name(map_of(row.key))
+    if row.map != right:
+        raise BadInput("map", f"{row.map[:40]!r}, and the key is of {right}")
+    if row.expires_at is not None and not time_of(row.expires_at, "expires_at"):
+        raise BadInput("expires_at", "it is empty")
 
 
 def _bad_row(number: int, row: p.DumpRow, why: str) -> p.AdminRefusal:

@@ -30,8 +30,8 @@ def targeting_of(order: p.CreateCampaign) -> Targeting:
             blocked_categories=_categories(order.blocked_categories),
             sites=_sites(order.sites),
             places=_places(order.places),
-            start_ms=_moment(order.start_at, "start_at"),
-            end_ms=_moment(order.end_at, "end_at"),
+            start_ms=time_of(order.start_at, "start_at"),
+            end_ms=time_of(order.end_at, "end_at"),
             unmatched=order.unmatched,
         )
     )
@@ -44,8 +44,8 @@ def with_targets(message: m.UpdateCampaign, order: p.UpdateCampaign) -> m.Update
         sites=None if order.sites is None else _sites(order.sites),
         places=None if order.places is None else _places(order.places),
         blocked_categories=None if order.blocked_categories is None else _categories(order.blocked_categories),
-        start_ms=None if order.start_at is None else _moment(order.start_at, "start_at"),
-        end_ms=None if order.end_at is None else _moment(order.end_at, "end_at"),
+        start_ms=None if order.start_at is None else time_of(order.start_at, "start_at"),
+        end_ms=None if order.end_at is None else time_of(order.end_at, "end_at"),
         unmatched=order.unmatched,
     )
 
@@ -105,7 +105,7 @@ def _few(field: str, codes: tuple[str, ...]) -> tuple[str, ...]:
     return kept
 
 
-def _moment(text: str, field: str) -> int:
+def time_of(text: str, field: str) -> int:
     """Wall milliseconds; 0 for no text."""
     if not text:
         return 0

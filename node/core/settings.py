@@ -267,7 +267,7 @@ def load_settings(path: Path) -> NodeSettings:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OperatingError("E-CONFIG", f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise OperatingError("E-CONFIG", f"{path}: not TOML: {error}") from None
     try:
         return NodeSettings(**document)

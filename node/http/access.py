@@ -149,7 +149,7 @@ def parse_access(text: str) -> Access:
     """The file's content; raises BadInput."""
     try:
         document = msgspec.convert(tomllib.loads(text), _Document)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise BadInput("access", str(error)) from None
     return Access(document.token, document.sender, document.receiver)
 

@@ -115,7 +115,7 @@ def parse(body: bytes, shape: type[T]) -> T:
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
         raise refused_shape(error, "body") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request("body", f"not JSON: {error}") from None
 
 

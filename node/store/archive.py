@@ -266,7 +266,7 @@ class ArchiveReader:
             last = part
             try:
                 found = _DECODERS[part].decode(payload)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise ArchiveDamaged(began, f"{part.name.lower()} can't be read: {error}") from error
             if len(found) != count:
                 raise ArchiveDamaged(began, f"{len(found)} rows of {part.name.lower()} where {count} were written")
@@ -296,7 +296,7 @@ class ArchiveReader:
     def _close(self, began: int, payload: bytes, tallies: dict[Part, _Tally]) -> None:
         try:
             manifest = msgspec.json.decode(payload, type=Manifest)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise ArchiveDamaged(began, f"the manifest can't be read: {error}") from error
         found = tuple(tally.sum_of(part) for part, tally in sorted(tallies.items()))
         if found != manifest.parts:

@@ -109,7 +109,7 @@ def read_note(path: Path, name: str, shape: type[T]) -> T | None:
         return None
     except OSError as error:
         raise path_error(file, error) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise OperatingError("E-STORE-DAMAGED", f"{file}: {error}", hint="restore it from a backup") from error
 
 

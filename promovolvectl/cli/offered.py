@@ -91,7 +91,7 @@ async def _asked(kind: str, profile: Any) -> list[str]:
 
 
 def _kept(cache: Path) -> dict[str, tuple[float, list[str]]]:
-    with contextlib.suppress(OSError, ValueError, msgspec.ValidationError):
+    with contextlib.suppress(OSError, ValueError, RecursionError, msgspec.ValidationError):
         return msgspec.convert(json.loads(cache.read_text(encoding="utf-8")), dict[str, tuple[float, list[str]]])
     return {}
 

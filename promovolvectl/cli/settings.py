@@ -57,7 +57,7 @@ def faults_of(text: str) -> tuple[ConfigFault, ...]:
     """What makes a file of profiles unusable, each with its line; looks at key files, too."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"line (\d+)", str(error))
         last = len(text.splitlines())  # "at end of document" has no number
         return (ConfigFault(line=int(line.group(1)) if line else last, setting="", text=str(error)),)

@@ -62,7 +62,7 @@ def load_file(path: Path) -> ProfileFile:
         raise _unusable(path, str(error)) from error
     try:
         return msgspec.convert(tomllib.loads(text), ProfileFile)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise _unusable(path, str(error)) from error
 
 

@@ -65,7 +65,7 @@ def unlike(folder: Path, layout: Layout) -> list[str]:
         try:
             document = tomllib.loads(lay.node_file(folder, node.name).read_text(encoding="utf-8"))
             roles, http = set(document["node"]["roles"]), document["wire"].get("http", "")
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             continue  # the node says what is wrong with it, at its start
         if roles != set(node.roles):
             there, here = ",".join(sorted(map(str, roles))), ",".join(sorted(node.roles))

@@ -173,7 +173,7 @@ def _known(folder: Path) -> Wanted | None:
         return msgspec.json.decode(path.read_bytes(), type=Wanted)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         unusable(folder, f"{path} is damaged: {error}")
 
 

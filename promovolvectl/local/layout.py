@@ -113,7 +113,7 @@ def read(folder: Path) -> Layout | None:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         unusable(folder, f"{path} can't be read: {error}")
     made = document.get("format")
     if made != FORMAT:

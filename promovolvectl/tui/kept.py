@@ -54,7 +54,7 @@ def kept(folder: Path, cluster_id: str, clock: Clock) -> Pushed | None:
         if not isinstance(found, Pushed) or found.push.meta.cluster_id != cluster_id:
             return None
         told_ms = int(datetime.fromisoformat(found.push.meta.observed_at).timestamp() * 1000)
-    except (OSError, ValueError, KeyError, TypeError, RemoteProtocolError, msgspec.ValidationError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, RemoteProtocolError, msgspec.ValidationError):
         return None
     age_ns = max(SECOND, (clock.wall_ms() - told_ms) * MS)  # however the clocks stand, it is from before
     return Pushed(clock.mono_ns() - age_ns or -1, found.push)

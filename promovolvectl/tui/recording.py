@@ -101,7 +101,7 @@ def read(path: Path) -> Recorded:
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise _unreadable(path, f"its first line is not that of {FORMAT}")
         found = Recorded(path, str(head.get("profile", "")), int(head.get("began_ns", 0)), _lasts_ms(path))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise _unreadable(path, str(error)) from error
     next(found.items(), None)
     return found
@@ -125,7 +125,7 @@ def _item(path: Path, number: int, line: str) -> tuple[int, Incoming]:
     try:
         document = json.loads(line)
         return int(document["at_ms"]), incoming_of(document)
-    except (ValueError, KeyError, TypeError, RemoteProtocolError, msgspec.ValidationError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, RemoteProtocolError, msgspec.ValidationError) as error:
         raise _unreadable(path, f"line {number}: {error}") from error
 
 

@@ -67,7 +67,7 @@ def judged(text: str, taxonomy: Taxonomy, gazetteer: Gazetteer) -> Judgement | s
         answer = msgspec.json.decode(text, type=_Answer)
     except msgspec.ValidationError:
         return WRONG_SHAPE
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return NOT_JSON
     if len(answer.categories) > classification_categories_max or len(answer.places) > page_places_max:
         return TOO_MANY

@@ -96,6 +96,9 @@ async def verify(
         typer.Option("--path", metavar="DIR", show_default=False, help="This folder's, of a node that does not run."),
     ] = "",
 ) -> Answer:
+    if path and node:
+        again = "promovolvectl serveindex verify --path DIR"
+        raise usage("--path, --node", "a folder here, or replicas of nodes that run: say one of them", again)
     if path:
         from promovolvectl.local.replica_check import verify as read  # only who reads files here pays for it
 

@@ -25,6 +25,7 @@ from promovolvectl.client.index_kinds import ServeIndexDump
 
 BATCH_BYTES = 256 << 10
 BATCH_ROWS = 1_000
+_HINT = "promovolvectl serveindex dump --file FILE"
 _STREAMED = ("table", "wide", "jsonl")
 
 
@@ -146,7 +147,7 @@ async def load(
 
 
 def _rows(file: str, stdin: TextIO) -> Iterator[DumpRow]:
-    """Raises CommandFailed (17) naming the line."""
+    """Raises CommandFailed naming the line: 17 for what is no row, 2 for one that nobody could have written."""
     try:
         with nullcontext(stdin) if file == "-" else Path(file).open(encoding="utf-8") as stream:
             for number, line in enumerate(stream, 1):
@@ -160,9 +161,15 @@ def _rows(file: str, stdin: TextIO) -> Iterator[DumpRow]:
 
 def _row(file: str, number: int, line: str) -> DumpRow:
     try:
-        return msgspec.json.decode(line, type=DumpRow)
-    except msgspec.DecodeError as error:
+        row = msgspec.json.decode(line, type=DumpRow)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _unreadable(file, f"line {number} is no row of a dump: {error}") from error
+    # Not even a message takes such a number, so that the cluster could not say what is wrong.
+    for name, value in (("epoch", row.version.epoch), ("hlc", row.version.hlc)):
+        if not 0 <= value < 1 << 64:
+            text = f"line {number}, key {row.key[:80]!r}: its {name} {value} is not from 0 to 2^64 - 1"
+            raise CommandFailed(ExitStatus.USAGE, "E-BAD-INPUT", text, hint=_HINT, about=row.key[:80])
+    return row
 
 
 def _batches(rows: Iterator[DumpRow]) -> Iterator[tuple[DumpRow, ...]]:
@@ -184,5 +191,4 @@ def _file_error(path: Path, why: str) -> CommandFailed:
 
 
 def _unreadable(file: str, why: str) -> CommandFailed:
-    hint = "promovolvectl serveindex dump --file FILE"
-    return CommandFailed(ExitStatus.LOCAL_FILE, "E-SOURCE", f"{file}: {why}", hint=hint, about=file)
+    return CommandFailed(ExitStatus.LOCAL_FILE, "E-SOURCE", f"{file}: {why}", hint=_HINT, about=file)

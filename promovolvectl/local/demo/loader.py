@@ -111,7 +111,7 @@ def parse(source: str, pages: Traversable) -> DemoData:
     try:
         raw: dict[str, Any] = tomllib.loads(source)
         data = msgspec.convert(raw, DemoData)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise BadInput(_DATA_FILE, str(error)) from None
     _check_ids(data)
     _check_money(data)

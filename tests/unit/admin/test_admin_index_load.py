@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -151,6 +152,30 @@ def test_rows_that_are_no_entries_are_refused_by_their_number(key: str, value: b
             await staged(world, [row])
         assert refused.value.exit_status == 2
         assert words in str(refused.value)
+
+    played(scene)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"map": "serve-99"},
+        {"expires_at": "yesterday"},
+        {"expires_at": ""},
+        {"version": p.EntryVersion(epoch=-1, hlc=1, origin="n1")},
+        {"version": p.EntryVersion(epoch=1, hlc=2**70, origin="n1")},
+    ],
+)
+def test_a_row_that_contradicts_itself_is_refused_by_its_number_before_there_is_a_plan(change: dict[str, Any]) -> None:
+    async def scene(world: World) -> None:
+        for number in range(2):
+            world.put(f"s{number}.example|top")
+        good, row = await dumped(world)
+        (field,) = change
+        with pytest.raises(p.AdminRefusal, match=rf"row 2, key .*{row.key[:10]}") as refused:
+            await staged(World(), [good, msgspec.structs.replace(row, **change)])
+        assert (refused.value.code, refused.value.exit_status) == ("E-BAD-INPUT", 2)
+        assert field in str(refused.value) or "epoch" in str(refused.value) or "hlc" in str(refused.value)
 
     played(scene)
 

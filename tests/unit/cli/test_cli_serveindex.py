@@ -210,7 +210,11 @@ def test_a_dump_is_streamed_and_a_load_sends_it_again_row_by_row(tmp_path: Path,
         assert invoke("serveindex", "load", str(file), "--yes", "-q")[0] == 0
 
 
-@pytest.mark.parametrize(("text", "words"), [("", "no row"), ("{}\n", "line 1"), ("\n[]\n", "line 2")])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", "no row"), ("{}\n", "line 1"), ("\n[]\n", "line 2"), ("[" * 100_000, "line 1")],
+    ids=["empty", "object", "list", "deep"],
+)
 def test_a_file_that_is_no_dump_is_refused_by_its_line(text: str, words: str, tmp_path: Path, invoke: Invoke) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text(text)
@@ -220,6 +224,28 @@ def test_a_file_that_is_no_dump_is_refused_by_its_line(text: str, words: str, tm
         assert (code, out) == (17, "")
         assert words in err
         assert invoke("serveindex", "load", str(tmp_path / "none"))[0] == 17
+
+
+@pytest.mark.parametrize(("name", "value"), [("epoch", 2**70), ("epoch", -1), ("hlc", 2**64), ("hlc", -(2**70))])
+def test_a_row_with_a_number_that_no_clock_gives_is_refused_by_its_line_and_sent_nowhere(
+    name: str, value: int, tmp_path: Path, invoke: Invoke
+) -> None:
+    row = json.loads(msgspec.json.encode(ROWS[0]))
+    row["version"][name] = value
+    file = tmp_path / "x.jsonl"
+    file.write_text(f"{msgspec.json.encode(ROWS[0]).decode()}\n{json.dumps(row)}\n")
+    with FakeNode({}) as node:
+        node.write(tmp_path)
+        code, out, err = invoke("serveindex", "load", str(file), "--dry-run")
+        assert (code, out, node.seen) == (2, "", [])
+    assert "E-BAD-INPUT" in err
+    assert f"line 2, key {ROWS[0].key!r}: its {name}" in err
+
+
+def test_a_folder_and_a_node_are_not_verified_at_once(tmp_path: Path, invoke: Invoke) -> None:
+    code, out, err = invoke("serveindex", "verify", "--path", str(tmp_path), "--node", "node-1")
+    assert (code, out) == (2, "")
+    assert "--path, --node" in err
 
 
 def test_a_removal_takes_its_name_and_ends_with_9_while_it_is_pending(tmp_path: Path, invoke: Invoke) -> None:

@@ -36,6 +36,7 @@ def changed(**changes: Any) -> bytes:
     [
         (b"", "body"),
         (b"{", "body"),
+        pytest.param(b'{"more":' + b"[" * 100_000, "body", id="deep"),
         (b"[]", "body"),
         (b'{"pub": "\xff"}', "body"),
         (b'{"pub": "\\ud800"}', "body"),
