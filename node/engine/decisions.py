@@ -37,6 +37,6 @@ class DecisionLog:
         for line in self._journal.lines():
             try:
                 found.append(msgspec.json.decode(line, type=Decision))
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 self.unreadable += 1
         return tuple(d for d in found if d.at_ms >= since_ms)[-limit:]

@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import functools
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def main(argv: list[str]) -> int:
         recipes = _recipes(arguments, hosts)
     except BadInput as error:
         parser.error(str(error))
-    again = f" --topology {arguments.topology}" if arguments.topology else ""
+    again = f" --topology {shlex.quote(arguments.topology)}" if arguments.topology else ""
     clock = SystemClock()
     began_ns = clock.mono_ns()
     results: list[Result] = []

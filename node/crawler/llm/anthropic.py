@@ -44,7 +44,7 @@ def request(service: Service, told: str, shown: str) -> Request:
 def text_of(body: bytes) -> str | Failure:
     try:
         reply = msgspec.json.decode(body, type=_Reply)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return UNREADABLE
     if reply.stop_reason == "max_tokens":
         return withheld(CUT_SHORT)

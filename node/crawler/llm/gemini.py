@@ -71,7 +71,7 @@ def request(service: Service, told: str, shown: str) -> Request:
 def text_of(body: bytes) -> str | Failure:
     try:
         reply = msgspec.json.decode(body, type=_Reply)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return UNREADABLE
     if reply.prompt_feedback.block_reason:
         return withheld(WITHHELD)
@@ -88,7 +88,7 @@ def failure_of(failure: Failure, body: bytes) -> Failure:
     key with 400."""
     try:
         details = msgspec.json.decode(body, type=_Refusal).error.details
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return failure
     if any(detail.reason == "API_KEY_INVALID" for detail in details):
         return Failure(NOT_ALLOWED, again=False, counts=True, status=failure.status)

@@ -56,7 +56,7 @@ def request(service: Service, told: str, shown: str) -> Request:
 def text_of(body: bytes) -> str | Failure:
     try:
         reply = msgspec.json.decode(body, type=_Reply)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return UNREADABLE
     if not reply.choices:
         return UNREADABLE
@@ -72,7 +72,7 @@ def failure_of(failure: Failure, body: bytes) -> Failure:
     """A 429 also says that nothing is left to spend, which no waiting mends."""
     try:
         refusal = msgspec.json.decode(body, type=_Refusal)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return failure
     if failure.status == 429 and refusal.error.code == "insufficient_quota":
         return Failure(OUT_OF_QUOTA, again=False, counts=True, status=failure.status)

@@ -77,11 +77,12 @@ async def tombstones(run: Run) -> Answer:
     app,
     "remove",
     does="Remove a key from every replica; acknowledged when a majority has that on disk.",
-    changes="Loses the pool of that slot: nothing is served there until an auction fills it. What is not acknowledged "
-    "in time ends with 9 and is retried until it succeeds: see 'serveindex pending'.",
+    changes="Loses the pool of that slot: nothing is served there until the next auction fills it, perhaps with the "
+    "same creatives. What keeps an ad away for good: 'creative reject', or 'site update --block-domain'. What is not "
+    "acknowledged in time ends with 9 and is retried until it succeeds: see 'serveindex pending'.",
     examples=(
         "promovolvectl serveindex remove 'example.com|top' --dry-run",
-        "promovolvectl serveindex remove 'example.com|top' --confirm 'example.com|top' --reason 'takedown 17'",
+        "promovolvectl serveindex remove 'example.com|top' --confirm 'example.com|top' --reason 'stale pool'",
     ),
     harm=Harm.LOSES,
 )

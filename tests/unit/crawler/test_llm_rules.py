@@ -35,6 +35,7 @@ from node.crawler.llm.failure import (
 from node.crawler.llm.judgement import Judgement, judged
 from node.crawler.llm.prompt import shown, told
 from node.crawler.llm.stack import Call, GiveUp, Send, Stack, Wait, wait_ms
+from node.crawler.llm.wires import UNREADABLE
 
 UNWELL = Failure(SERVER_ERROR, again=True, counts=True, status=503)
 PLENTY = LimiterSettings(1_000.0, 1_000.0)
@@ -485,3 +486,13 @@ def test_whatever_comes_each_call_ends_in_time_and_the_service_is_asked_no_more_
     for first, begun_ns in enumerate(played.sent_ns):
         for later, sent_ns in enumerate(played.sent_ns[first:], 1):
             assert later <= burst + rate * (sent_ns - begun_ns) / SECOND + 0.01
+
+
+def test_an_answer_nested_too_deep_is_one_that_can_not_be_read() -> None:
+    """A page's text can talk a model into writing anything, and what stands before a service may answer anything."""
+    deep = '{"more":' + 100_000 * "["
+    assert verdict(deep) in ("not_json", "wrong_shape")
+    refusal = Failure(SERVER_ERROR, again=True, counts=True, status=429)
+    for wire in (anthropic.WIRE, gemini.WIRE, openai.WIRE):
+        assert wire.text_of(deep.encode()) == UNREADABLE
+        assert wire.failure_of(refusal, deep.encode()) == refusal
