@@ -10,6 +10,7 @@ from node.admin.protocol.audit import AuditEntry
 from node.core.clock import rfc3339
 from node.core.hlc import hlc_wall_ms
 from node.engine.removal_messages import KeyHistory, VersionRow
+from node.gossip.removal import NOT_KNOWN
 
 REMOVED: Final = "removed"
 _CARRIED_OUT: Final = ("done", "unknown")  # one whose majority is awaited still is carried out all the same
@@ -24,7 +25,8 @@ def removed_words(key: str, histories: Sequence[KeyHistory], entries: Iterable[A
         return ""
     for history in histories:
         found = history.certificate
-        if found is not None and found.asked_by and (newest is None or found.version == newest.version):
+        asked = found is not None and found.asked_by not in ("", NOT_KNOWN)
+        if found is not None and asked and (newest is None or found.version == newest.version):
             return _words(rfc3339(found.asked_ms), found.asked_by)
     since = rfc3339(hlc_wall_ms(newest.version.hlc)) if newest is not None else ""
     for entry in entries:

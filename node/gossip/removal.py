@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replica_views import Certificate, HeldAt, PendingRemoval
 from node.gossip.version import Version
 
+# Whoever asked told an earlier start of this node, or another owner: the audit log knows.
+NOT_KNOWN: Final = "?"
+
 
 @dataclass(slots=True)
 class Removal:
-    """`held`: who has it on disk, by name; `outcome`: what its caller was told last."""
+    """`asked_by`: empty for the key's own ad server. `held`: who has it on disk, by name; `outcome`: what its caller
+    was told last."""
 
     key: str
     version: Version

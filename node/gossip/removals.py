@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from node.core import limits
 from node.core.hlc import hlc_wall_ms
-from node.gossip.removal import Removal
+from node.gossip.removal import NOT_KNOWN, Removal
 from node.gossip.replica_io import RemovalOutcome, ReplicationSettings, Send
 from node.gossip.replica_messages import Confirm, Confirmed, KeyVersion
 from node.gossip.replica_roster import ReplicaRoster
@@ -103,7 +103,8 @@ class Removals:
         tenure = self._roster.tenure_of(self._me)
         for key, version in tombstones.items():
             if key not in self._open and key not in self._whole:
-                removal = self._open[key] = Removal(key, version, hlc_wall_ms(version.hlc), "", outcome="adopted")
+                asked_ms = hlc_wall_ms(version.hlc)
+                removal = self._open[key] = Removal(key, version, asked_ms, NOT_KNOWN, outcome="adopted")
                 removal.durable = True
                 removal.held[self._me] = HeldAt(self._me, tenure, wall_ms)
                 self._schedule(removal, now_ns)
@@ -151,9 +152,10 @@ class Removals:
         for key, (version, held, _) in list(self._whole.items()):
             if any((r.node, r.tenure) not in held for r in roster.replicas):
                 del self._whole[key]
-                removal = self._open[key] = Removal(key, version, hlc_wall_ms(version.hlc), "", outcome="removed")
+                asked_ms = hlc_wall_ms(version.hlc)
+                removal = self._open[key] = Removal(key, version, asked_ms, NOT_KNOWN, outcome="removed")
                 removal.held = {node: HeldAt(node, stay, 0) for node, stay in held}
-                removal.durable, removal.majority_ms = True, hlc_wall_ms(version.hlc)
+                removal.durable, removal.majority_ms = True, asked_ms
         out: list[RemovalOutcome] = []
         for removal in list(self._open.values()):
             if removal.durable:

@@ -124,7 +124,8 @@ def _history_head(payload: Payload) -> Sequence[str]:
     removal = payload["removal"]
     if not removal:
         return (f"KEY {cell(payload['key'])}",)
-    by = cell(removal["asked_by"]) if removal["asked_by"] else "its ad server"
+    forgotten = "whom its owner does not remember ('promovolvectl audit list' does)"
+    by = {"": "its ad server", "?": forgotten}.get(removal["asked_by"]) or cell(removal["asked_by"])
     held = ", ".join(cell(one["node"]) for one in removal["held"])
     majority = f"by majority since {cell(removal['majority_at'])}" if removal["majority_at"] else "by no majority yet"
     served = cell(removal["last_serve_at"]) if removal["last_serve_at"] else "not known to its owner"

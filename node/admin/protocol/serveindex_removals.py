@@ -38,9 +38,9 @@ class RemovalHeld(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.serveindex_certificate")
 class RemovalCertificate(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a removal: asked for when and by whom (empty: the key's own ad server), on whose disks it is,
-    `required` of which are a majority, since when that holds, and when what it removed was served last, as far as its
-    owner knows."""
+    """What is known of a removal: asked for when and by whom (empty: the key's own ad server; `?`: an earlier
+    start or owner was told, and the audit log knows), on whose disks it is, `required` of which are a majority, since
+    when that holds, and when what it removed was served last, as far as its owner knows."""
 
     key: str
     version: EntryVersion

@@ -298,7 +298,8 @@ def _history(glance: Glance, where: Where) -> list[Line]:
     lines = grid(("SINCE", "NODE", "WHAT", "VERSION", "SIZE", ""), rows, glance.width)
     if told.removal is not None:
         certificate = told.removal
-        by = certificate.asked_by or "its own ad server"
+        forgotten = "whom its owner does not remember: the audit log does"
+        by = {"": "its own ad server", "?": forgotten}.get(certificate.asked_by, certificate.asked_by)
         text = f"removal asked for by {by}: on {certificate.available} of {certificate.required} disks needed"
         lines += paragraph(text, glance.width, theme.ODD, 2)
     return lines

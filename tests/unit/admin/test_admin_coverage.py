@@ -28,6 +28,7 @@ from node.core.ids import EntityRef
 from node.core.limits import coverage_keys_max
 from node.engine.messages import FindKeys, KeysFound, SiteReport
 from node.engine.removal_messages import CertificateRow, GetKeyHistory, KeyHistory, SeenRow, VersionRow
+from node.gossip.removal import NOT_KNOWN
 from node.sharding import requests as r
 from node.sharding.book import Cordon, History, Ownership, Pin
 
@@ -125,6 +126,7 @@ PUT, GONE = SeenRow(V1, False, 9, 0, 1_000, "own"), SeenRow(V2, True, 0, 0, 2_00
 PUT_AGAIN = SeenRow(VersionRow(1, 3_000 << 16, "n1"), False, 9, 0, 3_000, "own")
 BY_ANN = CertificateRow(f"{SITE}|top", V2, 2_000, "ann: takedown", 1, 2, (), 0, 0)
 BY_OWNER = msgspec.structs.replace(BY_ANN, asked_by="")
+FORGOTTEN = msgspec.structs.replace(BY_ANN, asked_by=NOT_KNOWN)
 
 
 def logged(at: str, outcome: str = "done", about: str = f"key/{SITE}|top") -> AuditEntry:
@@ -141,6 +143,7 @@ REMOVALS: list[tuple[list[KeyHistory], list[AuditEntry], str]] = [
     ([KeyHistory("n1", (PUT, GONE), BY_OWNER)], [], ""),
     ([KeyHistory("n1", (PUT, GONE), BY_OWNER)], [logged("1970-01-01T00:00:01.500Z")], ""),
     ([KeyHistory("n1", (GONE,), BY_OWNER)], [logged("1970-01-01T00:00:02.500Z")], "at 1970-01-01T00:00:02.500Z by bob"),
+    ([KeyHistory("n1", (GONE,), FORGOTTEN)], [logged("1970-01-01T00:00:02.500Z")], ":02.500Z by bob"),
     ([], [logged("2026-01-01T00:00:00.000Z", "refused"), logged("1970-01-01T00:00:02.500Z")], ":02.500Z by bob"),
     ([], [logged("1970-01-01T00:00:02.500Z", about=f"key/{SITE}|top2")], ""),
     ([], [], ""),

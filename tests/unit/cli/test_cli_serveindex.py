@@ -111,6 +111,20 @@ def test_a_difference_ends_with_13_and_equality_with_0(tmp_path: Path, invoke: I
             (tmp_path / "config.toml").unlink()
 
 
+@pytest.mark.parametrize(
+    ("asked_by", "words"), [("", "by its ad server"), ("?", "'promovolvectl audit list'"), ("ann: law", "by ann: law")]
+)
+def test_a_history_names_whose_removal_it_was_as_far_as_that_is_known(
+    asked_by: str, words: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    sample = SAMPLES["ServeIndexHistory"]
+    assert isinstance(sample, p.ServeIndexHistory)
+    removal = msgspec.structs.replace(sample.removal, asked_by=asked_by)
+    with FakeNode({p.GetKeyHistory: lambda _: msgspec.structs.replace(sample, removal=removal)}) as node:
+        node.write(tmp_path)
+        assert words in invoke("serveindex", "history", "example.com|top")[1]
+
+
 def test_a_long_difference_is_asked_for_page_by_page_up_to_its_limit(tmp_path: Path, invoke: Invoke) -> None:
     sample = SAMPLES["ServeIndexDiff"]
     assert isinstance(sample, p.ServeIndexDiff)

@@ -10,6 +10,7 @@ from replica_world import WALL_MS, World
 
 from node.core.clock import SECOND
 from node.core.hlc import COUNTER_BITS
+from node.gossip.removal import NOT_KNOWN
 from node.gossip.removals import Removals
 from node.gossip.replica_io import ReplicationSettings, Send
 from node.gossip.replica_messages import Confirmed, KeyVersion
@@ -88,6 +89,13 @@ def test_p90_a_late_answer_a_refusal_and_another_tenure_are_counted_right_and_na
     made.answered("n2", Confirmed(1, 1, (older,)), 0, WALL_MS)
     assert made.counters["confirmations_late"] == 1
     assert made.awaited("s|k", VERSION) == ("n2",)
+
+
+def test_of_a_removal_that_an_earlier_start_was_told_of_nobody_says_whose_it_was():
+    made = removal("n0", "n1", "n2")
+    made.adopt({"s|k": VERSION, "s|before": VERSION}, 0, WALL_MS)
+    found = {certificate.key: certificate.asked_by for certificate in made.certificates(9)}
+    assert found == {"s|k": "op", "s|before": NOT_KNOWN}
 
 
 def test_it_is_asked_for_again_with_a_growing_pause_and_reported_pending_after_five_times():
