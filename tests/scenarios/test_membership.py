@@ -89,7 +89,7 @@ def test_p03_churn_leaves_nothing_behind(seed: int) -> None:
     with story(nodes=5, seed=seed) as s:
         s.until(converged())
         found = []
-        for _ in range(8):
+        for _ in range(20):
             s.drain("n4", "n5")
             s.until(exited("n4", "left"), exited("n5", "left"), removed("n4"), removed("n5"))
             s.start("n4", "n5")
@@ -418,23 +418,6 @@ def test_p24_m14_an_operator_downs_a_node_and_again_and_one_that_is_not_there(se
 
 
 # ---- what other systems were caught by
-
-
-@seeds(2)
-def test_s01_all_killed_and_started_in_any_order_under_loss(seed: int) -> None:
-    with story(nodes=5, seed=seed, loss_ratio=0.2) as s:
-        s.until(converged())
-        for _ in range(2):
-            names = list(FIVE)
-            s.rng.shuffle(names)
-            for name in names:
-                s.kill(name)
-                s.run(s.rng.uniform(0, 0.2))
-            s.rng.shuffle(names)
-            for name in names:
-                s.start(name)
-                s.run(s.rng.uniform(0, 3))
-            s.until(up(*FIVE), within_s=30)
 
 
 @seeds(2)
