@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from node.admin.protocol import ListOperations, OperationList
 from node.admin.protocol.cluster import AbsentNode
 from promovolvectl.tui import absent, theme
+from promovolvectl.tui.cordons import cordoned_nodes
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
-from promovolvectl.tui.tables.nodes import cordoned_nodes
 from promovolvectl.tui.text import span
 from promovolvectl.tui.widgets.figures import unknown
 

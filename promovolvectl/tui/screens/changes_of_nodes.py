@@ -6,8 +6,9 @@ from node.admin.protocol import StageCordon, StageDrain, StageRestart, Undrain
 from promovolvectl.client.changes import Change
 from promovolvectl.tui.absent import absent_node, words
 from promovolvectl.tui.actions import Focus, Offer
+from promovolvectl.tui.cordons import cordoned
 from promovolvectl.tui.state import State
-from promovolvectl.tui.tables.nodes import cordoned, node_row
+from promovolvectl.tui.tables.nodes import node_row
 from promovolvectl.tui.widgets.figures import drains, state_words
 
 

@@ -10,12 +10,12 @@ from textual.widget import Widget
 
 from node.admin.protocol import GetShards, ListOperations
 from promovolvectl.tui import attention, keys
+from promovolvectl.tui.cordons import PLACES
 from promovolvectl.tui.destinations import destination_of
 from promovolvectl.tui.origin import answered, pushed
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.screens.board import Board, Body
 from promovolvectl.tui.state import State
-from promovolvectl.tui.tables.nodes import PLACES
 from promovolvectl.tui.widgets import figures, shardmap
 from promovolvectl.tui.widgets.door import Door
 from promovolvectl.tui.widgets.table import Filled, Table

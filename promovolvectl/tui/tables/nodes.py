@@ -9,17 +9,16 @@ from node.admin.protocol import (
     GetCanStop,
     GetMailboxes,
     GetNode,
-    GetShardMap,
     NodeMailboxes,
     NodePeer,
     NodeRow,
     NodeShow,
-    ShardMap,
 )
 from node.admin.protocol.cluster import AbsentNode
 from node.admin.protocol.diagnosis import GetLogs, GetRates, LogList, RateList
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, theme
+from promovolvectl.tui.cordons import PLACES, cordoned
 from promovolvectl.tui.draw import amount, counters, dash_if_none, fact, figure, flow, grid, lasting, moment, paragraph
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
@@ -33,7 +32,6 @@ _SPARK = 8
 Draw = Callable[[Glance, Where], list[Line]]
 Asks = Callable[[State, Where], tuple[Query, ...]]
 RATES = Query(GetRates(), every_s=2)
-PLACES = Query(GetShardMap(), every_s=15, topics=("shard.", "node."))
 _COLUMNS = (
     Column("NODE", 28),
     Column("STATE", 24),
@@ -94,17 +92,6 @@ def _row(state: State, row: NodeRow, queue: int | None) -> Row:
 # ---- panes
 
 
-def cordoned(state: State, name: str) -> bool:
-    """Whether a node gets no more shards, as far as it was told."""
-    return name in cordoned_nodes(state)
-
-
-def cordoned_nodes(state: State) -> tuple[str, ...]:
-    """Those that get no more shards, as far as it was told."""
-    told = state.told(PLACES.params, ShardMap)
-    return tuple(row.node for row in told.items if row.cordoned) if told else ()
-
-
 def node_row(state: State, name: str) -> NodeRow | None:
     """A node's row in what was pushed."""
     return next((row for row in state.status.nodes if row.name == name), None) if state.status else None
@@ -132,20 +119,21 @@ def _about(glance: Glance, where: Where) -> list[Line]:
     if row is None:
         return [[("the node is not a member any more", theme.FAINT)]]
     mark, style = theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
+    heard = bool(row.pid)  # of one that does not answer nobody knows how it is
     facts = (
         ("roles", ",".join(row.roles)),
         ("incarnation", str(row.incarnation)),
-        ("up", span(row.uptime_s)),
+        ("up", span(row.uptime_s) if heard else "?"),
         ("pid", str(row.pid or "?")),
         ("version", row.version or "?"),
         ("address", row.address),
         ("admin", row.admin or "-"),
         ("http", row.http or "-"),
         ("shards", str(row.shards)),
-        ("entities", count(row.entities)),
-        ("lag", lag(row.max_lag_ms)),
-        ("memory", size(row.rss_bytes)),
-        ("cpu", f"{row.cpu_ratio:.1%} since it started"),
+        ("entities", count(row.entities) if heard else "?"),
+        ("lag", lag(row.max_lag_ms) if heard else "?"),
+        ("memory", size(row.rss_bytes) if heard else "?"),
+        ("cpu", f"{row.cpu_ratio:.1%} since it started" if heard else "?"),
     )
     named: Line = [(f"{visible(row.name)} ", theme.STRONG), (f"{mark} {state_words(row)}", style)]
     lines = flow([named, *(fact(name, value) for name, value in facts)], glance.width)

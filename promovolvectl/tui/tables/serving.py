@@ -42,13 +42,14 @@ from promovolvectl.tui.windows import PAGE
 
 
 def _slots(state: State, _where: Where) -> list[Row]:
-    """Every slot of every site; the key is `site|slot`, as the ServeIndex has it."""
+    """Every slot of every site, those without a pool first; the key is `site|slot`, as the ServeIndex has it."""
     sites = state.told(sites_of(state).params, SiteList)
     covered = coverage(state)
     empty = {
         (site.site, each.slot): each.reason for site in (covered.sites if covered else ()) for each in site.missing
     }
-    found: list[Row] = []
+    served: list[Row] = []
+    others: list[Row] = []
     for site in sites.items if sites else ():
         for slot in site.slots:
             why = empty.get((site.site, slot.slot), "")
@@ -63,8 +64,8 @@ def _slots(state: State, _where: Where) -> list[Row]:
                 figure(site.pages_fresh),
                 Cell(site.verified_host or "not verified", "" if site.verified_host else theme.ODD),
             )
-            found.append(Row(f"{site.site}|{slot.slot}", cells, site.publisher))
-    return found
+            (served if filled else others).append(Row(f"{site.site}|{slot.slot}", cells, site.publisher))
+    return [*others, *served]
 
 
 def _number(text: str) -> float:

@@ -7,6 +7,7 @@ from node.admin.protocol.cluster import AbsentNode
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, theme
+from promovolvectl.tui.cordons import cordoned
 from promovolvectl.tui.series import EVERY_NS
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line, clock_time, count, lag, natural, padded, short, size, span
@@ -41,7 +42,8 @@ def members(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     )
     more: list[Line] = [[(f"… {hidden} more", theme.FAINT)]] if hidden else []
     lines = [
-        _missed(state, row, names) if isinstance(row, AbsentNode) else _member(row, names, columns) for row in rows
+        _missed(state, row, names) if isinstance(row, AbsentNode) else _member(state, row, names, columns)
+        for row in rows
     ]
     return [[(head, theme.FAINT)], *lines, *more]
 
@@ -57,19 +59,22 @@ def _missed(state: State, row: AbsentNode, names: int) -> Line:
     return [(f"{mark} ", style), (f"{padded(visible(row.name), names)} ", ""), (absent.words(state, row), style)]
 
 
-def _member(row: NodeRow, names: int, columns: list[tuple[str, int]]) -> Line:
+def _member(state: State, row: NodeRow, names: int, columns: list[tuple[str, int]]) -> Line:
     mark, style = theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
+    words = state_words(row)
+    held = words == "up" and cordoned(state, row.name)
+    heard = bool(row.pid)  # of one that does not answer nobody knows how it is
     values = {
         "SHARDS": str(row.shards) if row.shards else "-",
-        "ENTITIES": count(row.entities),
-        "LAG": lag(row.max_lag_ms),
+        "ENTITIES": count(row.entities) if heard else "?",
+        "LAG": lag(row.max_lag_ms) if heard else "?",
         "RSS": size(row.rss_bytes) if row.rss_bytes else "-",
     }
     cells = " ".join(padded(values[title], width, right=True) for title, width in columns)
     return [
         (f"{mark} ", style),
         (f"{padded(visible(row.name), names)} ", ""),
-        (f"{padded(state_words(row), 12)} ", style if mark != "●" else ""),
+        (f"{padded('cordoned' if held else words, 12)} ", theme.ODD if held else style if mark != "●" else ""),
         (cells, ""),
     ]
 

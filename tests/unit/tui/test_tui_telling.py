@@ -27,9 +27,28 @@ def test_cordons_and_empty_slots_are_notes_in_attention() -> None:
             screen = await stage.go("overview")
             assert "nothing needs attention" not in screen
             assert "7 of 9 slots filled  cov 0.778" in screen
-            await stage.until("· slots", "2 of 9 slots are empty", "· node/entity-2", "cordoned")
+            await stage.until("· slots", "2 of 9 slots are empty", "· node/entity-2", "cordoned, gets no more shards")
+            await stage.until("● entity-2 cordoned ")
             await stage.tap("enter")
             await stage.until("slots | campaigns")
+
+    asyncio.run(look())
+
+
+def test_of_a_node_that_does_not_answer_no_figure_is_made_up() -> None:
+    nothing = {"pid": 0, "entities": 0, "max_lag_ms": 0, "rss_bytes": 0, "uptime_s": 0.0}
+    silent = replace(NODES[-1], reachable=False, ready=False, **nothing)
+
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES[:-1], silent))
+            await stage.until("● live")
+            screen = await stage.go("overview")
+            (member,) = (line for line in screen.splitlines() if f"? {silent.name} unreachable" in line)
+            assert member.split("unreachable")[1].split()[1:3] == ["?", "?"]
+            await stage.go("nodes")
+            await stage.tap("end")
+            await stage.until("up ?", "entities ?", "lag ?", "memory ?", "cpu ?")
 
     asyncio.run(look())
 
@@ -83,6 +102,32 @@ def test_an_empty_slot_says_why_in_the_pane_that_is_open_first() -> None:
             assert "✗ thing  no_demand" in screen
             assert fill in " ".join(" ".join(screen.split()).split())
             assert "look again later" in screen
+
+    asyncio.run(look())
+
+
+def test_slots_without_a_pool_come_first_where_slots_are_looked_at() -> None:
+    """Whoever came because a slot is empty stood on one that was filled."""
+    ours = everything()
+
+    def sites(request: p.GetSites) -> p.SiteList:
+        found = ours(request)
+        (site, *_) = found.items
+        slots = tuple(p.Slot(slot=name, width=300, height=250) for name in ("alpha", "omega"))
+        return replace(found, items=(replace(site, site="thing", suspended=False, slots=slots),))
+
+    def covered(request: p.GetCoverage) -> p.Coverage:
+        missing = (p.EmptySlot(slot="omega", reason="no_demand"),)
+        site = p.SiteCoverage(site="thing", expected=2, present=1, ratio=0.5, missing=missing)
+        return replace(ours(request), sites=(site,))
+
+    async def look() -> None:
+        async with staged((120, 40), FakeSource({p.GetSites: sites, p.GetCoverage: covered}, ours)) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("serving")
+            screen = await stage.until("✗ no_demand", "✓ filled")
+            assert screen.index("omega") < screen.index("alpha")
 
     asyncio.run(look())
 
