@@ -123,6 +123,17 @@ class Cluster:
         conditions = ("converged", f"nodes={nodes}", "shards=allocated", "replicas=agree", "coverage=1.0")
         self.run("cluster", "wait", "-t", within, *(word for c in conditions for word in ("--for", c)))
 
+    def restore(self, *words: str, nodes: int = 4) -> None:
+        """Starts what is not there until all is whole. Once is not enough: a node that the others have put out may hear
+        of it, and end, only behind that."""
+
+        def whole() -> Took:
+            self.up(*words)
+            conditions = ("converged", f"nodes={nodes}", "shards=allocated", "replicas=agree", "coverage=1.0")
+            return self._ended(("cluster", "wait", "-t", "20s", *(w for c in conditions for w in ("--for", c))))
+
+        eventually(whole, lambda took: took.status == 0, 90, f"{nodes} nodes that agree, and every slot filled")
+
     def even(self) -> None:
         """Evens the shards out now, for who compares where they are: after a node's return the coordinator does it by
         itself some seconds later, which may be in the midst of a test. Waits where it is refused for now."""

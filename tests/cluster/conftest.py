@@ -37,8 +37,7 @@ def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(_shared: Cluster) -> Cluster:
     """All nodes up, replicas equal, all slots filled."""
-    _shared.up("--demo")
-    _shared.whole()
+    _shared.restore("--demo")
     return _shared
 
 

@@ -72,8 +72,7 @@ def slow(cluster: Cluster, folder: Path) -> Iterator[Slow]:
                 yield Slow(child, campaign, shard, goes_on)
             finally:
                 pause.kill()
-    cluster.up()
-    cluster.whole()
+    cluster.restore()
     cluster.ask("campaign", "resume", campaign, "-t", "30s")
 
 

@@ -100,8 +100,7 @@ def test_a_backup_under_load_holds_all_that_was_acknowledged_and_a_cluster_goes_
     cluster.down()
     assert restore("--yes", status=5)["code"] in ("E-STORE-NOT-EMPTY", "E-STORE-LIVE")
     assert restore(*force)["kept"]
-    cluster.up()
-    cluster.whole()
+    cluster.restore()
     spent = sum(row["impressions_count"] for row in cluster.ask("campaign", "list")["items"])
     assert spent == sum(event == "imp" for event, _ in counted(log)), "states and log are of one instant"
     with BeaconLoad(cluster, RATE) as load:

@@ -47,8 +47,7 @@ def _patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def patient(_patient: Cluster) -> Cluster:
     """All nodes up, replicas equal, all slots filled."""
-    _patient.up("--demo")
-    _patient.whole()
+    _patient.restore("--demo")
     return _patient
 
 

@@ -65,8 +65,7 @@ def test_the_rolling_restart_stops_at_the_first_unhealthy_node(cluster: Cluster,
     left = cluster.pids()
     assert {name: left[name] for name in ("api-1", *others)} == {name: before[name] for name in ("api-1", *others)}
     assert left.get(stopped) != before[stopped]
-    cluster.up("--demo")
-    cluster.whole()
+    cluster.restore("--demo")
 
 
 def test_the_nightly_job_is_content_with_a_whole_cluster_and_not_with_a_stopped_node(

@@ -39,8 +39,7 @@ def world(_world: World) -> World:
     """Whole, and all pages of it filled."""
     cluster, relay, _ = _world
     relay.heal()
-    cluster.up("--demo")
-    cluster.whole()
+    cluster.restore("--demo")
     cluster.even()
     return _world
 

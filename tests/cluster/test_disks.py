@@ -179,16 +179,14 @@ def test_d17_a_replica_copied_back_from_a_backup_takes_over_before_it_counts_aga
     backup = folder.with_name("backup")
     cluster.kill(*before)
     shutil.copytree(folder, backup)
-    cluster.up()
-    cluster.whole()
+    cluster.restore()
     assert tenures(cluster) == before
     log = cluster.data / "logs" / f"{NODE}.log"
     cluster.kill(*before)
     shutil.rmtree(folder)
     backup.rename(folder)
     said = len(log.read_text())
-    cluster.up()
-    cluster.whole()
+    cluster.restore()
     assert "an older copy" in log.read_text()[said:]
     assert "how='older_copy'" in log.read_text()[said:], "by its commits too, which tell a copy that missed no start"
     after = {**before, NODE: before[NODE] + 1}

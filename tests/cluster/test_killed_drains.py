@@ -25,8 +25,7 @@ def keeping_everything(cluster: Cluster) -> Iterator[None]:
     cluster.even()
     kept, shards = cluster.settled_state(), cluster.shards()
     yield
-    cluster.up()
-    cluster.whole()
+    cluster.restore()
     cluster.even()
     after = cluster.shards()
     assert all(after[n]["epoch"] + (after[n]["node"] == row["node"]) > row["epoch"] for n, row in shards.items())

@@ -30,8 +30,7 @@ def own(tmp_path: Path) -> Iterator[Cluster]:
     """A demonstration cluster of this test's own."""
     cluster = Cluster(tmp_path)
     try:
-        cluster.up("--demo")
-        cluster.whole()
+        cluster.restore("--demo")
         yield cluster
         cluster.down()
     finally:
@@ -97,8 +96,7 @@ def test_what_was_removed_stays_removed_and_what_was_put_comes_back(
                     own.kill(*NODES)
                     removing.cut_off()
         removed += removing.acknowledged
-        own.up("-t", "60s")
-        own.whole()
+        own.restore("-t", "60s")
         for name in NODES:
             said = (own.data / "logs" / f"{name}.log").read_text()[log_ends[name] :]
             assert "Opening(how='reused'" in said

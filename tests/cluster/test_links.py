@@ -32,8 +32,8 @@ def five(_five: tuple[Cluster, Relay]) -> Iterator[tuple[Cluster, Relay]]:
     """Whole before each test and healed behind it."""
     cluster, relay = _five
     relay.heal()
-    cluster.up()
-    together(cluster)
+    cluster.restore(nodes=len(NODES))
+    cluster.even()
     yield cluster, relay
     relay.heal()
 

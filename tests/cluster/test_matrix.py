@@ -42,8 +42,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Nam
     folder = tmp_path_factory.mktemp("matrix")
     cluster = Cluster(folder)
     try:
-        cluster.up("--demo")
-        cluster.whole()
+        cluster.restore("--demo")
         yield cluster, names_of(cluster, folder, lambda *words: answer(words, surrounding(cluster)))
         cluster.down()
     finally:

@@ -64,8 +64,7 @@ def seats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seats]:
     seats = Seats(tmp_path_factory.mktemp("keys"))
     cluster = seats.cluster
     try:
-        cluster.up("--demo")
-        cluster.whole()
+        cluster.restore("--demo")
         own = cluster.data / "keys" / "operator.key"
         seats.secrets += [
             tomllib.loads(path.read_text())["secret_key"] for path in cluster.data.rglob("*.key") if path.is_file()

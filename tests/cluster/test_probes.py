@@ -135,8 +135,7 @@ def test_p92_a_probe_speaks_of_its_own_node_only(watched: tuple[Cluster, Watch, 
     finally:
         os.kill(pids[frozen], signal.SIGCONT)
     stay_well(told, frozen)
-    cluster.up()
-    cluster.whole()
+    cluster.restore()
 
     def store_away() -> None:
         server.stop("immediate")
