@@ -84,8 +84,10 @@ def test_a_drain_whose_node_was_killed_is_told_by_the_placement_table(patient: C
                 20,
                 "that its silence is noticed",
             )
-            # The coordinator forces a hand-off whose time is over: 15 s, which a busy machine may take until here.
-            assert shown["placed"] in ([node.shard], [])
+            # Only a shard that the table gives to somebody else by now may be missing: a hand-off is forced after 15 s.
+            owners = {row["shard"]: row["node"] for row in patient.ask("shard", "list", status=12)["items"]}
+            moved = owners[node.shard] not in (NODE, None)
+            assert shown["placed"] == [node.shard] or (shown["placed"], moved) == ([], True)
             assert (shown["node"]["shards"], shown["drain"]) == (len(shown["placed"]), operation)
             found = patient.ask("op", "show", operation)
         left = found["result"]["shards_left"]
