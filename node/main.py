@@ -75,7 +75,8 @@ async def _main(settings: NodeSettings, ring: LogRing) -> int:
     signals.on_stop(starting.cancel)  # until the process has signals of its own, as the last step of its start
     try:
         await starting
-        return _status(await process.ended)
+        ended = await process.ended
+        _log.info("ends: %s", ended.reason)
     except asyncio.CancelledError:
         if not starting.cancelled():
             raise
@@ -83,10 +84,10 @@ async def _main(settings: NodeSettings, ring: LogRing) -> int:
         return EXIT_EARLY
     finally:
         await process.close()
+    return _status(ended)  # whoever reads a dead node's log looks at its last line
 
 
 def _status(ended: Exit) -> int:
-    _log.info("ends: %s", ended.reason)
     if ended.misfit:
         sys.stderr.write(f"E-MISFIT: this node can't join as it is set up: {ended.reason}\n")
         return EXIT_MISMATCH

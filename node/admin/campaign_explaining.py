@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from node.actors.runtime import outcome_of
 from node.admin import protocol as p
+from node.admin.asking import patience_ms
 from node.admin.outcomes import ask, not_found
 from node.admin.protocol import explaining as x
 from node.admin.site_findings import category_name
@@ -59,7 +60,8 @@ class CampaignExplaining:
     async def _stripe(self, state: CampaignState, market: str, number: int) -> x.CampaignStripe:
         identity = f"{market}|{number}"
         to, question = EntityRef("category-bidder", identity), m.GetStripe(state.campaign)
-        told = await outcome_of(lambda done: self._engine.ask(to, question, STRIPE_MS, done))
+        for_ms = patience_ms(self._engine.world.clock, STRIPE_MS)
+        told = await outcome_of(lambda done: self._engine.ask(to, question, for_ms, done))
         bids = state.bids(self._engine.world.clock.wall_ms()) and bool(state.active_creatives)
         home = self._engine.sharding.region.homes()[shard_of(identity)]
         answer = told if isinstance(told, m.StripeTold) else None

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 
 from node.actors.runtime import outcome_of
+from node.admin.asking import patience_ms
 from node.admin.outcomes import CONFLICT, FAILED, NOT_FOUND, REFUSED, USAGE
 from node.admin.protocol import AdminRefusal
+from node.core.clock import MS
 from node.core.ids import ServiceRef
 from node.engine.engine import Engine
 from node.sharding import requests as r
 
 ASK_MS = 2_000
 AGAIN_S = 0.1
-ATTEMPTS = 30
+ATTEMPTS = 30  # three seconds when nobody is known to coordinate
+PATIENCE_MS = 60_000  # when somebody is, and says nothing
 _PASSING = ("not_coordinator", "coordinator_lost")
 # Reason → exit status, code, hint.
 _MEANINGS: dict[str, tuple[int, str, str]] = {
@@ -31,14 +34,22 @@ _MEANINGS: dict[str, tuple[int, str, str]] = {
 }
 
 
-async def ask_coordinator(engine: Engine, request: r.Request, about: str = "") -> r.Answer:
-    """The coordinator's answer; asked again while the coordination moves. Raises AdminRefusal for what it declines."""
+async def ask_coordinator(
+    engine: Engine, request: r.Request, about: str = "", *, most_ms: int = PATIENCE_MS
+) -> r.Answer:
+    """The coordinator's answer; asked again while the coordination moves, for `most_ms` in all. Raises AdminRefusal
+    for what it declines."""
     why = "nobody is known to coordinate"
+    clock = engine.world.clock
+    ends_ns = clock.mono_ns() + patience_ms(clock, most_ms) * MS
     for _ in range(ATTEMPTS):
+        left_ms = (ends_ns - clock.mono_ns()) // MS
+        if left_ms <= 0:
+            break
         node = engine.sharding.coordinator_node()
         if node is not None:
-            to = ServiceRef(node, "/node")
-            outcome = await outcome_of(lambda done: engine.ask(to, request, ASK_MS, done))  # noqa: B023
+            to, for_ms = ServiceRef(node, "/node"), min(ASK_MS, left_ms)
+            outcome = await outcome_of(lambda done: engine.ask(to, request, for_ms, done))  # noqa: B023
             if isinstance(outcome, r.Declined) and outcome.reason not in _PASSING:
                 raise _refusal(outcome, about)
             if isinstance(outcome, r.Answer) and not isinstance(outcome, r.Declined):

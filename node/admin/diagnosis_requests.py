@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from node.admin import protocol as p
 from node.admin import views
+from node.admin.asking import patience_ms
 from node.admin.coordinator import ask_coordinator
 from node.admin.diagnosis_views import cluster_views, member_list, node_status, owners, rates
 from node.admin.gather import NODE_DEADLINE_MS
@@ -71,6 +72,7 @@ class DiagnosisRequests:
 
     async def stuck(self, request: d.GetStuck, call: p.Meta) -> tuple[d.StuckList, p.Meta]:
         after_ms = request.after_ms or limits.stuck_after_ms
+        waited_ms = patience_ms(self._engine.world.clock, NODE_DEADLINE_MS)
         reports, missing = await self._server.gatherer.each(
             self._some(request.node), n.GetStuck(after_ms), n.StuckReport
         )
@@ -84,7 +86,7 @@ class DiagnosisRequests:
                 node=one.node,
                 what="silent",
                 object=f"node/{one.node}",
-                for_ms=NODE_DEADLINE_MS,
+                for_ms=waited_ms,
                 detail=f"it does not answer ({one.reason}): a handler may hold it up, or it is gone",
             )
             for one in missing

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from node.actors.runtime import outcome_of
+from node.admin.asking import patience_ms
 from node.admin.protocol import Missing
 from node.core.clock import rfc3339
 from node.core.hashing import MAP_COUNT
@@ -89,9 +90,8 @@ class Gatherer:
         )
 
     async def _asked(self, name: str, message: msgspec.Struct) -> object:
-        return await outcome_of(
-            lambda done: self._engine.ask(ServiceRef(name, "/node"), message, NODE_DEADLINE_MS, done)
-        )
+        for_ms = patience_ms(self._engine.world.clock, NODE_DEADLINE_MS)
+        return await outcome_of(lambda done: self._engine.ask(ServiceRef(name, "/node"), message, for_ms, done))
 
     async def _report(self, name: str, *, coverage: bool) -> object:
         if name == self._engine.me.name:

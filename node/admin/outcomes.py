@@ -10,6 +10,7 @@ import msgspec
 
 from node.actors.actor import Failed, Failure
 from node.actors.runtime import outcome_of
+from node.admin.asking import patience_ms
 from node.admin.protocol import AdminRefusal
 from node.core.clock import rfc3339
 from node.core.errors import BadInput
@@ -33,8 +34,9 @@ _LISTED: Final[Mapping[str, str]] = {
 
 
 async def ask(engine: Engine, to: Ref, message: msgspec.Struct, timeout_ms: int = ASK_MS) -> Any:
-    """The reply; raises AdminRefusal."""
-    outcome = await outcome_of(lambda done: engine.ask(to, message, timeout_ms, done))
+    """The reply, within `timeout_ms` and what whoever asked waits; raises AdminRefusal."""
+    for_ms = patience_ms(engine.world.clock, timeout_ms)
+    outcome = await outcome_of(lambda done: engine.ask(to, message, for_ms, done))
     if isinstance(outcome, Failed):
         raise refusal(outcome, str(to))
     return outcome

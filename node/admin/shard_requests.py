@@ -10,6 +10,7 @@ from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
+from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.outcomes import USAGE, check_type, no_member, store_refusal
 from node.admin.protocol.diagnosis import EntityPlace, GetEntityPlace
 from node.core.clock import rfc3339
@@ -127,9 +128,10 @@ class ShardRequests:
         )
 
     async def _placing(self) -> r.Placing | None:
-        """The coordinator's view; None when nobody coordinates."""
+        """The coordinator's view; None when nobody coordinates, or who does is as silent as any node may be: what the
+        others answered is not held back for it."""
         try:
-            answer = await ask_coordinator(self._engine, r.GetPlacing())
+            answer = await ask_coordinator(self._engine, r.GetPlacing(), most_ms=NODE_DEADLINE_MS)
         except p.AdminRefusal:
             return None
         return answer if isinstance(answer, r.Placing) else None

@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from cluster_load import Load
 from cluster_world import Cluster, eventually, runs
 
@@ -85,10 +86,11 @@ def test_p8_a_paused_owner_writes_nothing_when_it_goes_on(cluster: Cluster) -> N
     assert all(shards[shard]["node"] != victim for shard in owned)
 
 
-def test_p47_lists_without_one_node_show_the_rest_and_name_it(cluster: Cluster) -> None:
+@pytest.mark.parametrize("which", ["an owner", "the coordinator"])
+def test_p47_lists_without_one_node_show_the_rest_and_name_it(cluster: Cluster, which: str) -> None:
     """P47: the node stands still and is a member still; each list waits for it no longer than 3 s."""
     cluster.even()
-    victim = cluster.owner_of(cluster.sites()[0]["site"])
+    victim = cluster.coordinator() if which == "the coordinator" else cluster.owner_of(cluster.sites()[0]["site"])
     whole = cluster.ask("entity", "list", "--limit", "0")["items"]
     others = {(row["type"], row["id"]) for row in whole if row["node"] != victim}
     pid = cluster.pids()[victim]
