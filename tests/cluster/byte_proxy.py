@@ -153,7 +153,8 @@ class Relay:
         host, _, port = target.partition(":")
         pipes: set[asyncio.Task[None]] = set()
         try:
-            link = (await self._dialler(writer.get_extra_info("peername")[1]), name, lane)
+            ends = (writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1])
+            link = (await self._dialler(*ends), name, lane)
             condition, pipes = self._condition(*link), self._pipes.setdefault(link, set())
             pipes.add(task)
             await condition.open.wait()
@@ -171,12 +172,12 @@ class Relay:
             pipes.discard(task)
             self._accepted.discard(task)
 
-    async def _dialler(self, port: int) -> str:
-        """The node whose connection comes from this port; "?" for what is no node. The kernel's table is read in pieces
-        and may lack a row while others come and go, and a node's pid may be written down a moment later: a connection
-        taken for a stranger's would pass whatever is cut."""
+    async def _dialler(self, port: int, dialled: int) -> str:
+        """The node whose connection to a port of ours comes from this one; "?" for what is no node. The kernel's table
+        is read in pieces and may lack a row while others come and go, and a node's pid may be written down a moment
+        later: a connection taken for a stranger's would pass whatever is cut."""
         for _ in range(LOOKS):
-            inode = _inode_of(port)
+            inode = _inode_of(port, dialled)
             for name, pid in self._pids().items():
                 if inode and inode in _sockets_of(pid):
                     return name
@@ -248,11 +249,12 @@ async def _go(
         await writer.drain()
 
 
-def _inode_of(port: int) -> str:
-    """The socket on this machine whose local port this is (proc(5), net/tcp)."""
+def _inode_of(port: int, dialled: int) -> str:
+    """The socket on this machine that has these two ports, local and remote (proc(5), net/tcp). The local one alone is
+    not enough: the kernel lends it again to whoever dials another port."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if int(fields[1].partition(":")[2], 16) == port and fields[9] != "0":
+        if tuple(int(end.partition(":")[2], 16) for end in fields[1:3]) == (port, dialled) and fields[9] != "0":
             return fields[9]
     return ""
 

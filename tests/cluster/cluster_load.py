@@ -19,6 +19,7 @@ from cluster_world import Cluster, eventually
 
 RATE = 100
 WORKERS = 64
+BEHIND = 4  # requests that may be made up for at once
 BEACON_EACH = 10
 
 
@@ -80,6 +81,7 @@ class Load:
         self._local = threading.local()
         self._connections: list[http.client.HTTPConnection] = []
         self._pool = ThreadPoolExecutor(WORKERS)
+        self._idle = threading.Semaphore(WORKERS)
         self._pacer = threading.Thread(target=self._pace, daemon=True)
 
     def __enter__(self) -> Self:
@@ -110,11 +112,16 @@ class Load:
         return [answer for answer in self.answers if answer.status != 200]
 
     def _pace(self) -> None:
-        begun, sent = time.monotonic(), 0
-        while not self._stop.is_set():
-            self._pool.submit(self._one, sent)
-            sent += 1
-            self._stop.wait(max(0.0, begun + sent / RATE - time.monotonic()))
+        """What could not be sent in time, because the machine was busy or all workers waited for answers, is not sent
+        all at once later: nobody's readers come so, and the edge sheds whom it has no room for at that moment."""
+        due = time.monotonic()
+        for number in itertools.count():
+            if self._stop.is_set():
+                return
+            if self._idle.acquire(blocking=False):
+                self._pool.submit(self._one, number).add_done_callback(lambda _: self._idle.release())
+            due = max(due + 1 / RATE, time.monotonic() - BEHIND / RATE)
+            self._stop.wait(max(0.0, due - time.monotonic()))
 
     def _one(self, number: int) -> None:
         site, url, slots = self._targets[number % len(self._targets)]
