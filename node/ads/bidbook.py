@@ -35,12 +35,12 @@ class StandingBid(msgspec.Struct, frozen=True):
 
 
 class Book(msgspec.Struct, frozen=True):
-    """`registered`: the campaigns of the category as the directory knows them, None before it has answered; `settled`
-    false: some may still be registering, so nobody is a stranger yet."""
+    """`registered`: the campaigns of the category as the directory knows them, in its order, None before it has
+    answered; `settled` false: some may still be registering, so nobody is a stranger yet."""
 
     category: str
     bids: Mapping[str, StandingBid] = msgspec.field(default_factory=dict)
-    registered: tuple[str, ...] | None = None
+    registered: Mapping[str, None] | None = None
     settled: bool = False
 
     def missing(self, now_ms: int) -> tuple[str, ...]:
@@ -50,6 +50,7 @@ class Book(msgspec.Struct, frozen=True):
         )
 
     def is_stranger(self, campaign: str) -> bool:
+        """Whether the directory does not know it, or not yet: it may have been asked too early."""
         return self.settled and self.registered is not None and campaign not in self.registered
 
     def complete(self, now_ms: int) -> bool:
@@ -57,7 +58,7 @@ class Book(msgspec.Struct, frozen=True):
         return self.registered is not None and self.settled and not (self.missing(now_ms) or self.strangers(now_ms))
 
     def strangers(self, now_ms: int) -> tuple[str, ...]:
-        """Campaigns that bid and are not registered, or not yet: the directory may have been asked too early."""
+        """Campaigns whose bid would count and that are strangers."""
         return tuple(
             name
             for name, bid in self.bids.items()
@@ -75,7 +76,7 @@ def taken(book: Book, quote: m.Quote, now_ms: int) -> Book:
 
 def listed(book: Book, campaigns: Iterable[str], *, settled: bool) -> Book:
     """The directory has answered. Bids are kept: one that it does not list is a stranger, and may be listed again."""
-    return msgspec.structs.replace(book, registered=tuple(campaigns), settled=settled)
+    return msgspec.structs.replace(book, registered=dict.fromkeys(campaigns), settled=settled)
 
 
 def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.CategoryBidResponse:

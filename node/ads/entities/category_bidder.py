@@ -84,7 +84,7 @@ class CategoryBidder:
 
     def _take(self, ctx: Context, quote: m.Quote) -> None:
         self._book = taken(self._book, quote, _now_ms(ctx))
-        if self._book.strangers(_now_ms(ctx)):
+        if quote.active and self._book.is_stranger(quote.campaign):
             # It may have registered since the directory was asked, and must not wait for the next time.
             ctx.after("refresh-soon", RETRY_MS, _Refresh())
 
