@@ -87,6 +87,7 @@ class SiteExplaining:
             waiting=findings.waiting(state, campaigns),
             bidders=self._bidders(site, auctions),
             floors=findings.floors(state),
+            weights=findings.weights(auctions),
         )
 
     async def _stored(self, site: str) -> tuple[SiteState, list[m.PageEntry]]:

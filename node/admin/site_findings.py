@@ -184,6 +184,20 @@ def unknown(served: m.ServeTallies | None) -> tuple[x.UnknownPage, ...]:
     )
 
 
+def weights(auctions: m.AuctionTallies | None) -> tuple[x.CategoryWeight, ...]:
+    """The most valuable category first."""
+    return tuple(
+        x.CategoryWeight(
+            category=rank.category,
+            name=category_name(rank.category),
+            mean=round(rank.mean, 4),
+            draw=round(rank.draw, 4),
+            told_at=rfc3339(rank.told_ms),
+        )
+        for rank in (auctions.ranks if auctions else ())
+    )
+
+
 def floors(state: SiteState) -> tuple[x.LearnedFloor, ...]:
     """The site's own first."""
     learned = floors_of(state)

@@ -6,7 +6,7 @@ where a pool is cut, and its prices are diagnostics; what is charged is decided 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -53,17 +53,22 @@ class AuctionOutcome(msgspec.Struct, frozen=True):
 
 
 def rank_categories(
-    confidences: Iterable[tuple[str, float]], weights: Mapping[str, float]
+    confidences: Iterable[tuple[str, float]], weights: Mapping[str, float], idle: Collection[str] = ()
 ) -> tuple[tuple[str, float], ...]:
-    """The categories to auction, best first, at most 3: confidence times learned weight (0.5 where none is known).
+    """The categories to auction, best first, at most 3: confidence times learned weight (0.5 where none is known);
+    those that are `idle`, on which nobody bids, only where there are no others.
 
     Ties go to the higher confidence, then to the smaller id, so that equal input gives equal auctions.
     """
     best: dict[str, float] = {}
     for category, confidence in confidences:
         best[category] = max(confidence, best.get(category, 0.0))
-    ordered = sorted(best.items(), key=lambda item: (-item[1] * weights.get(item[0], PRIOR_WEIGHT), -item[1], item[0]))
-    return tuple(ordered[:auction_categories_max])
+
+    def key(item: tuple[str, float]) -> tuple[bool, float, float, str]:
+        category, confidence = item
+        return (category in idle, -confidence * weights.get(category, PRIOR_WEIGHT), -confidence, category)
+
+    return tuple(sorted(best.items(), key=key)[:auction_categories_max])
 
 
 def fan_out(taxonomy: Taxonomy, categories: Iterable[str]) -> dict[str, int]:

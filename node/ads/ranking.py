@@ -27,6 +27,11 @@ class CategoryRank(msgspec.Struct, frozen=True):
     at_ms: int = 0
 
 
+def ranker_id(category: str, site: str) -> str:
+    """The id of the entity that keeps the evidence."""
+    return f"{category}|{site}"
+
+
 def split_id(entity_id: str) -> tuple[str, str]:
     """(category, site) of a ranker's id; without a site it is the one of nobody in particular."""
     category, separator, site = entity_id.partition("|")

@@ -310,6 +310,7 @@ tally_labels_max = 64  # of one hour's counts: categories, reasons, campaigns; w
 unknown_pages_kept = 32  # urls that nothing is known of, by ad server: as many as an operator reads
 find_pages_max = 5_000  # pages of one comparison between those who keep them: 50 KB, some milliseconds
 lacking_pages_told_max = 20  # of them, by name
+ranks_told_max = 500  # categories whose weights a site's auctions know: two thirds of the taxonomy
 bidders_told_max = 200  # categories whose bidders a site's auctions heard: the longest silent first
 quotes_told_max = 200  # of one bidder, the oldest first
 report_creatives_max = 20  # of a slot's offers, by name in an auction's report: as many as an operator reads

@@ -16,8 +16,11 @@ from node.ads.entities.category_bidder import CategoryBidder
 from node.ads.entities.page_shelf import KIND as PAGE_SHELF
 from node.ads.entities.page_shelf import PageShelf, PageShelfState
 from node.ads.entities.publisher import Publisher, PublisherState
+from node.ads.entities.ranker import ASKED, Ranker
+from node.ads.entities.ranker import KIND as RANKER
 from node.ads.entities.site import Site
 from node.ads.entities.site_state import SiteState
+from node.ads.ranking import CategoryRank
 from node.ads.serveindex import ServeIndex
 from node.flows.answer_book import KIND as ANSWER_BOOK
 from node.flows.answer_book import AnswerBook, AnswerBookState
@@ -56,6 +59,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         ),
         EntityType("advertiser", Advertiser, AdvertiserState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("category-bidder", CategoryBidder),
+        EntityType(RANKER, Ranker, CategoryRank, idle_ms=PASSIVATE_MS, background=ASKED),
         EntityType("campaign-directory", CampaignDirectory),
         EntityType("demand-liveness", DemandLiveness),
         EntityType(ANSWER_BOOK, AnswerBook, AnswerBookState, idle_ms=PASSIVATE_MS),

@@ -52,6 +52,7 @@ EXPLAINING_SHAPES: Final[Mapping[str, Shape]] = {
                 "BIDDERS", Under("bidders"), columns_of("category! name stripe! node! answered_at! complete! shard?")
             ),
             Detail("FLOORS", Under("floors"), columns_of("category! name floor_cpm! least_cpm most_cpm phase")),
+            Detail("WEIGHTS", Under("weights"), columns_of("category! name mean! draw told_at!")),
         ),
     ),
     "CampaignExplanation": Shape(

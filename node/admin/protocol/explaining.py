@@ -85,6 +85,18 @@ class LearnedFloor(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
 
 
+@wire_type("admin.category_weight")
+class CategoryWeight(msgspec.Struct, frozen=True, kw_only=True):
+    """What a category is worth on the site, in clicks for an impression, as its ranker said last: `mean` is expected;
+    by `draw`, a guess at random within what is known, a page's categories are ranked until the next one is told."""
+
+    category: str
+    name: str
+    mean: float
+    draw: float
+    told_at: str
+
+
 @wire_type("admin.site_pages")
 class SitePages(msgspec.Struct, frozen=True, kw_only=True):
     """`outdated`: fresh ones that were judged before what is judged now; `fallback`: by what stood in for the provider.
@@ -125,6 +137,7 @@ class SiteExplanation(msgspec.Struct, frozen=True, kw_only=True):
     waiting: tuple[WaitingCreative, ...]
     bidders: tuple[HeardBidder, ...]
     floors: tuple[LearnedFloor, ...]
+    weights: tuple[CategoryWeight, ...] = ()
 
 
 # ---- campaigns

@@ -37,7 +37,7 @@ class AuctionTally:
         for campaign in late:
             self._late.add(f"{category}|{campaign}", now_ms)
 
-    def told(self, pages: int, waiting: int, now_ms: int) -> m.AuctionTallies:
+    def told(self, pages: int, waiting: int, ranks: tuple[m.RankHeard, ...], now_ms: int) -> m.AuctionTallies:
         longest_silent = sorted(self._heard.values(), key=lambda heard: (heard.answered_ms, heard.category))
         return m.AuctionTallies(
             pages,
@@ -46,4 +46,5 @@ class AuctionTally:
             self._late.told(now_ms),
             tuple(longest_silent[:bidders_told_max]),
             self.stale,
+            ranks,
         )

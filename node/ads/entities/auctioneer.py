@@ -9,7 +9,7 @@ it offered before is taken away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,9 +17,10 @@ from node.actors.actor import Context
 from node.actors.bus import Gap
 from node.ads import edits
 from node.ads import messages as m
-from node.ads.auction import PRIOR_WEIGHT, Offer, decayed_score, fan_out, order_offers, rank_categories
+from node.ads.auction import Offer, decayed_score, fan_out, order_offers
 from node.ads.bidbook import demands_of
 from node.ads.entities.auction_tally import AuctionTally
+from node.ads.entities.category_ranking import CategoryRanking, RankTold
 from node.ads.entities.site_state import fresh
 from node.ads.floors.quality import UNMEASURED, effective_floor_micros
 from node.ads.hosts import under_domain
@@ -60,12 +61,20 @@ class _Periodic(msgspec.Struct, frozen=True):
     pass
 
 
+class _Fan(NamedTuple):
+    """A page and whom it is offered to: categories with their distances from its own."""
+
+    page: m.PageEntry
+    hops: dict[str, int]
+
+
 class _Round(msgspec.Struct):
-    """One round under way: its pages with their triggers, what the categories answered so far, and what was taken out
-    of the site's pools since it began."""
+    """One round under way: its pages with their triggers, whom each is offered to, what the categories answered so far,
+    and what was taken out of the site's pools since it began."""
 
     number: int
     urls: dict[str, str]
+    fans: dict[str, _Fan]
     waiting: set[str]
     answers: dict[str, m.CategoryBidResponse]
     taken_out: list[edits.SiteEdit] = []
@@ -95,6 +104,7 @@ class Auctioneer:
         self._rounds = 0
         self._armed = False
         self._tally = AuctionTally()
+        self._ranking = CategoryRanking(site)
 
     def start(self, ctx: Context, state: None) -> None:
         ctx.subscribe(m.CAMPAIGN_CHANGED)
@@ -107,22 +117,15 @@ class Auctioneer:
             case m.RestoreClassifications():
                 ctx.reply(self._restore(ctx, message))
             case m.Reevaluate(urls, trigger):
-                self._mark(ctx, urls or tuple(self._pages), trigger, DEBOUNCE_MS)
-            case m.CampaignChanged(campaign, categories, standing, until_ms, withdrawn, sites):
-                if sites and self._site not in sites:
-                    standing = "elsewhere"
-                self._edit(ctx, edits.of_campaign_standing(campaign, standing, until_ms, withdrawn))
-                self._mark(ctx, self._pages_reaching(categories), "campaign", DEBOUNCE_MS)
-            case m.AdvertiserChanged(advertiser, status):
-                if status != "active":
-                    self._edit(ctx, (edits.drop_advertiser(advertiser),))
-                    self._mark(ctx, tuple(self._pages), "advertiser", DEBOUNCE_MS)
-            case Gap():
-                self._mark(ctx, tuple(self._pages), "campaign", DEBOUNCE_MS)  # which campaigns changed is lost
+                self._mark_whole(ctx, urls or tuple(self._pages), trigger)
+            case m.CampaignChanged() | m.AdvertiserChanged() | Gap():
+                self._hear(ctx, message)
             case _Learned(outcome):
                 self._learned(ctx, outcome)
             case _Bid():
                 self._answered(ctx, message)
+            case RankTold():
+                self._ranking.hear(message, ctx.wall_ms())
             case _Run():
                 self._armed = False
                 self._run(ctx)
@@ -136,6 +139,23 @@ class Auctioneer:
             case _:
                 ctx.reject(f"an auctioneer does not understand {type(message).__name__}")
 
+    def _hear(self, ctx: Context, news: m.CampaignChanged | m.AdvertiserChanged | Gap) -> None:
+        """What was published of campaigns and advertisers."""
+        match news:
+            case m.CampaignChanged(campaign, categories, standing, until_ms, withdrawn, sites):
+                if sites and self._site not in sites:
+                    standing = "elsewhere"
+                self._edit(ctx, edits.of_campaign_standing(campaign, standing, until_ms, withdrawn))
+                if pages := self._pages_reaching(categories):
+                    self._ranking.changed(categories)
+                    self._mark(ctx, pages, "campaign", DEBOUNCE_MS)
+            case m.AdvertiserChanged(advertiser, status):
+                if status != "active":
+                    self._edit(ctx, (edits.drop_advertiser(advertiser),))
+                    self._mark(ctx, tuple(self._pages), "advertiser", DEBOUNCE_MS)
+            case Gap():
+                self._mark_whole(ctx, tuple(self._pages), "campaign")  # which campaigns changed is lost
+
     def _edit(self, ctx: Context, orders: tuple[edits.SiteEdit, ...]) -> None:
         """The ad server does it at once: a pool must not wait for an auction to lose what may not be served."""
         if orders:
@@ -148,7 +168,7 @@ class Auctioneer:
         if isinstance(question, m.FindPages):
             ctx.reply(lacking(question.urls, (url for url, page in self._pages.items() if fresh(page, now_ms))))
         else:
-            ctx.reply(self._tally.told(len(self._pages), len(self._dirty), now_ms))
+            ctx.reply(self._tally.told(len(self._pages), len(self._dirty), self._ranking.heard(), now_ms))
 
     # ---- pages
 
@@ -185,6 +205,8 @@ class Auctioneer:
             or self._pages[entry.url].classified_at_ms < entry.classified_at_ms
         ]
         now_ms = ctx.wall_ms()
+        if message.trigger == "replay":
+            self._ranking.changed(category for entry in newer for category, _ in entry.categories)
         for entry in newer:
             self._pages[entry.url] = entry
             self._tally.stale += not fresh(entry, now_ms - TAUGHT_MS)
@@ -208,6 +230,12 @@ class Auctioneer:
         else:
             self._run_in(ctx, delay_ms)
 
+    def _mark_whole(self, ctx: Context, urls: Sequence[str], trigger: str) -> None:
+        """Anything may be new: all categories of these pages are auctioned, whatever they are worth."""
+        pages = [self._pages[url] for url in urls if url in self._pages]
+        self._ranking.changed(category for page in pages for category, _ in page.categories)
+        self._mark(ctx, urls, trigger, DEBOUNCE_MS)
+
     # ---- rounds
 
     def _run_in(self, ctx: Context, delay_ms: int) -> None:
@@ -226,8 +254,10 @@ class Auctioneer:
         for url in urls:
             del self._dirty[url]
         self._rounds += 1
-        categories = sorted({category for url in urls for category in self._fan_out(url)})
-        self._round = _Round(self._rounds, urls, set(categories), {})
+        fans = {url: self._fan_out(self._pages[url], ctx.wall_ms()) for url in urls}
+        categories = sorted({category for fan in fans.values() for category in fan.hops})
+        self._round = _Round(self._rounds, urls, fans, set(categories), {})
+        self._ranking.renew(ctx, [category for fan in fans.values() for category, _ in fan.page.categories])
         sizes = tuple(sorted({(slot.width, slot.height) for slot in self._slots.values()}))
         for category in categories:
             self._ask_bidder(ctx, category, m.CategoryBidRequest(self._site, sizes, self._floor_of(category)))
@@ -246,14 +276,10 @@ class Auctioneer:
         bidder = EntityRef("category-bidder", f"{category}|{stripe_of(self._site)}")
         ctx.ask(bidder, request, BIDDER_TIMEOUT_MS, lambda outcome: _Bid(number, category, outcome))
 
-    def _fan_out(self, url: str) -> dict[str, int]:
-        page = self._pages.get(url)
-        if page is None:
-            return {}
+    def _fan_out(self, page: m.PageEntry, now_ms: int) -> _Fan:
         if not page.categories:
-            return {UNMATCHED: 0}
-        ranked = rank_categories(page.categories, {})
-        return fan_out(load_taxonomy(), [category for category, _ in ranked])
+            return _Fan(page, {UNMATCHED: 0})
+        return _Fan(page, fan_out(load_taxonomy(), self._ranking.chosen(page.categories, now_ms)))
 
     def _answered(self, ctx: Context, bid: _Bid) -> None:
         current = self._round
@@ -271,15 +297,20 @@ class Auctioneer:
         demands = demands_of(finished.answers.values(), self._counts)
         if demands:
             ctx.tell(self._ref_site, m.DemandSeen(demands))
+        asked = [c for fan in finished.fans.values() for c, _ in fan.page.categories if c in fan.hops]
+        self._ranking.found(asked, finished.answers, ctx.wall_ms())
+        self._ranking.renew(ctx, [category for category, answer in finished.answers.items() if answer.offers])
         again: list[str] = []
         for url, trigger in finished.urls.items():
-            page = self._pages.get(url)
-            if page is None:
-                continue
+            fan = finished.fans[url]
+            if self._pages.get(url) is not fan.page:
+                continue  # it is no more, or was judged anew, and then it waits for its own auction
             self._tally.auctioned(trigger, ctx.wall_ms())
-            if not self._auction(ctx, page, trigger, finished):
+            if not self._auction(ctx, fan, trigger, finished):
                 again.append(url)
         self._retry(ctx, again, [url for url in finished.urls if url not in again])
+        if not self._dirty:
+            self._ranking.settled()
         # Pages of a late bidder wait for the retry's timer; what else waits, or is left when nothing has to be tried
         # again, goes on at once: no timer will come for it.
         if not again or any(trigger != "late-bidder" for trigger in self._dirty.values()):
@@ -298,9 +329,9 @@ class Auctioneer:
         if again:
             self._run_in(ctx, RETRY_MS)
 
-    def _auction(self, ctx: Context, page: m.PageEntry, trigger: str, finished: _Round) -> bool:
+    def _auction(self, ctx: Context, fan: _Fan, trigger: str, finished: _Round) -> bool:
         """Auctions one page from the round's answers; false when an answer was missing or not complete."""
-        hops = self._fan_out(page.url)
+        page, hops = fan
         known = [finished.answers[category] for category in hops if category in finished.answers]
         late = len(hops) - sum(answer.complete for answer in known)
         offers = [
@@ -322,7 +353,7 @@ class Auctioneer:
         )
         # A bidder may have answered before it heard that a campaign is no more: it must not be put back.
         doomed = edits.doomed(finished.taken_out)
-        candidates = [(offer, _candidate(offer, page, info)) for offer in ordered]
+        candidates = [(offer, _candidate(offer, page, info, self._ranking.mean(offer.category))) for offer in ordered]
         pools = tuple(
             m.SlotPool(name, tuple(c for o, c in candidates if _fits(o, self._slots[name]) and not doomed(c)))
             for name in page.slots
@@ -399,7 +430,7 @@ def _fits(offer: Offer, slot: m.SlotSpec) -> bool:
     return (offer.width, offer.height) == (slot.width, slot.height)
 
 
-def _candidate(offer: Offer, page: m.PageEntry, info: AuctionInfo) -> CandidateView:
+def _candidate(offer: Offer, page: m.PageEntry, info: AuctionInfo, weight: float) -> CandidateView:
     return CandidateView(
         offer.creative_id,
         offer.campaign_id,
@@ -413,7 +444,7 @@ def _candidate(offer: Offer, page: m.PageEntry, info: AuctionInfo) -> CandidateV
         offer.category,
         offer.cpm_micros,
         page.classified_at_ms,
-        decayed_score(PRIOR_WEIGHT, offer.ancestor_hops),
+        decayed_score(weight, offer.ancestor_hops),
         offer.ancestor_hops,
         info.auction_id,
         offer.filler,

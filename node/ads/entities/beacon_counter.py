@@ -11,7 +11,9 @@ from node.ads import messages as m
 from node.ads.creative_stats import RollingStats
 from node.ads.entities.beacon_guard import BeaconGuard
 from node.ads.entities.beacons import JudgedBeacon, judge
+from node.ads.entities.ranker import KIND as RANKER
 from node.ads.floors.site_floors import SITE_WIDE
+from node.ads.ranking import ranker_id
 from node.core import limits
 from node.core.ids import EntityRef
 
@@ -138,5 +140,8 @@ class BeaconCounter:
             return
         seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
         self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
+        if served.category:
+            ranker = EntityRef(RANKER, ranker_id(served.category, self._site))
+            ctx.tell(ranker, m.RankSeen(beacon.amount_micros) if beacon.event == "imp" else m.RankClicked())
         if beacon.event == "imp" and served.learns:
             ctx.tell(EntityRef("site", self._site), m.ImpressionServed(served.category, beacon.amount_micros))

@@ -91,6 +91,7 @@ from node.ads.messages.pages import (
     UnflagCreative,
     UpdateSite,
 )
+from node.ads.messages.ranks import ForgetRank, GetRank, Rank, RankClicked, RankSeen
 from node.ads.messages.serving import (
     BatchSelect,
     BatchSelected,
@@ -128,12 +129,19 @@ from node.ads.messages.tallies import (
     GetTallies,
     PagesLacking,
     QuoteTold,
+    RankHeard,
     ServeTallies,
     SiteTallies,
     StripeTold,
 )
 
 __all__ = [
+    "ForgetRank",
+    "GetRank",
+    "Rank",
+    "RankClicked",
+    "RankHeard",
+    "RankSeen",
     "AuctionTallies",
     "BidderHeard",
     "FindPages",

@@ -49,12 +49,22 @@ class BidderHeard(msgspec.Struct, frozen=True):
     complete: bool
 
 
+@wire_type("ads.rank_heard")
+class RankHeard(msgspec.Struct, frozen=True):
+    """What a category is worth on the site, as its ranker said at `told_ms`: see Rank."""
+
+    category: str
+    mean: float
+    draw: float
+    told_ms: int
+
+
 @wire_type("ads.auction_tallies")
 class AuctionTallies(msgspec.Struct, frozen=True):
     """`pages` are known, `waiting` of them to be auctioned. `causes`: pages auctioned, by what made it. `late`: bids
     that an auction went without, as `category|campaign`, of a bidder that said nothing as `category|`, and
     `category|?` of one that did not know all yet. `stale`: pages
-    that were taught although they were too old to be auctioned."""
+    that were taught although they were too old to be auctioned. `ranks`: the most valuable category first."""
 
     pages: int
     waiting: int
@@ -62,6 +72,7 @@ class AuctionTallies(msgspec.Struct, frozen=True):
     late: tuple[HourlyCount, ...]
     bidders: tuple[BidderHeard, ...]
     stale: int
+    ranks: tuple[RankHeard, ...] = ()
 
 
 @wire_type("ads.find_pages")

@@ -52,7 +52,7 @@ def test_question_11_who_was_late_is_counted_by_category_and_campaign() -> None:
     tally.answered("1", None, NOW + HOUR_MS)
     tally.answered("3", m.CategoryBidResponse("3", (), 0, complete=False), NOW + HOUR_MS)
     tally.answered("2", m.CategoryBidResponse("2", (), 0, complete=True), NOW + HOUR_MS)
-    told = tally.told(4, 1, NOW + HOUR_MS)
+    told = tally.told(4, 1, (), NOW + HOUR_MS)
     assert {(count.label, count.this_hour, count.last_hour) for count in told.late} == {
         ("653|rail", 1, 1),
         ("653|bus", 1, 1),

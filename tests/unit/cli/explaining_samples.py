@@ -56,6 +56,7 @@ def samples(nasty: str) -> dict[str, msgspec.Struct]:
                     category="", name="the site's own", floor_cpm="0.50", least_cpm="0.50", most_cpm=None, phase="init"
                 ),
             ),
+            weights=(x.CategoryWeight(category="653", name=nasty, mean=0.0213, draw=0.0187, told_at=AT),),
         ),
         "CampaignExplanation": x.CampaignExplanation(
             campaign="rail",
