@@ -44,15 +44,19 @@ def stopped_at(phases: tuple[Phase, ...], state: str) -> tuple[Phase, ...]:
 
 
 def left_on(node: str, phases: tuple[Phase, ...], shards: Sequence[int]) -> tuple[Phase, ...]:
-    """The phases of a drain whose node does not answer, with the shards that the placement table still has on it: the
-    phase that runs, or that it ended in, is held up by them."""
+    """The phases of a drain whose node does not answer, as the placement table has it: the phase that runs, or that it
+    ended in, is held up by the shards that are still on it. What a silent node said last of what it holds may be over,
+    and is not repeated."""
     named = tuple(f"shard/{shard}: is placed on {node}, which does not answer" for shard in shards)
     text, more = named[:drain_blockers_named_max], named[drain_blockers_named_max:]
     text += (f"and {len(more)} more",) if more else ()
-    at = [phase.state in ("running", "interrupted") for phase in phases]
+    empty = (f"node/{node}: does not answer; no shard is placed on it",)
+    held = {"running": text or empty, "interrupted": text}
     return tuple(
-        msgspec.structs.replace(phase, blockers=text) if here and text else phase
-        for phase, here in zip(phases, at, strict=True)
+        msgspec.structs.replace(phase, blockers=held[phase.state])
+        if phase.state in held and (text or phase.name != REACH)
+        else phase
+        for phase in phases
     )
 
 

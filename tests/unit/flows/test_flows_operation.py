@@ -13,7 +13,7 @@ from node.core.clock import SECOND
 from node.core.ids import EntityRef
 from node.core.limits import drain_blockers_named_max
 from node.engine.drain import ALL
-from node.flows.drain_outcome import left_on
+from node.flows.drain_outcome import left_on, waiting
 from node.flows.messages import (
     BeginDrain,
     CancelDrain,
@@ -300,7 +300,20 @@ def test_shards_left_on_a_silent_node_are_named_and_the_rest_counted() -> None:
     assert few == (phases[0], Phase("shards", "interrupted", blockers=tuple(map(placed, (3, 5)))))
     many = left_on("n2", phases, range(drain_blockers_named_max + 2))[1].blockers
     assert (many[0], many[-1], len(many)) == (placed(0), "and 2 more", drain_blockers_named_max + 1)
-    assert left_on("n2", phases, []) == phases, "what was on record stays"
+
+
+@pytest.mark.parametrize(
+    ("state", "held"), [("running", ("node/n2: does not answer; no shard is placed on it",)), ("interrupted", ())]
+)
+def test_what_a_silent_node_said_last_is_not_repeated_once_no_shard_is_placed_on_it(
+    state: str, held: tuple[str, ...]
+) -> None:
+    before = Phase("ingestion", "overran", 0, "", ("1 classifications run",))
+    last_words = ("entity/campaign/c-1: stops, its shard 7 stops", "1 shards are still here")
+    found = left_on("n2", (before, Phase("shards", state, 0, "", last_words)), [])
+    assert found == (before, Phase("shards", state, blockers=held)), "what an earlier phase left behind stays on record"
+    reach = waiting("n2", (), reachable=False)
+    assert left_on("n2", reach, []) == reach, "that says itself what it waits for"
 
 
 def placed(shard: int) -> str:
