@@ -97,9 +97,10 @@ def _map_head(payload: Payload) -> Sequence[str]:
 
 
 def _check_head(payload: Payload) -> Sequence[str]:
-    lines = ["all four views agree" if payload["ok"] else f"{len(payload['faults'])} faults"]
-    lines += [f"not checked: {cell(what)}" for what in payload["unchecked"]]
-    return lines
+    """What was not checked comes first: what is said of the rest holds of the rest only."""
+    unchecked = [f"not checked: {cell(what)}" for what in payload["unchecked"]]
+    well = "what was checked agrees" if unchecked else "all four views agree"
+    return [*unchecked, well if payload["ok"] else f"{len(payload['faults'])} faults"]
 
 
 def _operation_head(payload: Payload) -> Sequence[str]:

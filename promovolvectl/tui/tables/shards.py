@@ -125,17 +125,19 @@ def _check(glance: Glance, _where: Where) -> list[Line]:
     told = glance.state.told(CHECK.params, ShardCheck)
     if told is None:
         return []
-    lines: list[Line] = [
+    lines: list[Line] = []
+    for text in told.unchecked:
+        lines += paragraph(f"not checked: {text}", glance.width, theme.ODD, 2)
+    well = ("what was checked agrees", theme.ODD) if told.unchecked else ("✓ all views agree", theme.GOOD)
+    lines.append(
         [
-            ("✓ all views agree", theme.GOOD) if told.ok else (f"✗ {len(told.faults)} faults", theme.BAD),
+            well if told.ok else (f"✗ {len(told.faults)} faults", theme.BAD),
             ("  r checks again", theme.FAINT),
         ]
-    ]
+    )
     for fault in told.faults:
         where = f"shard {fault.shard} " if fault.shard >= 0 else ""
         lines += paragraph(f"{fault.kind}  {where}{fault.detail}; {fault.repair}", glance.width, theme.BAD, 3)
-    for text in told.unchecked:
-        lines += paragraph(f"not checked: {text}", glance.width, theme.ODD, 2)
     return lines
 
 

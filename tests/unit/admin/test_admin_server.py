@@ -457,10 +457,20 @@ def test_check_e9_a_node_that_has_gone_when_it_is_told_to_stop_has_stopped(gone:
 def test_uneven_load_is_no_second_owner() -> None:
     uneven = p.ShardFault(kind="imbalance", shard=-1, detail="n1 2, n2 0: 1 moves would even it out", repair="")
     orphan = p.ShardFault(kind="orphan", shard=3, detail="its owner n3@1 is gone", repair="")
-    results = [(row.check, row.result) for row in shard_rows((uneven,))]
-    assert results == [("I5 one owner", "ok"), ("shards balanced", "fail")]
-    results = [(row.check, row.result) for row in shard_rows((orphan,))]
-    assert results == [("I5 one owner", "fail"), ("shards balanced", "ok")]
+
+    def results(*faults: p.ShardFault) -> list[tuple[str, str]]:
+        return [(row.check, row.result) for row in shard_rows(p.ShardCheck(ok=False, faults=faults))]
+
+    assert results(uneven) == [("I5 one owner", "ok"), ("shards balanced", "fail")]
+    assert results(orphan) == [("I5 one owner", "fail"), ("shards balanced", "ok")]
+
+
+def test_views_that_were_not_all_looked_at_are_not_said_to_agree() -> None:
+    details = [
+        shard_rows(p.ShardCheck(ok=True, faults=(), unchecked=unchecked))[0].detail
+        for unchecked in ((), ("n3@1 did not answer",))
+    ]
+    assert details == ["all four views agree", "what was checked agrees"]
 
 
 def test_p47_a_list_without_one_node_has_the_others_rows_and_names_it() -> None:
