@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -20,6 +22,7 @@ from node.sharding.messages import (
 from node.wire.registry import wire_type
 
 EVENTS = "events"
+_NAMED_MAX: Final = 5
 
 
 @wire_type("node.event")
@@ -92,3 +95,10 @@ def of_membership(before: ClusterView, after: ClusterView) -> list[tuple[str, st
     if before.leader != after.leader and after.leader:
         found.append(("cluster.leader", f"node/{after.leader}", f"was {before.leader or 'nobody'}"))
     return found
+
+
+def damaged_words(keys: Sequence[str]) -> str:
+    """What is said of a replica's entries that are not what was written; empty for none."""
+    more = f" and {len(keys) - _NAMED_MAX} more" if len(keys) > _NAMED_MAX else ""
+    named = ", ".join(keys[:_NAMED_MAX])
+    return f"{len(keys)} damaged entries are out of use until they are written again: {named}{more}" if keys else ""

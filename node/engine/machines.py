@@ -13,7 +13,7 @@ from node.actors.cell import ShardTally
 from node.core import faultpoints
 from node.core.ids import NodeId
 from node.engine import topology
-from node.engine.events import of_sharding
+from node.engine.events import damaged_words, of_sharding
 from node.engine.standing import why_not_placed
 from node.gossip import replica_io
 from node.gossip.lag import PeerLag
@@ -226,8 +226,12 @@ class Replication:
             return
         replica = self._engine.world.replica
         damaged, suspects = replica.damaged, replica.take_suspects()
-        if damaged - self._damaged or suspects:
-            self._step(replica_io.Damaged(damaged - self._damaged, suspects))
+        found = damaged - self._damaged
+        if found or suspects:
+            self._step(replica_io.Damaged(found, suspects))
+        if found:
+            about = f"node/{self._engine.me.name}"
+            self._engine.emit("replica.damaged", about, damaged_words(sorted(found)), cluster=True)
         self._damaged = damaged
         if self._machine_wake_ns() <= now_ns:
             self._step(replica_io.Tick())

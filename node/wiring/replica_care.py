@@ -17,6 +17,7 @@ from node.actors.actor import Failed
 from node.core import limits
 from node.core.clock import MS, Clock
 from node.core.errors import OperatingError
+from node.engine.events import damaged_words
 from node.engine.faults import Faults
 from node.store.replica_check import check
 from node.store.replica_health import ReplicaHealth
@@ -25,7 +26,6 @@ from node.store.replica_port import ReplicaBatch
 from node.store.replica_report import ReplicaReport
 
 SUBJECT = "replica"
-_NAMED_MAX = 5
 _log = logging.getLogger("node")
 
 Ended = Callable[[bool, str], None]
@@ -150,7 +150,7 @@ class ReplicaCare:
         faults.put("E-REPLICA-CHECKED", SUBJECT, mending if self._mending else "")
         for code, text in warnings(self._replica.health()).items():
             faults.put(code, SUBJECT, text)
-        faults.put("E-REPLICA-DAMAGED", SUBJECT, _damaged_words(sorted(self._replica.damaged)))
+        faults.put("E-REPLICA-DAMAGED", SUBJECT, damaged_words(sorted(self._replica.damaged)))
 
     def _waited_ms(self) -> int:
         return 0 if self._begun_ns is None else (self._clock.mono_ns() - self._begun_ns) // MS
@@ -168,9 +168,3 @@ def warnings(health: ReplicaHealth) -> dict[str, str]:
             f" {health.oldest_reader_commits} commits: the file grows until it ends"
         )
     return {"E-REPLICA-FILLING": filling, "E-REPLICA-READER": reader}
-
-
-def _damaged_words(keys: list[str]) -> str:
-    more = f" and {len(keys) - _NAMED_MAX} more" if len(keys) > _NAMED_MAX else ""
-    named = ", ".join(keys[:_NAMED_MAX])
-    return f"{len(keys)} damaged entries are out of use until they are written again: {named}{more}" if keys else ""

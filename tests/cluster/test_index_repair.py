@@ -153,6 +153,10 @@ def test_what_was_meddled_with_is_found_by_its_kind_and_mended(own: Cluster) -> 
     assert kinds in ({**expected, bit: "damaged"}, expected)
     assert {key: wrong[key] for key in expected} == {other: {NODE}, gone: {NODE}, new: set(ALL) - {NODE}}
     assert (report["equal"], report["total"]) == (False, len(kinds))
+    told = eventually(
+        lambda: own.ask("events", "--type", "replica.damaged", "--node", NODE)["items"], bool, 10, "an event of it"
+    )
+    assert (told[0]["object"], bit in told[0]["text"]) == (f"node/{NODE}", True)
 
     assert own.ask("serveindex", "repair", "--dry-run")["kind"] == "Plan"
     assert own.refused("serveindex", "repair", "--node", NODE, status=6)["code"] == "E-NOT-CONFIRMED"
