@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def neighbours() -> list[str]:
 
 
 KEYS = neighbours()
+HURT = (map_of(KEYS[0]), leaf_of(KEYS[0]))
 ENTRY = st.builds(
     ReplicaEntry,
     key=st.sampled_from(KEYS),
@@ -162,35 +164,33 @@ def test_changes_of_a_failed_commit_are_committed_with_those_that_came_meanwhile
     assert contents.uncommitted() == 0
 
 
-def test_a_digest_that_its_entries_contradict_is_put_right_and_made_durable():
-    store = MemoryReplica(ReplicaIdentity("c", "n", 1))
-    contents = Contents(store, KEEP_MS)
-    for key in KEYS:
-        contents.apply(ReplicaEntry(key, 1, 1, "a", 0, False, b""))
-    store.commit(contents.take_batch(1))
-    contents.commit_ended(True)
-    place = (map_of(KEYS[0]), leaf_of(KEYS[0]))
-    del store._leaves[place][KEYS[0]]  # as a quarantined entry looks: gone, while its digest stayed
-    assert KEYS[0] not in contents.leaf_entries(place)
-    assert contents.digests_repaired == 1
-    assert contents.uncommitted() == 1
-    store.commit(contents.take_batch(2))
-    contents.commit_ended(True)
-    assert store.digests()[place[0]][place[1]] == digest_of(store.scan(*place))
-
-
-def test_counts_that_damage_has_made_wrong_are_counted_anew_while_the_map_changes():
+@pytest.fixture
+def hurt() -> tuple[MemoryReplica, Contents]:
+    """Contents with all keys on disk, of which the first is gone as a quarantined entry is: its digest stayed."""
     store = MemoryReplica(ReplicaIdentity("c", "n", 1))
     contents = Contents(store, KEEP_MS)
     for key in KEYS:
         contents.apply(ReplicaEntry(key, 1, 1, "a", 0, False, b"value"))
     store.commit(contents.take_batch(1))
     contents.commit_ended(True)
-    lost = KEYS[0]
-    place = (map_of(lost), leaf_of(lost))
-    del store._leaves[place][lost]
-    contents.leaf_entries(place)
-    for _ in range(place[1] + 1):
+    del store._leaves[HURT][KEYS[0]]
+    return store, contents
+
+
+def test_a_digest_that_its_entries_contradict_is_put_right_and_made_durable(hurt):
+    store, contents = hurt
+    assert KEYS[0] not in contents.leaf_entries(HURT)
+    assert contents.digests_repaired == 1
+    assert contents.uncommitted() == 1
+    store.commit(contents.take_batch(2))
+    contents.commit_ended(True)
+    assert store.digests()[HURT[0]][HURT[1]] == digest_of(store.scan(*HURT))
+
+
+def test_counts_that_damage_has_made_wrong_are_counted_anew_while_the_map_changes(hurt):
+    store, contents = hurt
+    contents.leaf_entries(HURT)
+    for _ in range(HURT[1] + 1):
         contents.recount(1)  # a leaf at a time
     contents.apply(ReplicaEntry(KEYS[1], 1, 2, "a", 0, True, b""))  # in a leaf that was counted
     contents.apply(ReplicaEntry(KEYS[3], 1, 2, "a", 0, False, b"longer value"))
@@ -200,25 +200,18 @@ def test_counts_that_damage_has_made_wrong_are_counted_anew_while_the_map_change
         contents.commit_ended(True)
     check_store(store)
     assert contents.counts() == store.counts()
-    assert store.counts()[place[0]].tombstones == 1
+    assert store.counts()[HURT[0]].tombstones == 1
 
 
-def test_counts_that_damage_has_made_wrong_are_counted_anew_after_a_restart_too():
+def test_counts_that_damage_has_made_wrong_are_counted_anew_after_a_restart_too(hurt):
     """A mended entry was counted twice for as long as the file lived when its node ended before the count did."""
-    store = MemoryReplica(ReplicaIdentity("c", "n", 1))
-    contents = Contents(store, KEEP_MS)
-    for key in KEYS:
-        contents.apply(ReplicaEntry(key, 1, 1, "a", 0, False, b"value"))
-    store.commit(contents.take_batch(1))
-    contents.commit_ended(True)
-    place = (map_of(KEYS[0]), leaf_of(KEYS[0]))
-    del store._leaves[place][KEYS[0]]
-    contents.leaf_entries(place)
+    store, contents = hurt
+    contents.leaf_entries(HURT)
     contents.apply(ReplicaEntry(KEYS[0], 1, 1, "a", 0, False, b"value"))  # a peer had it
     store.commit(contents.take_batch(2))
-    assert not store.counts()[place[0]].sure
+    assert not store.counts()[HURT[0]].sure
     contents = Contents(store, KEEP_MS)
     contents.recount(None)
     store.commit(contents.take_batch(3))
     check_store(store)
-    assert store.counts()[place[0]].sure
+    assert store.counts()[HURT[0]].sure
