@@ -8,22 +8,24 @@ import typer
 
 from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.options import first_of
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.client.changes import spelled
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import load_file
 
 app = group("Start a whole cluster on this machine.")
 _START_MS = 120_000
+_UNNAMED = "local"  # the profile where none is named: not the current one, which may be of a cluster elsewhere
 
 
 @leaf(
     app,
     "up",
     does="Start a whole cluster on this machine, one process a node, and return when it serves.",
-    changes="Makes keys and data the first time, writes the profile and makes it current. Run again: starts what is "
-    "stopped and leaves the rest alone.",
+    changes="Makes keys and data the first time, writes its profile, 'local' or the one that -p names, and makes it "
+    "current, whichever was so before. Run again: starts what is stopped and leaves the rest alone.",
     examples=(
         "promovolvectl up --demo",
         "promovolvectl up --nodes 4 --data /srv/promovolve -p prod",
@@ -70,7 +72,10 @@ def up(
     from promovolvectl.local.cluster import up as start  # processes, ports and keys: only for who starts some
     from promovolvectl.local.roles import assigned, spread
 
-    name = first_of(run.profile_name, default="local")
+    name = run.profile_name or _UNNAMED
+    current = load_file(run.config).current
+    if not run.profile_name and current not in ("", name):
+        run.say(f"this is the cluster of the profile {name!r}; that of {current!r}: {spelled('up', '-p', current)}")
     if node and nodes is not None:
         raise usage("--nodes", "says how many; --node names each", "promovolvectl up --node NAME=ROLES …")
     wanted = assigned(node) if node else None if nodes is None else spread(nodes)

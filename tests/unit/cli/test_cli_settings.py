@@ -6,10 +6,13 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Invoke
 
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile, load_file, write_profile
 
 KEY = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
@@ -111,6 +114,26 @@ def test_who_was_handed_a_key_is_not_told_to_start_a_cluster(invoke: Invoke, tmp
         "hint: promovolvectl up -p mine",
         "hint: promovolvectl profile create NAME --key-file FILE --node NAME,HOST:PORT,KEY",
     ]
+
+
+def test_up_takes_local_whichever_profile_is_current_and_says_so(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+
+    def start(folder: Path, *, profile: str, **_: Any) -> None:
+        started.append(profile)
+        raise CommandFailed(ExitStatus.FAILED, "E-NODE-ENDED", "it ended")
+
+    monkeypatch.setattr("promovolvectl.local.cluster.up", start)
+    assert invoke("up")[2].startswith("error: "), "there is no other"
+    write_profile(tmp_path / "config.toml", Profile(name="mine"), make_current=True)
+    said = "this is the cluster of the profile 'local'; that of 'mine': promovolvectl up -p mine\n"
+    assert invoke("up")[2].startswith(said)
+    assert invoke("up", "-p", "mine")[2].startswith("error: ")
+    monkeypatch.setenv("PROMOVOLVECTL_PROFILE", "third")
+    assert invoke("up")[2].startswith("error: ")
+    assert started == ["local", "local", "mine", "third"]
 
 
 def test_a_file_that_is_not_there_is_usable_and_one_that_was_named_is_not(invoke: Invoke, tmp_path: Path) -> None:
