@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -40,6 +40,11 @@ def shard_number(text: str) -> int:
     return int(digits)
 
 
+# Of entities, those that a person asks about first; the cluster has the last word.
+TYPES: Final = (
+    *("site", "campaign", "advertiser", "publisher", "adserver", "auctioneer", "category-bidder", "page-shelf"),
+    *("operation", "replay", "replay-register", "answer-book", "campaign-directory", "demand-liveness"),
+)
 EntityType = Annotated[
     str, typer.Argument(metavar="TYPE", show_default=False, help="Such as site; or TYPE/ID at once.")
 ]
@@ -52,8 +57,8 @@ def entity_of(run: Run, kind: str, identity: str) -> tuple[str, str]:
     if not identity:
         kind, _, identity = kind.partition("/")
     if not (kind and identity):
-        text = f"an entity has a type and an id, and {given!r} is one of them only"
         name = identity or kind
-        meant = f"site/{name}" if "." in name else f"{name or 'site'}/ID"  # types have no dot, and sites mostly one
+        text = f"an entity has a type and an id, and {given!r} is one of them only; types are {', '.join(TYPES)}"
+        meant = f"{name or 'site'}/ID" if name in ("", *TYPES) else f"site/{name}"
         raise usage("TYPE, ID", text, run.instead(given, meant))
     return kind, identity

@@ -6,11 +6,12 @@ takes it, or by a flag where an argument does, and a flag that is nearly right.
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from promovolvectl.cli.select import near
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +50,40 @@ def _long(option: Any) -> list[str]:
     return [name for name in option.opts if name.startswith("--")]
 
 
+def as_argument(known: Takes, words: Sequence[str], flag: str) -> list[str] | None:
+    """The words without an unknown flag that is called as the command's only argument is: what it was given is that
+    argument, since it can be nothing else. None where it is not called so, or there are several."""
+    if len(known.arguments) != 1 or not _calls(flag, known.arguments[0]):
+        return None
+    return _instead(words, flag, "")
+
+
 def of_flag(known: Takes, words: Sequence[str], flag: str) -> str:
     """The line that was meant by one with an unknown flag, or nothing."""
+    called = {f"--{name.lower().replace('_', '-')}" for metavar in known.arguments for name in _names(metavar)}
+    close = next(iter(near(flag, (*known.flags, *called))), "")
+    meant = _instead(words, flag, close if close in known.flags else "") if close else None
+    return "" if meant is None else _line(known.path, meant)
+
+
+def _instead(words: Sequence[str], flag: str, other: str) -> list[str] | None:
+    """The words with another flag, or none, in front of what the flag was given."""
     written = next((index for index, word in enumerate(words) if word.partition("=")[0] == flag), -1)
     if written < 0:
-        return ""
-    before, after = list(words[:written]), list(words[written + 1 :])
+        return None
     _, given, value = words[written].partition("=")
-    if flag.lstrip("-").upper() in {_bare(metavar) for metavar in known.arguments}:
-        return _line(known.path, [*before, *([value] if given else []), *after])
-    longer = [name for name in known.flags if name.startswith(flag) or flag.startswith(name)]
-    close = longer or difflib.get_close_matches(flag, known.flags, n=1)
-    return _line(known.path, [*before, close[0] + (f"={value}" if given else ""), *after]) if close else ""
+    put = (f"{other}={value}" if given else other) if other else value
+    return [*words[:written], *([put] if other or given else []), *words[written + 1 :]]
+
+
+def _calls(flag: str, metavar: str) -> bool:
+    """Whether a flag is called as an argument is, or as one of those that may stand there; REQUEST is a REQUEST_ID."""
+    name = flag.lstrip("-").replace("-", "_").upper()
+    return bool(_names(metavar) & {name, f"{name}_ID"})
+
+
+def _names(metavar: str) -> set[str]:
+    return {each.strip("'") for each in metavar.strip("[]…").split("|")}
 
 
 def of_extra(known: Takes, words: Sequence[str], extra: Sequence[str]) -> str:
@@ -68,15 +91,11 @@ def of_extra(known: Takes, words: Sequence[str], extra: Sequence[str]) -> str:
     there, then one that takes a name."""
     free = [flag for flag in known.flags if not any(word.partition("=")[0] == flag for word in words)]
     needed = [flag for flag in known.needs if flag in free]
-    named = [flag for flag in free if known.flags[flag] == flag.lstrip("-").upper()]
+    named = [flag for flag in free if known.flags[flag] in (flag.lstrip("-").upper(), "ID")]
     if len(extra) != 1 or extra[0] not in words or not (needed or named):
         return ""
     last = len(words) - 1 - list(reversed(words)).index(extra[0])
     return _line(known.path, [*words[:last], (needed or named)[0], *words[last:]])
-
-
-def _bare(metavar: str) -> str:
-    return metavar.strip("[]").rstrip("…").strip("[]")
 
 
 def _line(path: str, words: Sequence[str]) -> str:

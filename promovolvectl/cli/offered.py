@@ -35,7 +35,7 @@ _ASKED: Final[Mapping[str, tuple[str, str]]] = {  # metavar: the question, and t
 
 def completer(metavar: str) -> Callable[..., list[str]] | None:
     """What completes an argument or flag of this metavar, or None when nothing is known of it."""
-    kind = metavar.rstrip("…").strip("[]")
+    kind = metavar.strip("[]…")
     if kind != "ID" and kind not in _ASKED and kind not in _LOCAL:
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ import typer
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.render import FORMATS, View
-from promovolvectl.cli.select import Selection
+from promovolvectl.cli.select import Selection, near
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -115,7 +114,7 @@ def format_named(name: str) -> str:
     """Raises CommandFailed (2) for a format that doesn't exist."""
     if name in FORMATS:
         return name
-    close = difflib.get_close_matches(name, FORMATS, n=1)
+    close = near(name, FORMATS)
     raise CommandFailed(
         ExitStatus.USAGE,
         "E-USAGE",

@@ -31,6 +31,7 @@ from promovolvectl.client.exit_codes import ExitStatus
 app = group("Rebuild the ServeIndex from durable state; coverage.")
 Sites = Annotated[list[str] | None, naming("--site", "site", "SITE", "This site; repeatable.")]
 Nodes = Annotated[list[str] | None, naming("--node", "node", "NODE", "The sites that live on this node; repeatable.")]
+OfSites = Annotated[list[str] | None, named("site", "[SITE…]", "These sites, as with --site.")]
 Id = Annotated[str, named("replay", "ID", "The replay's id.")]
 
 
@@ -42,7 +43,7 @@ Id = Annotated[str, named("replay", "ID", "The replay's id.")]
     "that a running replay goes through is refused to another one.",
     examples=(
         "promovolvectl replay start --all --missing",
-        "promovolvectl replay start --site example.com --wait",
+        "promovolvectl replay start example.com --wait",
         "promovolvectl replay start --node entity-1 --rate 50 --until-coverage 0.95 --detach",
     ),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.FAILED),
@@ -51,6 +52,7 @@ Id = Annotated[str, named("replay", "ID", "The replay's id.")]
 )
 async def start(
     run: Run,
+    sites: OfSites = None,
     site: Sites = None,
     node: Nodes = None,
     all_: Annotated[bool, typer.Option("--all", help="Every site.")] = False,
@@ -75,10 +77,11 @@ async def start(
     wait: Annotated[bool, typer.Option("--wait/--detach", help="Wait for its end (default), or return its id.")] = True,
     **given: Any,
 ) -> Answer:
-    if bool(site or node) == all_:
-        raise usage("--site, --node, --all", "say which sites, or --all", "promovolvectl replay start --all")
+    chosen = (*(sites or ()), *(site or ()))
+    if bool(chosen or node) == all_:
+        raise usage("SITE, --node, --all", "say which sites, or --all", "promovolvectl replay start --all")
     order = StartReplay(
-        sites=tuple(site or ()),
+        sites=chosen,
         nodes=tuple(node or ()),
         missing=missing,
         rate=rate,
@@ -169,12 +172,13 @@ def cancel(run: Run, identity: Id, **given: Any) -> Change:
     "coverage",
     does="How many slots of fresh pages have candidates, and why the others have none.",
     changes="Reads only.",
-    examples=("promovolvectl replay coverage", "promovolvectl replay coverage --site example.com -o json"),
+    examples=("promovolvectl replay coverage", "promovolvectl replay coverage example.com -o json"),
     exits=(ExitStatus.NOT_FOUND,),
     gathers=True,
 )
-async def coverage(run: Run, site: Sites = None) -> Answer:
-    return answer_of("Coverage", *await run.ask(GetCoverage(sites=tuple(site or ())), Coverage))
+async def coverage(run: Run, sites: OfSites = None, site: Sites = None) -> Answer:
+    request = GetCoverage(sites=(*(sites or ()), *(site or ())))
+    return answer_of("Coverage", *await run.ask(request, Coverage))
 
 
 def _ended(replay: Replay, meta: Meta) -> Answer:

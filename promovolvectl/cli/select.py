@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,7 +35,7 @@ def select(rows: Sequence[Row], chosen: Selection, known: Iterable[str]) -> list
     names = sorted({*known, *(key for row in rows for key in row)})
     kept = list(rows)
     if chosen.filter:
-        terms = [_term(text, names) for text in chosen.filter.split(",")]
+        terms = _terms(chosen.filter, names)
         kept = [row for row in kept if all(_passes(row, *term) for term in terms)]
     if chosen.sort:
         key, order = _order(chosen.sort, names)
@@ -56,7 +57,7 @@ def pick_columns(columns: Sequence[Column], asked: str, rows: Sequence[Row], *, 
     if names == ["help"]:
         raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"--columns takes any of: {', '.join(by_key)}")
     for name in names:
-        _check("--columns", name, sorted(by_key))
+        _check("--columns", name, sorted(by_key), asked)
     return [by_key[name] for name in names]
 
 
@@ -64,8 +65,7 @@ def check_rows(chosen: Selection, known: Sequence[str]) -> None:
     """Whether filter and order can be understood, before there are rows; raises CommandFailed (2). Names are checked
     when some are known."""
     if chosen.filter:
-        for text in chosen.filter.split(","):
-            _term(text, known)
+        _terms(chosen.filter, known)
     if chosen.sort:
         _order(chosen.sort, known)
 
@@ -111,9 +111,18 @@ def usage(flag: str, found: str, hint: str = "") -> CommandFailed:
     return CommandFailed(ExitStatus.USAGE, "E-USAGE", f"{flag}: {found}", hint=hint)
 
 
+def near(word: str, known: Iterable[str]) -> list[str]:
+    """At most two names that were probably meant, the likeliest first: one that the word begins, or that begins the
+    word, then what is spelled alike."""
+    names = list(known)
+    longer = [name for name in names if len(word) > 1 and (name.startswith(word) or word.startswith(name))]
+    longer.sort(key=lambda name: abs(len(name) - len(word)))
+    return list(dict.fromkeys((*longer, *difflib.get_close_matches(word, names, n=2))))[:2]
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?` or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=2)
+    close = near(word, known)
     return f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
 
 
@@ -121,20 +130,30 @@ def _order(text: str, known: Sequence[str]) -> tuple[str, str]:
     key, _, order = text.partition(":")
     if order not in ("", "asc", "desc"):
         raise usage("--sort", f"{order!r} is not an order", "--sort NAME:desc")
-    _check("--sort", key, known)
+    _check("--sort", key, known, text)
     return key, order
 
 
-def _check(flag: str, name: str, known: Sequence[str]) -> None:
-    if known and name.split(".")[0] not in known:
-        raise usage(flag, f"there is no field {name!r}; known: {', '.join(known)}.{did_you_mean(name, known)}")
+def _check(flag: str, name: str, known: Sequence[str], written: str) -> None:
+    """`written`: all that the flag was given; the hint is that with the field that was probably meant."""
+    field = name.split(".")[0]
+    if not known or field in known:
+        return
+    close = near(field, known)
+    meant = re.sub(rf"(?<![\w.-]){re.escape(field)}(?![\w-])", close[0], written, count=1) if close else ""
+    text = f"there is no field {name!r}; known: {', '.join(known)}.{did_you_mean(field, known)}"
+    raise usage(flag, text, f"{flag} {shlex.quote(meant)}" if meant else "")
 
 
-def _term(text: str, known: Sequence[str]) -> tuple[str, str, str]:
+def _terms(text: str, known: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [_term(each, known, text) for each in text.split(",")]
+
+
+def _term(text: str, known: Sequence[str], written: str) -> tuple[str, str, str]:
     found = _TERM.match(text)
     if found is None or found[3].startswith("="):
         raise usage("--filter", f"{text!r} is not FIELD=VALUE", "--filter 'status=up,shards>10'")
-    _check("--filter", found[1], known)
+    _check("--filter", found[1], known, written)
     if found[2] in (">", ">=", "<", "<="):
         try:
             float(found[3])

@@ -82,16 +82,22 @@ def root() -> Any:
 
 def invoke(program: str, arguments: Sequence[str], typed: Sequence[str]) -> int:
     """Parses and runs; raises CommandFailed (2) for what can't be parsed. `typed`: the arguments before any of them
-    was moved, which every command's context has as its object."""
-    command = root()
-    try:
-        with command.make_context(program, list(arguments), obj=tuple(typed)) as context:
-            found = command.invoke(context)
-    except Exit as ended:
-        return ended.exit_code
-    except TyperException as error:
-        raise _usage(error, program, arguments) from error
-    return found if isinstance(found, int) else 0
+    was moved, which every command's context has as its object. A name that is given by a flag where the command takes
+    it as its argument is that argument."""
+    command, line = root(), list(arguments)
+    while True:
+        try:
+            with command.make_context(program, list(line), obj=tuple(typed)) as context:
+                found = command.invoke(context)
+        except Exit as ended:
+            return ended.exit_code
+        except TyperException as error:
+            meant = _with_argument(error, line)
+            if meant is None:
+                raise _usage(error, program, line) from error
+            line = meant
+        else:
+            return found if isinstance(found, int) else 0
 
 
 def help_of(words: Sequence[str]) -> tuple[str, str]:
@@ -152,6 +158,24 @@ def _usage(error: TyperException, program: str, arguments: Sequence[str]) -> Com
     return CommandFailed(ExitStatus.USAGE, "E-USAGE", message, hint=f"{path} --help")
 
 
+def _with_argument(error: TyperException, arguments: Sequence[str]) -> list[str] | None:
+    """The line with its argument where an unknown flag of that name is; one flag less each time. None for any other
+    mistake."""
+    context, unknown = getattr(error, "ctx", None), _unknown_flag(error)
+    if context is None or not unknown or hasattr(context.command, "list_commands"):
+        return None
+    from promovolvectl.cli import nearest, options
+
+    depth = len(context.command_path.split()) - 1
+    known = nearest.takes(context.command, context.command_path, {name for name, *_ in options.COMMON})
+    meant = nearest.as_argument(known, arguments[depth:], unknown)
+    return None if meant is None else [*arguments[:depth], *meant]
+
+
+def _unknown_flag(error: TyperException) -> str:
+    return getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
+
+
 def _usage_of_leaf(
     error: TyperException, message: str, context: Any, path: str, arguments: Sequence[str]
 ) -> CommandFailed:
@@ -160,7 +184,7 @@ def _usage_of_leaf(
 
     known = nearest.takes(context.command, path, {name for name, *_ in options.COMMON})
     words = arguments[len(path.split()) - 1 :]
-    unknown = getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
+    unknown = _unknown_flag(error)
     if unknown:
         message = f"No such option: {unknown}"  # what the parser finds close counts flags that every command has
         meant = nearest.of_flag(known, words, unknown)

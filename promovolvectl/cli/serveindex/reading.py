@@ -198,7 +198,7 @@ async def lag(run: Run) -> Answer:
     does="Of the slots that fresh pages say should have a pool, how many have one, and why the others have none.",
     changes="Reads only.",
     examples=(
-        "promovolvectl serveindex coverage --site example.com -o json",
+        "promovolvectl serveindex coverage example.com -o json",
         "promovolvectl serveindex coverage --node entity-1",
     ),
     exits=(ExitStatus.NOT_FOUND,),
@@ -206,7 +206,9 @@ async def lag(run: Run) -> Answer:
 )
 async def coverage(
     run: Run,
+    sites: Annotated[list[str] | None, named("site", "[SITE…]", "These sites, as with --site.")] = None,
     site: Annotated[list[str] | None, naming("--site", "site", "SITE", "This site; repeatable.")] = None,
     node: Annotated[str, naming("--node", "node", "NODE", "What this node's own replica can serve.")] = "",
 ) -> Answer:
-    return answer_of("Coverage", *await run.ask(GetCoverage(sites=tuple(site or ()), node=node), Coverage))
+    request = GetCoverage(sites=(*(sites or ()), *(site or ())), node=node)
+    return answer_of("Coverage", *await run.ask(request, Coverage))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -12,13 +13,14 @@ from fake_server import FakeNode
 from samples import SAMPLES
 
 from node.admin import protocol as p
-from promovolvectl.cli.names import shard_number
+from node.engine.entities import entity_types
+from promovolvectl.cli.names import TYPES, shard_number
 from promovolvectl.cli.tree import root
 
 # By what help calls them: the kind that `-o name` puts before such a name.
 KINDS = {
     "NODE": "node", "SITE": "site", "ADVERTISER": "advertiser", "CAMPAIGN": "campaign", "CREATIVE": "creative",
-    "SHARD": "shard", "SHARD…": "shard", "KEY": "key", "MAP": "map",
+    "SHARD": "shard", "SHARD…": "shard", "KEY": "key", "MAP": "map", "[SITE…]": "site",
 }  # fmt: skip
 
 
@@ -57,6 +59,7 @@ def test_every_argument_and_flag_of_a_kind_takes_its_names() -> None:
         ("shard where site/blog", p.GetShardOf(kind="site", id="blog", look=True), "ShardPlace"),
         ("serve explain site/a|top", p.GetExplanation(site="a", slot="top"), "ServeExplanation"),
         ("campaign list --advertiser advertiser/ad", p.GetCampaigns(advertiser="ad"), "CampaignList"),
+        ("replay coverage site/a", p.GetCoverage(sites=("a",)), "Coverage"),
     ],
 )
 def test_names_are_sent_bare(line: str, sent: msgspec.Struct, kind: str, tmp_path: Path, invoke: Invoke) -> None:
@@ -67,6 +70,44 @@ def test_names_are_sent_bare(line: str, sent: msgspec.Struct, kind: str, tmp_pat
         node.write(tmp_path)
         assert invoke(*line.split())[0] == 0
     assert node.seen[0] == sent
+
+
+@pytest.mark.parametrize(
+    ("line", "sent", "kind"),
+    [
+        ("page list --site a", p.GetPages(site="a"), "PageList"),
+        ("-o json node show --node=node/n-1", p.GetNode(node="n-1"), "NodeShow"),
+        ("serve explain --request r-1", p.GetExplanation(request_id="r-1"), "ServeExplanation"),
+        ("shard pin --shard 3 --to n --shard=4 --dry-run", p.StagePin(shards=(3, 4), to="n"), "Plan"),
+        ("replay start a --site b --detach", p.StartReplay(sites=("a", "b")), "Replay"),
+        ("serveindex coverage a b", p.GetCoverage(sites=("a", "b")), "Coverage"),
+    ],
+)
+def test_a_name_is_taken_by_a_flag_or_as_the_argument(
+    line: str, sent: msgspec.Struct, kind: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    with FakeNode({type(sent): lambda _: SAMPLES[kind]}) as node:
+        node.write(tmp_path)
+        assert invoke(*line.split())[0] == 0
+    assert node.seen[0] == sent
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("page list --site", "Missing argument 'SITE'"),
+        ("page list a --site b", "unexpected extra argument"),
+        ("entity show --id a", "No such option: --id"),
+    ],
+)
+def test_a_flag_that_is_no_name_of_the_only_argument_is_a_usage_error(line: str, said: str, invoke: Invoke) -> None:
+    code, out, err = invoke(*line.split())
+    assert (code, out, said in err) == (2, "", True), err
+
+
+def test_the_types_that_are_named_are_those_of_the_product() -> None:
+    anything: Any = None
+    assert sorted(each.kind for each in entity_types(anything, anything, anything)) == sorted(TYPES)
 
 
 @pytest.mark.parametrize("line", ["explain error/E-USAGE", "schema schema/ClusterStatus"])
