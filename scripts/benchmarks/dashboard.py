@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from scripts.benchmarks.dashboard_feed import ENTITIES, EVENTS_PER_S, SHARDS, write_recording
+from scripts.benchmarks.dashboard_feed import ENTITIES, EVENTS_PER_S, READY, SHARDS, write_recording
 from scripts.benchmarks.measure import percentile
 
 SCALE: Final = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
@@ -118,11 +118,11 @@ class Terminal:
 
 
 def _child(folder: str, env: dict[str, str], events_per_s: int, screen: str) -> tuple[Terminal, Path]:
-    file = Path(folder, f"{screen}.json")
+    file, ready = Path(folder, f"{screen}.json"), Path(folder, f"{screen}.json{READY}")
+    ready.unlink(missing_ok=True)  # of another child at this screen
     module = "scripts.benchmarks.dashboard_child"
     terminal = Terminal((sys.executable, "-m", module, str(events_per_s), screen, str(file)), env)
-    terminal.until(lambda: terminal.written > 5_000)  # a whole picture
-    time.sleep(3.0)
+    terminal.until(ready.exists)
     return terminal, file
 
 
@@ -134,11 +134,10 @@ def _keys(folder: str, env: dict[str, str], screen: str, count: int, keys: bytes
     for number in range(count):
         pressed.append(terminal.press(keys[number % len(keys) : number % len(keys) + 1]))
         time.sleep(random.uniform(*PAUSE_S))
-    time.sleep(1.0)
     cpu = (terminal.cpu_s - began_s) / (time.monotonic() - began)
     terminal.quit()
     painted = json.loads(file.read_text(encoding="utf-8"))
-    # The last one quit. A key whose picture another key's came to meet is as late as that one.
+    # A key whose picture another key's came to meet is as late as that one.
     taken: list[float] = []
     later = 0
     for at, (done, _) in reversed(list(zip(pressed, painted, strict=False))):

@@ -1,6 +1,8 @@
 """`python -m scripts.benchmarks.dashboard_child EVENTS_PER_S SCREEN FILE`: the dashboard on this terminal over a
-made-up cluster. When it ends it leaves in FILE, for each key that it acted on, when the picture with the effect of it
-had been written (monotonic nanoseconds, 0 for never), and how much of a core it took from the action to there."""
+made-up cluster. Beside FILE, with READY behind its name, stands a file once the screen shows the answers to all that it
+asks. When it ends, which is not before the last key's picture, it leaves in FILE, for each key that it acted on, when
+the picture with the effect of it had been written (monotonic nanoseconds, 0 for never), and how much of a core it took
+from the action to there."""
 
 from __future__ import annotations
 
@@ -9,22 +11,28 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from textual.screen import Screen
 
 from node.core.clock import SystemClock
+from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.tui.app import Dashboard, Options
 from promovolvectl.tui.start import play
-from scripts.benchmarks.dashboard_feed import MadeUp
+from scripts.benchmarks.dashboard_feed import READY, MadeUp
+
+LAST_PICTURE_S: Final = 1.0  # a key that changes no character has none
 
 
 class Measured(Dashboard):
     """A key's effect is on the terminal once what it made dirty was handed to the compositor and displayed."""
 
-    def __init__(self, events_per_s: int, screen: str) -> None:
+    def __init__(self, events_per_s: int, screen: str, ready: Path) -> None:
         super().__init__(MadeUp(events_per_s), "bench", SystemClock(), Options(screen=screen))
         self.painted: list[tuple[int, int]] = []
+        self._ready = ready
+        self._is_ready = False
+        self._leaves = False
         self._acted_cpu_ns = 0
         self._waiting: tuple[Any, Any] | None = None  # the widget and the screen that a key was about
 
@@ -35,6 +43,8 @@ class Measured(Dashboard):
         before = self.screen
         self._acted_cpu_ns = time.thread_time_ns()
         done = await super().run_action(action, default_namespace, namespaces)
+        if self._leaves:
+            return done
         self.painted.append((0, 0))
         self._waiting = (self.screen if self.screen is not before else self.focused, self.screen)
         return done
@@ -46,6 +56,27 @@ class Measured(Dashboard):
         if shown and renderable is not None:
             self.painted[-1] = (time.monotonic_ns(), time.thread_time_ns() - self._acted_cpu_ns)
             self._waiting = None
+            if self._leaves:
+                self.call_later(self._end, ExitStatus.OK)
+
+    def paint(self) -> None:
+        """What was told is in the picture that this makes."""
+        super().paint()
+        board = self.board
+        if self._is_ready or board is None or not board.is_mounted:
+            return
+        told = (self.state.report(query.params).tried_ns for query in board.queries(self.state))
+        if self.state.connected and all(told):
+            self._is_ready = True
+            self.call_after_refresh(self._ready.touch)
+
+    async def action_quit(self) -> None:
+        """Not before the last key's picture."""
+        self._leaves = True
+        if self._waiting is None:
+            self._end(ExitStatus.OK)
+        else:
+            self.set_timer(LAST_PICTURE_S, lambda: self._end(ExitStatus.OK))
 
     def _has(self, screen: Screen[Any], widget: Any, of: Any) -> bool:
         dirty = screen._dirty_widgets  # noqa: SLF001 — Textual has no public way to what a picture is about
@@ -54,7 +85,7 @@ class Measured(Dashboard):
 
 def main() -> None:
     events_per_s, screen, file = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-    app = Measured(events_per_s, screen)
+    app = Measured(events_per_s, screen, Path(f"{file}{READY}"))
     play(app)
     if app.crash is not None:
         raise app.crash

@@ -30,6 +30,7 @@ SHARDS: Final = 256
 NODES: Final = ("api-1", "entity-1", "entity-2", "entity-3", "singleton-1")
 RECORDED_EVENTS_PER_S: Final = 5
 QUIET_PUSH_S: Final = 5.0  # a quiet node pushes so often
+READY: Final = ".ready"  # behind the name of a child's file: it shows what it was told
 _SLICE_S: Final = 0.01
 _BEGAN_MS: Final = 1_780_000_000_000
 _TOPICS: Final = ("shard.moved", "serveindex.put", "entity.started", "entity.stopped", "node.up")
