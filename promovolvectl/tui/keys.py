@@ -114,6 +114,11 @@ DIALOG: Final[list[BindingType]] = [
 ]
 
 
+# Of the line of keys, where it has no room for all of them: which go first, and which never does.
+GIVEN_UP: Final = ("palette", "list.back", "list.filter", "list.view", "quit")
+TELLS_ALL: Final = "help"
+
+
 def change(key: str, name: str, title: str, about: str) -> Binding:
     """A key that opens a dialog about a change."""
     return Binding(key, f"change('{name}')", title, id=f"change.{name}", tooltip=about)

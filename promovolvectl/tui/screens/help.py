@@ -57,7 +57,7 @@ class Help(ModalScreen[None]):
         with Vertical(id="frame"):
             yield Static(
                 content_of(
-                    [[("Keys", theme.HEADING), ("  upper case asks first; nothing changes by a key", theme.FAINT)]]
+                    [[("Keys", theme.HEADING), ("  a change shows its plan first; Commit there makes it", theme.FAINT)]]
                 ),
                 markup=False,
             )

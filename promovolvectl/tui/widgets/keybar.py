@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from rich.cells import cell_len
 from textual import events
 from textual.binding import Binding
 
-from promovolvectl.tui import theme
+from promovolvectl.tui import keys, theme
 from promovolvectl.tui.text import Line, fitted, width_of
 from promovolvectl.tui.widgets.lines import Lines
 
 _GAP = "  "
+
+
+class Shown(NamedTuple):
+    """A key as it stands in the line. `name`: its binding's; `words`: what it does."""
+
+    name: str
+    key: str
+    sign: str
+    words: str
+    enabled: bool
+
+
+def kept(found: Sequence[Shown], width: int) -> list[Shown]:
+    """Those that have room, whole and in their order: a key that is cut says nothing. What is known everywhere goes
+    first, then from the end; `?` stays, since it tells of all others."""
+    left = list(found)
+    others = [each.name for each in reversed(found) if each.name not in (*keys.GIVEN_UP, keys.TELLS_ALL)]
+    for name in (*keys.GIVEN_UP, *others):
+        if sum(cell_len(f"{each.sign} {each.words}{_GAP}") for each in left) - len(_GAP) <= width:
+            break
+        left = [each for each in left if each.name != name]
+    return left
 
 
 class _Place(NamedTuple):
@@ -44,13 +68,19 @@ class KeyBar(Lines):
     def drawn(self) -> list[Line]:
         line: Line = []
         self._places = []
-        for binding, enabled in self._bindings_shown():
+        for each in kept(self._all(), self.size.width):
             line += [(_GAP, "")] if line else []
             begin = width_of(line)
-            line.append((self.app.get_key_display(binding), theme.HEADING if enabled else theme.FAINT))
-            line.append((f" {self._described(binding)}", "" if enabled else theme.FAINT))
-            self._places.append(_Place(begin, width_of(line), binding.key))
+            line.append((each.sign, theme.HEADING if each.enabled else theme.FAINT))
+            line.append((f" {each.words}", "" if each.enabled else theme.FAINT))
+            self._places.append(_Place(begin, width_of(line), each.key))
         return [fitted(line, self.size.width)]
+
+    def _all(self) -> list[Shown]:
+        return [
+            Shown(binding.id or "", binding.key, self.app.get_key_display(binding), self._described(binding), enabled)
+            for binding, enabled in self._bindings_shown()
+        ]
 
     def _described(self, binding: Binding) -> str:
         screen = self.screen

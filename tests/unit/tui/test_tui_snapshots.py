@@ -63,6 +63,7 @@ async def walked(stage: Stage, tmp: Path, state: str, *, asks: bool = True) -> S
         assert all(cell_len(line) <= width for line in text.splitlines())
         assert len(text.splitlines()) <= height
         assert "failed:" not in text
+        assert "…" not in text.splitlines()[-1], "a key is shown whole or not at all"
         found[name] = f"=== {name}  svg {hashlib.sha256(svg.encode()).hexdigest()[:16]}\n{text}\n"
     return found
 
