@@ -43,7 +43,7 @@ def rows(state: State) -> list[Row]:
         key = f"{note.about}{_BETWEEN}{note.kind}"
         lasts = _lasts(state, note.since)
         cells = (Cell(mark, style), Cell(note.about, theme.STRONG), Cell(lasts, theme.FAINT), Cell(note.text))
-        found.setdefault(key, Row(key, cells, note.grade))
+        found.setdefault(key, Row(key, cells, note.grade, note.about))
     return list(found.values())
 
 

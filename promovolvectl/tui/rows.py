@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from promovolvectl.tui.text import natural
 
+Newest = Literal["", "first", "last"]  # where the newest row of a table is
 ROWS_MAX: Final = 1_000  # longer lists are paged by the node that has them
 
 
@@ -33,11 +34,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`key` tells it apart from all others, whatever happens to its cells. `words`: what else a filter finds it by."""
+    """`key` tells it apart from all others, whatever happens to its cells. `words`: what else a filter finds it by.
+    `about`: the object that it is about, where several may be about one, at once or one after the other."""
 
     key: str
     cells: tuple[Cell, ...]
     words: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

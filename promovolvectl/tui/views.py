@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from promovolvectl.tui.queries import Query
-from promovolvectl.tui.rows import Column, Row
+from promovolvectl.tui.rows import Column, Newest, Row
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line
 
@@ -35,19 +35,21 @@ def no_queries(_state: State, _where: Where) -> tuple[Query, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """A pane about the row under the cursor, chosen by `key`."""
+    """A pane about the row under the cursor, chosen by `key`. `empty` says why there may be no lines."""
 
     key: str
     name: str
     draw: Callable[[Glance, Where], list[Line]]
     queries: Callable[[State, Where], tuple[Query, ...]] = no_queries
+    empty: str = "the cluster has told nothing of this"
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
     """A table. `columns` may depend on what was told, as replicas do. The first query's answer is the table's source;
     without queries it is the pushed status. `empty` says why there may be no rows. `onward`: what the next page begins
-    behind, empty at the last; `asked`: the words of a filter that go to the cluster, such as `node` of `node=api-1`."""
+    behind, empty at the last; `asked`: the words of a filter that go to the cluster, such as `node` of `node=api-1`.
+    `newest`: where new rows come; the cursor begins there, and stays until it is moved."""
 
     name: str
     columns: Callable[[State], tuple[Column, ...]]
@@ -59,7 +61,7 @@ class Level:
     onward: Callable[[State, Where], str] = field(default=lambda _state, _where: "")
     asked: tuple[str, ...] = ()
     pushed: bool = False
-    newest_last: bool = False
+    newest: Newest = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ class Listing(Board):
         super().show(state, now_ns)
 
     def on_mount(self) -> None:
-        self.table.take(Look(tail=self.level.newest_last))
+        self.table.take(Look(newest=bool(self.level.newest)))
         self.rest()
 
     def rest(self) -> None:
@@ -327,7 +327,7 @@ class Listing(Board):
 
     def _enter(self) -> None:
         """The table of where the person is now, as it was left."""
-        look = self._looks.get((self.view.name, self.where), Look(tail=self.level.newest_last))
+        look = self._looks.get((self.view.name, self.where), Look(newest=bool(self.level.newest)))
         self.table.take(look)
         field = self.query_one(Input)
         with field.prevent(Input.Changed):
@@ -349,7 +349,7 @@ class Listing(Board):
             failed = f"this table failed: {type(error).__name__}: {error}"
         origin = answered(state, source_of(level, state, where))
         title = f"{level.name} {short(visible(where[-1]), _OF_MAX)}:" if where else level.name
-        filled = Filled(title, columns, rows, origin, level.empty, more, failed, level.newest_last, level.asked)
+        filled = Filled(title, columns, rows, origin, level.empty, more, failed, level.newest, level.asked)
         self.table.fill(state, now_ns, filled)
 
     def _pane_title(self) -> str:
@@ -363,7 +363,7 @@ class Listing(Board):
         tab = self.tab
         if tab is None or not self.cursor or self.rowless:
             return [[("empty: nothing is selected: up and down choose a row", theme.FAINT)]]
-        return tab.draw(Glance(state, now_ns, width), self.place)
+        return tab.draw(Glance(state, now_ns, width), self.place) or [[(f"empty: {tab.empty}", theme.FAINT)]]
 
     def _detail_origin(self, state: State) -> Origin:
         tab = self.tab

@@ -70,6 +70,8 @@ def _check_about(glance: Glance, where: Where) -> list[Line]:
     if row is not None:
         sign, style = theme.grade_sign("ok" if row.result == "ok" else "fail")
         lines = [[(f"{sign} {row.check}", style)], *paragraph(row.detail or "nothing wrong", glance.width, "", 12)]
+    if told is not None and where[-1] in (f"not checked: {text}" for text in told.unchecked):
+        lines = paragraph(where[-1], glance.width, theme.ODD, 12)
     shards = glance.state.told(SHARDS.params, ShardCheck)
     for fault in shards.faults if shards else ():
         where_ = f" shard {fault.shard}" if fault.shard >= 0 else ""

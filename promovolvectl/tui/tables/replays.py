@@ -234,6 +234,7 @@ VIEWS: Final[tuple[View, ...]] = (
                 lambda _state, _where: (REPLAYS,),
                 (Tab("a", "about", _about, _one),),
                 empty="nothing was replayed in the last 30 days",
+                newest="first",
             ),
         ),
     ),

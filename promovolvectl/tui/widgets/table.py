@@ -17,7 +17,7 @@ from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
 from promovolvectl.tui.draw import paragraph
 from promovolvectl.tui.origin import Origin, dimmed, heading, trusted, why_nothing
-from promovolvectl.tui.rows import AS_IT_COMES, Cell, Column, Order, Row, matching, ordered
+from promovolvectl.tui.rows import AS_IT_COMES, Cell, Column, Newest, Order, Row, matching, ordered
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line, fitted, padded, short
 from promovolvectl.tui.widgets.lines import Lines
@@ -32,13 +32,15 @@ SENTENCE: Final = 60  # a column so wide holds words and no name
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a person looks at a table; kept while they are elsewhere. `tail`: the cursor stays on the newest row."""
+    """How a person looks at a table; kept while they are elsewhere. `about`: the object of the row under the cursor.
+    `newest`: the cursor stays on the newest row."""
 
     cursor: str = ""
+    about: str = ""
     order: Order = AS_IT_COMES
     marks: frozenset[str] = frozenset()
     shifted: int = 0
-    tail: bool = False
+    newest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Filled:
     empty: str = "none"
     more: str = ""
     failed: str = ""
-    newest_last: bool = False
+    newest: Newest = ""
     asked: tuple[str, ...] = ()
 
 
@@ -94,7 +96,8 @@ class Table(Lines, can_focus=True):
     # ---- what it shows
 
     def fill(self, state: State, now_ns: int, filled: Filled) -> None:
-        """Shows these rows; the cursor stays on its row, and on none when that goes."""
+        """Shows these rows; the cursor stays on its row; when that goes on another about the same object, else on
+        none."""
         order = self.look.order
         _, needle = parted(order.needle, filled.asked)
         shown = ordered(matching(filled.rows, filled.columns, needle), order)
@@ -111,7 +114,7 @@ class Table(Lines, can_focus=True):
 
     def rewind(self) -> None:
         """Other rows of the same table: the cursor begins anew."""
-        self.look = replace(self.look, cursor="", marks=frozenset())
+        self.look = replace(self.look, cursor="", about="", marks=frozenset())
         self._place = 0
         self._first = 0
 
@@ -197,7 +200,7 @@ class Table(Lines, can_focus=True):
     # ---- painting
 
     def _sort(self, order: Order) -> None:
-        self.look = replace(self.look, order=order)
+        self.look = replace(self.look, order=order, newest=False)  # who sorts has a row in mind
         self._refill()
 
     def _refill(self) -> None:
@@ -207,32 +210,41 @@ class Table(Lines, can_focus=True):
     def _put(self, place: int) -> None:
         if self._seen is None:
             return
-        row = self._seen.shown[place]
-        self._place = place
         at_end = place == len(self._seen.shown) - 1
-        self.look = replace(self.look, tail=at_end and (self.look.tail or self._seen.filled.newest_last))
-        if row.key != self.look.cursor:
-            self.look = replace(self.look, cursor=row.key)
-            self.post_message(self.Moved(row.key))
+        # The last is where one waits for what comes; whoever goes to the first of a list has a row in mind.
+        self.look = replace(self.look, newest=at_end and self._seen.filled.newest == "last")
+        self._choose(place)
         self.again()
+
+    def _choose(self, place: int) -> None:
+        if self._seen is None:
+            return
+        row, before = self._seen.shown[place], self.look.cursor
+        self._place = place
+        if (row.key, row.about) != (before, self.look.about):
+            self.look = replace(self.look, cursor=row.key, about=row.about)
+        if row.key != before:
+            self.post_message(self.Moved(row.key))
 
     def _settle(self) -> None:
         shown = self._seen.shown if self._seen else []
         if not shown:
             self._place = 0
             return
-        if self.look.tail:
-            place = len(shown) - 1
-        else:
-            found = next((n for n, row in enumerate(shown) if row.key == self.look.cursor), None)
-            place = found if found is not None else min(self._place, len(shown) - 1)
-            if found is None and self._gone():
-                self._place = place
-                return
-        self._place = place
-        if shown[place].key != self.look.cursor:
-            self.look = replace(self.look, cursor=shown[place].key)
-            self.post_message(self.Moved(self.look.cursor))
+        if self.look.newest:
+            self._choose(0 if self._newest_first() else len(shown) - 1)
+            return
+        found = next((n for n, row in enumerate(shown) if row.key == self.look.cursor), None)
+        if found is None and self.look.about:
+            found = next((n for n, row in enumerate(shown) if row.about == self.look.about), None)
+        place = found if found is not None else min(self._place, len(shown) - 1)
+        if found is None and self._gone():
+            self._place = place
+            return
+        self._choose(place)
+
+    def _newest_first(self) -> bool:
+        return self._seen is not None and self._seen.filled.newest == "first"
 
     def _gone(self) -> bool:
         """Whether the row that was chosen is there no more, rather than filtered out: then none is chosen. The next key
@@ -272,7 +284,7 @@ class Table(Lines, can_focus=True):
         if self.look.marks:
             title += f" · {len(self.look.marks)} marked"
         if shown and self.row is None:
-            title += f" · {short(visible(self.look.cursor), _GONE_MAX)} is not here any more"
+            title += f" · {short(visible(self.look.about or self.look.cursor), _GONE_MAX)} is not here any more"
         elif len(shown) > max(1, self.size.height - _ABOVE):
             title += f" · row {self._place + 1}"
         return title

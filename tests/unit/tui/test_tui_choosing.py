@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -10,7 +11,9 @@ from tui_answers import everything
 from tui_stage import FakeSource, node, push, staged
 
 from node.admin import protocol as p
+from promovolvectl.tui.attention import object_of
 from promovolvectl.tui.screens.dialog import Dialog
+from promovolvectl.tui.widgets.keybar import Shown, kept
 from promovolvectl.tui.widgets.table import Table
 from promovolvectl.tui.widgets.topbar import screens_line
 
@@ -112,6 +115,90 @@ def test_when_the_chosen_row_goes_none_is_chosen_and_no_key_is_about_the_next() 
             assert table.row.key == "entity-3", "the first after the one that went"
 
     asyncio.run(look())
+
+
+def test_a_row_about_the_same_object_takes_the_place_of_the_chosen_one_that_went() -> None:
+    """A fault that becomes a reason against health is another row about the same node."""
+
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES, faults=(fault("node/entity-1"), fault("node/entity-2"))))
+            await stage.until("● live", "node/entity-2")
+            await stage.tap("down")
+            table = stage.app.screen.query_one(Table)
+
+            def chosen() -> str:
+                return object_of(table.row.key) if table.row else ""
+
+            assert chosen() == "node/entity-2"
+            reasons = (p.HealthReason(code="E-OTHER", object="node/entity-2", text="goes"),)
+            stage.source.play(push(*NODES, state="degraded", reasons=reasons, faults=(fault("node/entity-3"),)))
+            await stage.until("goes", "node/entity-3")
+            assert chosen() == "node/entity-2"
+            stage.source.play(push(*NODES, faults=(fault("node/entity-3"),)))
+            await stage.until("node/entity-2 is not here any more")
+            assert chosen() == "", "nobody has looked at the one that took its place"
+            stage.source.play(push(*NODES, state="degraded", reasons=reasons))
+            await stage.until("goes")
+            assert chosen() == "node/entity-2"
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize(("view", "title"), [(0, "operations"), (1, "plans")])
+def test_what_comes_newest_first_opens_on_the_newest_and_stays_where_the_cursor_was_moved(
+    view: int, title: str
+) -> None:
+    async def look() -> None:
+        known: Any = everything()
+        names = ["w-1"]
+        answers: dict[type, Any] = {
+            p.ListOperations: lambda _: p.OperationList(
+                items=tuple(known(p.GetOperation(id=name)) for name in reversed(names))
+            ),
+            p.GetPlans: lambda _: p.PlanList(
+                items=tuple(replace(known(p.GetPlan(id=name)), id=name) for name in names)
+            ),
+        }
+        async with staged((120, 40), FakeSource(answers, known)) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("operations")
+            await stage.tap(*["v"] * view)
+            table = stage.app.screen.query_one(Table)
+
+            async def chosen_with(newest: str) -> str:
+                names.append(newest)
+                stage.later(6)
+                stage.source.play(push(*NODES))  # it is live
+                stage.app.look()
+                await stage.until(f"{title} {len(names)}", newest)
+                return table.look.cursor
+
+            assert await chosen_with("w-2") == "w-2"
+            assert await chosen_with("w-3") == "w-3"
+            await stage.tap("down")
+            assert await chosen_with("w-4") == "w-2"
+            await stage.tap("home")
+            assert await chosen_with("w-5") == "w-4", "whoever went there wants that one"
+
+    asyncio.run(look())
+
+
+def test_a_line_of_keys_with_no_room_leaves_away_what_is_known_everywhere_and_cuts_nothing() -> None:
+    words = "Open Filter Back View Move Rebalance Keys Commands Quit"
+    names = "table.open list.filter list.back list.view change.move change.rebalance help palette quit"
+    line = [Shown(name, "k", "k", word, True) for name, word in zip(names.split(), words.split(), strict=True)]
+
+    def told(width: int) -> str:
+        return "  ".join(f"{each.sign} {each.words}" for each in kept(line, width))
+
+    whole = "  ".join(f"k {word}" for word in words.split())
+    assert told(len(whole)) == whole
+    assert told(len(whole) - 1) == "k Open  k Filter  k Back  k View  k Move  k Rebalance  k Keys  k Quit"
+    assert told(36) == "k Open  k Move  k Rebalance  k Keys"
+    assert told(33) == "k Open  k Move  k Keys"
+    assert told(0) == "k Keys"
 
 
 def test_a_key_that_does_either_of_two_things_says_which() -> None:

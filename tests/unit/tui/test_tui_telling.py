@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from msgspec.structs import replace
 from test_tui_choosing import NODES, placed
@@ -197,5 +198,38 @@ def test_a_pane_tells_what_a_site_s_day_came_of_and_another_who_has_a_campaign_s
             await stage.until("MUST BE 0", "fresh pages that the auctioneer lacks", "653 rail", "25.0%")
             await stage.tap("v", "b")
             await stage.until("campaigns 1", "BID", "silent")
+
+    asyncio.run(look())
+
+
+def test_a_pane_that_has_nothing_to_tell_says_so() -> None:
+    nothing: Any = everything(empty=True)(p.GetNode(node="entity-1"))
+
+    async def look() -> None:
+        source = FakeSource({p.GetNode: lambda _: replace(nothing, settings=())}, everything())
+        async with staged((120, 40), source) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("nodes")
+            await stage.tap("c")
+            await stage.until("─ settings", "empty: the cluster has told nothing of this")
+
+    asyncio.run(look())
+
+
+def test_the_pane_of_what_was_not_checked_says_what_that_was() -> None:
+    async def look() -> None:
+        check = p.ClusterCheck(ok=True, checks=(), unchecked=("entity-9@1 did not answer",))
+        shards = p.ShardCheck(ok=True, faults=(), unchecked=check.unchecked)
+        source = FakeSource({p.CheckCluster: lambda _: check, p.GetShardCheck: lambda _: shards}, everything())
+        async with staged((120, 40), source) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            screen = await stage.go("doctor")
+            assert screen.count("not checked: entity-9@1 did not answer") == 2, "the row, and the pane about it"
+            await stage.go("shards")
+            await stage.tap("c")
+            screen = await stage.until("not checked: entity-9@1 did not answer", "what was checked agrees")
+            assert "all views agree" not in screen
 
     asyncio.run(look())
