@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from conftest import Invoke
+from drain_answers import drain_node
 from fake_server import FakeNode
 from samples import SAMPLES, operation
-from test_cli_commands import drain_node
 
 from node.admin import protocol as p
 from node.admin.protocol import diagnosis as d

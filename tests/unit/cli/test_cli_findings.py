@@ -1,0 +1,54 @@
+"""Commands that look for faults: the status that they end with, and what they say first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+from conftest import Invoke
+from fake_server import FakeNode
+from samples import SAMPLES
+
+from node.admin import protocol as p
+from node.admin.protocol.facts import GetLedgerVerify
+
+
+def test_health_ends_with_ten_unless_it_is_healthy(tmp_path: Path, invoke: Invoke) -> None:
+    for state, expected in (("healthy", 0), ("degraded", 10), ("unhealthy", 10), ("unknown", 10)):
+        reply = p.Health(state=state, reasons=())
+        with FakeNode({p.GetClusterHealth: lambda _, reply=reply: reply}) as node:
+            node.write(tmp_path)
+            code, out, _ = invoke("cluster", "health", "-o", "json")
+        assert (code, json.loads(out)["state"]) == (expected, state)
+
+
+def test_ledger_verify_ends_with_ten_when_something_differs(tmp_path: Path, invoke: Invoke) -> None:
+    whole = msgspec.structs.replace(SAMPLES["LedgerVerify"], ok=True, unreadable=0, differing=0, items=(), busy=())
+    for found, expected, text in ((SAMPLES["LedgerVerify"], 10, "1 differ"), (whole, 0, "all agree")):
+        with FakeNode({GetLedgerVerify: lambda _, found=found: found}) as node:
+            node.write(tmp_path)
+            code, out, _ = invoke("ledger", "verify")
+        assert (code, text in out) == (expected, True)
+        assert ("campaign/bus" in out) is bool(found.busy)
+
+
+def test_shard_check_ends_with_ten_when_it_finds_a_fault(tmp_path: Path, invoke: Invoke) -> None:
+    silent = "not checked: node-3@1 did not answer"
+    partly = p.ShardCheck(ok=True, faults=(), unchecked=SAMPLES["ShardCheck"].unchecked)
+    for found, expected, said in (
+        (SAMPLES["ShardCheck"], 10, [silent, "1 faults"]),
+        (partly, 0, [silent, "what was checked agrees"]),
+        (p.ShardCheck(ok=True, faults=()), 0, ["all four views agree"]),
+    ):
+        with FakeNode({p.GetShardCheck: lambda _, found=found: found}) as node:
+            node.write(tmp_path)
+            code, out, _ = invoke("shard", "check")
+            assert (code, out.splitlines()[: len(said)]) == (expected, said)
+
+
+def test_cluster_check_ends_with_ten_when_an_invariant_is_broken(tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({p.CheckCluster: lambda _: SAMPLES["ClusterCheck"]}) as node:
+        node.write(tmp_path)
+        assert invoke("cluster", "check", "--messages", "-o", "json")[0] == 10
+    assert node.seen == [p.CheckCluster(messages=True)]
