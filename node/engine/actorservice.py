@@ -90,14 +90,14 @@ class ActorService:
     # ---- entities
 
     def entities(self, wanted: GetEntities) -> EntityPage:
-        found = [
-            view
-            for view in self._engine.system.cells()
-            if wanted.kind in ("", view.ref.kind) and wanted.state in ("", view.phase.value)
-        ]
-        behind = [view for view in found if _name(view) > wanted.after]
-        first = heapq.nsmallest(min(wanted.limit, limits.actor_rows_max), behind, key=_name)
-        rows = tuple(self._rows(first))
+        system = self._engine.system
+        found = [ref for ref in system.refs() if wanted.kind in ("", ref.kind)]
+        if wanted.state:
+            views = map(system.cell, found)
+            found = [view.ref for view in views if view is not None and view.phase.value == wanted.state]
+        behind = [ref for ref in found if ref > wanted.after]
+        first = heapq.nsmallest(min(wanted.limit, limits.actor_rows_max), behind)
+        rows = tuple(self._rows([view for view in map(system.cell, first) if view is not None]))
         return EntityPage(self._engine.me.name, rows, len(found), len(behind) - len(rows))
 
     def _rows(self, views: list[CellView]) -> Iterator[EntityRow]:
@@ -268,7 +268,3 @@ class ActorService:
     def _flight_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, GetFlight):
             self._engine.reply(envelope, self.flight(envelope.message))
-
-
-def _name(view: CellView) -> tuple[str, str]:
-    return view.ref.kind, view.ref.id
