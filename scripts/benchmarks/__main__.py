@@ -11,7 +11,10 @@ import platform
 import sys
 
 PACKAGES = ("cbor2", "pyzmq", "lmdb", "asyncpg", "uvicorn", "numpy")
-SUBJECTS = ("actors", "memory", "wire", "store", "serve", "replication", "failover", "sim", "cli", "lists", "dashboard")
+SUBJECTS = (
+    *("actors", "memory", "wire", "store", "serve", "replication", "failover", "sim", "cli", "lists", "dashboard"),
+    "watched",
+)
 
 
 def main() -> int:

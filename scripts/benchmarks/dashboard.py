@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scripts.benchmarks.dashboard_feed import ENTITIES, EVENTS_PER_S, READY, SHARDS, write_recording
-from scripts.benchmarks.measure import percentile
+from scripts.benchmarks.measure import cpu_s, percentile
 
 SCALE: Final = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 HOURS: Final = min(8, SCALE)
@@ -101,8 +101,7 @@ class Terminal:
 
     @property
     def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s(self.process.pid)
 
     @property
     def rss_mib(self) -> float:

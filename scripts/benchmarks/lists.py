@@ -41,6 +41,7 @@ ADVERTISERS: Final = 50
 AT_ONCE: Final = 250
 PAGE: Final = 100
 LIMIT_MS: Final = 300
+FILTERED_LIMIT_MS: Final = 500
 DAY_MS: Final = 86_400_000
 SITE: Final = "long.example"
 # More keys than a site may have: of one that no ad server looks after, which would take out what it does not know.
@@ -54,6 +55,12 @@ LISTS: Final = {
     "entity list": p.GetEntities(limit=PAGE),
     f"serveindex keys {KEYS_SITE}": p.GetKeys(site=KEYS_SITE, limit=PAGE),
 }
+FILTERED: Final = {  # by the cluster: `--filter` reads all pages
+    "campaign list --advertiser a007": p.GetCampaigns(advertiser="a007", limit=PAGE),
+    "entity list --type campaign": p.GetEntities(kind="campaign", limit=PAGE),
+    "entity list --state running": p.GetEntities(state="running", limit=PAGE),
+}
+ALL: Final = LISTS | FILTERED
 
 
 def measure(runs: int) -> dict[str, object]:
@@ -88,8 +95,9 @@ def measure(runs: int) -> dict[str, object]:
         "filled_s": round(filled_s, 1),
         "page": PAGE,
         "limit_ms": LIMIT_MS,
+        "filtered_limit_ms": FILTERED_LIMIT_MS,
         "version_ms": commands.pop("version"),
-        **{name: {"answer_ms": answers[name], "command_ms": commands[name]} for name in LISTS},
+        **{name: {"answer_ms": answers[name], "command_ms": commands[name]} for name in ALL},
     }
 
 
@@ -169,7 +177,7 @@ async def _answers(config: Path, runs: int) -> dict[str, float]:
     client = AdminClient(find(load_file(config), config, ""), open_link)
     found: dict[str, float] = {}
     try:
-        for name, request in LISTS.items():
+        for name, request in ALL.items():
             taken: list[float] = []
             for _ in range(runs + 1):
                 began = time.perf_counter()
@@ -184,7 +192,7 @@ async def _answers(config: Path, runs: int) -> dict[str, float]:
 
 def _commands(runs: int, env: Mapping[str, str]) -> dict[str, float]:
     """Whole commands, start and all, beside one that asks nobody."""
-    lines = {"version": ("version",)} | {name: (*name.split(), "--limit", str(PAGE), "-o", "json") for name in LISTS}
+    lines = {"version": ("version",)} | {name: (*name.split(), "--limit", str(PAGE), "-o", "json") for name in ALL}
     taken: dict[str, list[float]] = {name: [] for name in lines}
     for number in range(runs + 1):
         for name, line in lines.items():
