@@ -83,7 +83,8 @@ def _calls(flag: str, metavar: str) -> bool:
 
 
 def _names(metavar: str) -> set[str]:
-    return {each.strip("'") for each in metavar.strip("[]…").split("|")}
+    """What may stand for an argument; words in small letters are what it may be itself."""
+    return {name for each in metavar.strip("[]…").split("|") if (name := each.strip("'")).isupper()}
 
 
 def of_extra(known: Takes, words: Sequence[str], extra: Sequence[str]) -> str:
