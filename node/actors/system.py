@@ -251,9 +251,9 @@ class ActorSystem:
         """Handlers that took longer than `handler_slow_ms`, the longest first."""
         return self._kernel.slow.all()
 
-    def cells(self) -> Iterator[CellView]:
-        """All cells, in the order of their start; read only, and not kept beyond the call."""
-        return map(view_of, self._kernel.cells.values())
+    def cells(self, *kinds: str) -> Iterator[CellView]:
+        """All cells, or those of these kinds, in the order of their start; read only, and not kept beyond the call."""
+        return (view_of(cell) for ref, cell in self._kernel.cells.items() if not kinds or ref.kind in kinds)
 
     def refs(self) -> Iterator[EntityRef]:
         """Of all cells, in the order of their start: for who looks at few of many."""
@@ -270,6 +270,10 @@ class ActorSystem:
         for ref in self._kernel.cells:
             found[ref.kind] = found.get(ref.kind, 0) + 1
         return found
+
+    def cells_by_shard(self) -> dict[int, int]:
+        """How many cells each shard has that is here, those that stop among them."""
+        return {number: len(shard.cells) for number, shard in self._kernel.shards.items()}
 
     def unfinished(self) -> Iterator[Unfinished]:
         """Cells with something under way, by name and with why; read only, and not kept beyond the call."""

@@ -31,7 +31,7 @@ class Standing:
         wall_ms = engine.world.clock.wall_ms()
         sites = [
             found
-            for cell in engine.system.cells()
+            for cell in engine.system.cells("site")
             if cell.phase is Phase.RUNNING and isinstance(cell.actor, Site)
             if (found := cell.actor.coverage(wall_ms)) is not None
         ]

@@ -179,6 +179,8 @@ def test_an_idle_entity_passivates_and_use_puts_it_off() -> None:
     node.system.tell(A, Get())
     node.advance(900)
     assert node.system.cells_by_kind() == {"thing": 1, "lasting": 1}
+    assert node.system.cells_by_shard() == {A.shard: 2}
+    assert ([*node.system.refs()], [view.ref for view in node.system.cells("lasting")]) == ([A, lasting], [lasting])
     node.advance(200)
     assert node.system.cells_by_kind() == {"lasting": 1}
     assert node.system.next_wake_ns() is None
