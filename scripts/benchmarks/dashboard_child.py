@@ -30,8 +30,8 @@ class Measured(Dashboard):
     def __init__(self, events_per_s: int, screen: str, ready: Path) -> None:
         super().__init__(MadeUp(events_per_s), "bench", SystemClock(), Options(screen=screen))
         self.painted: list[tuple[int, int]] = []
-        self._ready = ready
-        self._is_ready = False
+        self._told_file = ready
+        self._told_all = False
         self._leaves = False
         self._acted_cpu_ns = 0
         self._waiting: tuple[Any, Any] | None = None  # the widget and the screen that a key was about
@@ -63,12 +63,12 @@ class Measured(Dashboard):
         """What was told is in the picture that this makes."""
         super().paint()
         board = self.board
-        if self._is_ready or board is None or not board.is_mounted:
+        if self._told_all or board is None or not board.is_mounted:
             return
         told = (self.state.report(query.params).tried_ns for query in board.queries(self.state))
         if self.state.connected and all(told):
-            self._is_ready = True
-            self.call_after_refresh(self._ready.touch)
+            self._told_all = True
+            self.call_after_refresh(self._told_file.touch)
 
     async def action_quit(self) -> None:
         """Not before the last key's picture."""
