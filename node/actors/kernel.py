@@ -112,7 +112,7 @@ class Kernel:
             self.drop(cell, item, Failed(Failure.REJECTED, "quarantined"))
             return
         if mailbox is None:
-            cell.mailbox = deque((item,))
+            cell.mailbox = self._mailbox(item)
         elif len(mailbox) < cell.room:
             mailbox.append(item)
         else:
@@ -135,6 +135,11 @@ class Kernel:
             self.ports.wake()
         return True
 
+    def _mailbox(self, item: Any) -> Mailbox:
+        mailbox = self.spare.pop() if self.spare else deque()
+        mailbox.append(item)
+        return mailbox
+
     def post(self, cell: Cell, mail: Mail) -> None:
         """Queue mail of the cell's own. What must arrive is bounded where it starts (open asks, executors' queues,
         handled messages), so the mailbox's bound does not apply to it; timers are coalesced, events buffered."""
@@ -142,7 +147,7 @@ class Kernel:
             self.dead.count(f"own_{cell.phase.value}", mail.origin.value)
             return
         if cell.mailbox is None:
-            cell.mailbox = deque((mail,))
+            cell.mailbox = self._mailbox(mail)
         else:
             cell.mailbox.append(mail)
         self.schedule(cell)

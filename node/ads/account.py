@@ -8,6 +8,7 @@ and what was settled is remembered for longer than any beacon's token lives.
 from __future__ import annotations
 
 import enum
+import sys
 from collections import deque
 
 import msgspec
@@ -26,6 +27,7 @@ MINUTE_MS = 60_000
 _ID_BYTES = 8
 # What was promised before a crash, as one reservation: its parts are unknown.
 _BEFORE = ""
+_NEVER = sys.maxsize
 
 
 class ReserveOutcome(enum.Enum):
@@ -43,6 +45,7 @@ class Account:
         self.budget = budget
         self._open: dict[str, tuple[int, int]] = {}  # amount, end; in the order of their ends
         self._promised = 0
+        self._due_ms = _NEVER  # no promise's time is over before: a dictionary's front is not looked for at each call
         self._settled = SettledIds(budget.settled)
         if budget.escrow_micros:
             self._promise(_BEFORE, budget.escrow_micros, now_ms)
@@ -67,13 +70,19 @@ class Account:
 
     def pass_time(self, now_ms: int) -> None:
         """Give back promises whose time is over, and start the day if a new one has begun."""
+        if now_ms >= self._due_ms:
+            self._give_back(now_ms)
+        self.budget = roll_over(self.budget, self._promised, now_ms=now_ms)
+
+    def _give_back(self, now_ms: int) -> None:
+        self._due_ms = _NEVER
         while self._open:
             request_id, (amount, end_ms) = next(iter(self._open.items()))
             if end_ms > now_ms:
-                break
+                self._due_ms = end_ms
+                return
             del self._open[request_id]
             self._promised -= amount
-        self.budget = roll_over(self.budget, self._promised, now_ms=now_ms)
 
     def reserve(self, request_id: str, amount_micros: int, *, requested_at_ms: int, now_ms: int) -> ReserveOutcome:
         """Promise money to a serve. When `budget` changed by it, the promise holds once that is durable."""
@@ -121,8 +130,10 @@ class Account:
         self._promise(request_id, amount_micros, now_ms)
 
     def _promise(self, request_id: str, amount: int, now_ms: int) -> None:
-        self._open[request_id] = (amount, now_ms + reservation_ms_max)
+        end_ms = now_ms + reservation_ms_max
+        self._open[request_id] = (amount, end_ms)
         self._promised += amount
+        self._due_ms = min(self._due_ms, end_ms)
 
     def _take_from_before(self, amount: int) -> None:
         before, end_ms = self._open.get(_BEFORE, (0, 0))

@@ -31,6 +31,8 @@ def site_host(text: str) -> str:
 
 def same_host(host: str, verified: str) -> bool:
     """Equal after normalisation. Of private hosts the ports need only agree where both name one."""
+    if host == verified:
+        return True
     left, right = normalise_host(host), normalise_host(verified)
     if left == right:
         return True

@@ -29,7 +29,8 @@ class PageWinners:
             del self._until[next(iter(self._until))]
 
     def recent(self, url: str, now_ms: int) -> frozenset[str]:
-        return frozenset(name for name, until in self._until.get(url, {}).items() if until > now_ms)
+        known = self._until.get(url)
+        return frozenset(name for name, until in known.items() if until > now_ms) if known else frozenset()
 
     def sweep(self, now_ms: int) -> None:
         """Forget pages whose winners' time is over."""

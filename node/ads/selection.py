@@ -1,16 +1,14 @@
 """Thompson sampling over a pool: draw an engagement for each candidate, weigh it by its bid, take the best.
 
-Randomness comes in as a seeded generator. One call of the generator costs the same for ten candidates as for a
-hundred, so small pools draw one by one and larger ones in one call.
+What is drawn from, what is expected, and who may take part; the draws themselves are made ahead, in `node.ads.ahead`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
-import numpy as np
 
 from node.ads.money import to_units
 from node.ads.view import CandidateView
@@ -25,8 +23,6 @@ CTR_MIN = 0.001
 CPM_MIN = 0.001
 FOLD_WEIGHT = 2.0
 COLD_FOLD_PRIOR = (1.0, 3.0)
-# Measured: numpy's vector call costs about as much as this many scalar draws of both Betas.
-SCALAR_POOL_MAX = 16
 
 
 class CreativeStats(msgspec.Struct, frozen=True, gc=False):
@@ -73,13 +69,13 @@ def mean_ctr(stats: CreativeStats, category_score: float) -> float:
     """Expected click-through rate: the category's score while cold, the posterior mean after."""
     if stats.impressions <= 0:
         return max(CTR_MIN, category_score)
-    a, b = _ctr_posterior(stats)
+    a, b = ctr_posterior(stats)
     return a / (a + b)
 
 
 def mean_fold(stats: CreativeStats) -> float:
     """Expected fold rate: 0.25 while cold, the posterior mean after."""
-    a, b = _fold_posterior(stats)
+    a, b = fold_posterior(stats)
     return a / (a + b)
 
 
@@ -108,36 +104,14 @@ def fits(candidate: CandidateView, width: int, height: int) -> bool:
     return candidate.width == width and candidate.height == height
 
 
-def sample(
-    pool: Sequence[CandidateView],
-    stats_of: Callable[[str], CreativeStats],
-    *,
-    bid_weight: float,
-    rng: np.random.Generator,
-) -> list[Draw]:
-    """Draw once for every candidate and return the draws, best score first.
-
-    Equal scores keep the pool's order. The same pool, statistics and generator state give the same draws.
-    """
-    weight = clamp_bid_weight(bid_weight)
-    stats = [stats_of(candidate.creative_id) for candidate in pool]
-    draw = _draw_scalar if len(pool) <= SCALAR_POOL_MAX else _draw_vector
-    ctrs, folds = draw(pool, stats, rng)
-    draws = []
-    for index, candidate in enumerate(pool):
-        bid = cpm_score(candidate.cpm_micros, weight)
-        bonus = newcomer_bonus(max(stats[index].impressions, 0))
-        expected = mean_engagement(stats[index], candidate.category_score)
-        score = (ctrs[index] + FOLD_WEIGHT * folds[index] + bonus) * bid
-        draws.append(Draw(index, ctrs[index], folds[index], score, expected, expected * bid))
-    draws.sort(key=lambda d: -d.score)
-    return draws
-
-
-def runner_up(order: Sequence[Draw], position: int, pool: Sequence[CandidateView]) -> Draw | None:
-    """The first candidate after `order[position]`, in drawn order, that won under the same category."""
-    category = pool[order[position].index].category
-    return next((draw for draw in order[position + 1 :] if pool[draw.index].category == category), None)
+def runner_up(order: Sequence[int], position: int, pool: Sequence[CandidateView]) -> int | None:
+    """The first candidate after `order[position]`, in drawn order, that won under the same category: its place in the
+    pool, as `order` gives them."""
+    category = pool[order[position]].category
+    for index in order[position + 1 :]:
+        if pool[index].category == category:
+            return index
+    return None
 
 
 def dedupe_by_creative(pool: Sequence[CandidateView], hops: Mapping[str, int]) -> list[CandidateView]:
@@ -151,42 +125,14 @@ def dedupe_by_creative(pool: Sequence[CandidateView], hops: Mapping[str, int]) -
     return list(best.values())
 
 
-def _ctr_posterior(stats: CreativeStats) -> tuple[float, float]:
+def ctr_posterior(stats: CreativeStats) -> tuple[float, float]:
+    """The Beta of a click-through rate that was seen; a cold one has none, see `cold_ctr`."""
     # A click may fall into the window after its impression has left it: the failures never go below zero.
     return stats.clicks + 1.0, max(stats.impressions - stats.clicks, 0) + 1.0
 
 
-def _fold_posterior(stats: CreativeStats) -> tuple[float, float]:
+def fold_posterior(stats: CreativeStats) -> tuple[float, float]:
+    """The Beta of a fold rate."""
     if stats.impressions <= 0:
         return COLD_FOLD_PRIOR
     return stats.folds + 1.0, max(stats.impressions - stats.folds, 0) + 1.0
-
-
-def _draw_scalar(
-    pool: Sequence[CandidateView], stats: Sequence[CreativeStats], rng: np.random.Generator
-) -> tuple[list[float], list[float]]:
-    ctrs: list[float] = []
-    folds: list[float] = []
-    for candidate, seen in zip(pool, stats, strict=True):
-        if seen.impressions <= 0:
-            spread = rng.random() * 2 * COLD_CTR_SPREAD - COLD_CTR_SPREAD
-            ctrs.append(max(CTR_MIN, candidate.category_score + spread))
-        else:
-            ctrs.append(rng.beta(*_ctr_posterior(seen)))
-        folds.append(rng.beta(*_fold_posterior(seen)))
-    return ctrs, folds
-
-
-def _draw_vector(
-    pool: Sequence[CandidateView], stats: Sequence[CreativeStats], rng: np.random.Generator
-) -> tuple[list[float], list[float]]:
-    ctr_shape = np.array([_ctr_posterior(seen) for seen in stats])
-    fold_shape = np.array([_fold_posterior(seen) for seen in stats])
-    ctrs: list[float] = rng.beta(ctr_shape[:, 0], ctr_shape[:, 1]).tolist()
-    folds: list[float] = rng.beta(fold_shape[:, 0], fold_shape[:, 1]).tolist()
-    cold = [index for index, seen in enumerate(stats) if seen.impressions <= 0]
-    if cold:
-        spread: list[float] = rng.uniform(-COLD_CTR_SPREAD, COLD_CTR_SPREAD, len(cold)).tolist()
-        for offset, index in zip(spread, cold, strict=True):
-            ctrs[index] = max(CTR_MIN, pool[index].category_score + offset)
-    return ctrs, folds

@@ -45,7 +45,7 @@ def count_batch(stats: ServeStats, slots: Sequence[Filled | None], now_ms: int) 
         stats,
         selected=stats.selected + len(filled),
         spend_micros=stats.spend_micros + sum(impression_cost_micros(slot.clearing_micros) for slot in paid),
-        hourly=tuple(count + (len(paid) if index == hour else 0) for index, count in enumerate(stats.hourly)),
+        hourly=(*stats.hourly[:hour], stats.hourly[hour] + len(paid), *stats.hourly[hour + 1 :]),
     )
 
 

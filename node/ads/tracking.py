@@ -11,15 +11,21 @@ import base64
 import enum
 import hashlib
 import hmac
+import re
+from functools import lru_cache
+from typing import Any, Final
 from urllib.parse import quote_plus
 
 import msgspec
 
 from node.core.errors import BadInput
-from node.core.limits import token_skew_buckets_max
+from node.core.limits import signing_keys_ready_max, token_skew_buckets_max
 
 BUCKET_MS = 60_000
 SECRET_BYTES_MIN = 32
+_BLOCK_BYTES: Final = 64  # of SHA-256
+_CANONICAL_SEPARATORS: Final = 6
+_ITSELF: Final = re.compile(r"[A-Za-z0-9._*-]*")  # what form encoding leaves as it is
 
 
 class Verdict(enum.Enum):
@@ -54,6 +60,9 @@ def bucket_of(now_ms: int) -> int:
 
 def canonical(event: TrackedEvent) -> str:
     """The signed part that has always been there; raises BadInput naming the field that holds a `|`."""
+    text = f"{event.pub}|{event.url}|{event.slot}|{event.creative}|{event.version}|{event.bucket}|{event.event}"
+    if text.count("|") == _CANONICAL_SEPARATORS:
+        return text
     fields = {
         "pub": event.pub,
         "url": event.url,
@@ -63,10 +72,7 @@ def canonical(event: TrackedEvent) -> str:
         "b": event.bucket,
         "evt": event.event,
     }
-    for name, value in fields.items():
-        if "|" in value:
-            raise BadInput(name, "must not contain '|'")
-    return "|".join(fields.values())
+    raise BadInput(next(name for name, value in fields.items() if "|" in value), "must not contain '|'")
 
 
 def bind(*values: str | None) -> str:
@@ -79,9 +85,19 @@ def bind(*values: str | None) -> str:
 
 def sign(event: TrackedEvent, secret: bytes) -> str:
     """The token of an event. Raises BadInput for a short secret or a field with a separator."""
+    return sign_bound(event, bound_of(event), secret)
+
+
+def bound_of(event: TrackedEvent) -> str:
+    """The bound fields of an event, the same for all events of one ad."""
+    return bind(event.campaign, event.advertiser, event.cpm, event.request_id)
+
+
+def sign_bound(event: TrackedEvent, bound: str, secret: bytes) -> str:
+    """`sign` of an event whose bound fields are written already."""
     if len(secret) < SECRET_BYTES_MIN:
         raise BadInput("secret", f"a signing secret has at least {SECRET_BYTES_MIN} bytes")
-    return mac(canonical(event) + bind(event.campaign, event.advertiser, event.cpm, event.request_id), secret)
+    return mac(canonical(event) + bound, secret)
 
 
 def verify(event: TrackedEvent, token: str, secret: bytes, *, now_ms: int) -> Verdict:
@@ -104,10 +120,21 @@ def verify(event: TrackedEvent, token: str, secret: bytes, *, now_ms: int) -> Ve
 
 def mac(data: str, secret: bytes) -> str:
     """The signature of any text: HMAC-SHA256, base64url, no padding."""
-    digest = hmac.new(secret, data.encode("utf-8"), hashlib.sha256).digest()
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+    inner, outer = (half.copy() for half in _schedule(secret))
+    inner.update(data.encode("utf-8"))
+    outer.update(inner.digest())
+    return base64.urlsafe_b64encode(outer.digest()).rstrip(b"=").decode("ascii")
+
+
+@lru_cache(maxsize=signing_keys_ready_max)
+def _schedule(secret: bytes) -> tuple[Any, Any]:
+    """What every signature under a key begins with (RFC 2104): half of the work of a short one."""
+    key = hashlib.sha256(secret).digest() if len(secret) > _BLOCK_BYTES else secret
+    padded = key.ljust(_BLOCK_BYTES, b"\0")
+    inner, outer = (bytes(byte ^ pad for byte in padded) for pad in (0x36, 0x5C))
+    return hashlib.sha256(inner), hashlib.sha256(outer)
 
 
 def _form_encode(value: str) -> str:
     # application/x-www-form-urlencoded as the reference's platform writes it: `*` stays, `~` does not.
-    return quote_plus(value, safe="*").replace("~", "%7E")
+    return value if _ITSELF.fullmatch(value) else quote_plus(value, safe="*").replace("~", "%7E")

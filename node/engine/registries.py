@@ -13,6 +13,7 @@ from typing import Final
 from node.core.clock import Clock
 from node.core.errors import OperatingError
 from node.core.hashing import shard_of
+from node.core.limits import registry_names_read_max
 from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
 
@@ -33,7 +34,8 @@ def is_registry_key(key: str) -> bool:
 
 
 class ReplicaRegistry:
-    """`Registry` over this node's replica; the arguments are those of `ReplicaServeIndex`."""
+    """`Registry` over this node's replica; the arguments are those of `ReplicaServeIndex`. What was read of a name, or
+    that there is nothing, is kept until its key changes: every page view asks."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class ReplicaRegistry:
         self._epoch_of = epoch_of
         self._carry_out = carry_out
         self._ahead_ms = ahead_ms
+        self._read: dict[str, tuple[int, int] | None] = {}  # by key, with the ends of those that are over
         self.refused = 0
 
     def get(self, name: str) -> int | None:
@@ -66,10 +69,22 @@ class ReplicaRegistry:
             self._write(name, b"", found[1])
 
     def find(self, name: str) -> tuple[int, int] | None:
-        entry = self._replicator.get(registry_key(self._registry, name), self._clock.wall_ms())
-        if entry is None or len(entry.value) != _NUMBER_BYTES:
-            return None
-        return int.from_bytes(entry.value, "big"), entry.expires_at_ms
+        key, now_ms = registry_key(self._registry, name), self._clock.wall_ms()
+        if key not in self._read:
+            entry = self._replicator.get(key, now_ms)
+            held = entry is not None and len(entry.value) == _NUMBER_BYTES
+            found = (int.from_bytes(entry.value, "big"), entry.expires_at_ms) if entry is not None and held else None
+            if not self._replicator.ready:
+                return found  # its peers may hold another, or know of its end
+            if len(self._read) >= registry_names_read_max:
+                del self._read[next(iter(self._read))]
+            self._read[key] = found
+        found = self._read[key]
+        return found if found is not None and found[1] > now_ms else None
+
+    def forget(self, key: str) -> None:
+        """The key has changed."""
+        self._read.pop(key, None)
 
     def _write(self, name: str, value: bytes, until_ms: int) -> None:
         epoch = self._epoch_of(shard_of(name))
@@ -84,4 +99,5 @@ class ReplicaRegistry:
             # Another owner wrote under a later epoch: it knows better.
             self.refused += 1
             return
+        self.forget(key)
         self._carry_out(effects)

@@ -14,7 +14,7 @@ from node.core.clock import Clock
 from node.core.errors import OperatingError, RemoteProtocolError
 from node.core.hashing import shard_of
 from node.core.limits import view_bytes_max, views_decoded_max
-from node.engine.registries import EXHAUSTED_CAMPAIGNS, SPENT_SHARES, ReplicaRegistry
+from node.engine.registries import EXHAUSTED_CAMPAIGNS, SPENT_SHARES, ReplicaRegistry, is_registry_key
 from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
 from node.gossip.version import Version
@@ -138,6 +138,9 @@ class ReplicaServeIndex:
     def forget(self, keys: Iterable[str]) -> None:
         """Drop what was decoded of keys that changed, and tell the watches."""
         for key in keys:
+            if is_registry_key(key):
+                self.exhausted.forget(key)
+                self.spent.forget(key)
             self._decoded.pop(key, None)
             for watch in self._watches:
                 watch.changed(key, self._replicator.entry(key), self._clock.wall_ms())

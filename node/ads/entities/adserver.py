@@ -7,7 +7,6 @@ are put into a view, and a view's candidate is served only while its creative is
 from __future__ import annotations
 
 from collections import deque
-from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -18,31 +17,29 @@ from node.ads import explain
 from node.ads import messages as m
 from node.ads.batch import choose_again, choose_all, slot_order
 from node.ads.creative_stats import RollingStats
-from node.ads.decide import Rules, SlotDecision, decide_slot, why_empty
+from node.ads.decide import SlotDecision, why_empty
 from node.ads.edits import SiteEdit
 from node.ads.entities.beacon_counter import BeaconCounter
 from node.ads.entities.beacon_guard import BeaconGuard
-from node.ads.entities.decision_ring import DecisionRing, explained
+from node.ads.entities.decision_ring import Decided, DecisionRing, explained
 from node.ads.entities.payers import SilentPayers, objection, payers, verdict
 from node.ads.entities.pools import Pools
 from node.ads.entities.serve_tally import ServeTally
 from node.ads.entities.serving_batch import Batch, ReserveAnswer
-from node.ads.entities.site_pacing import OPEN, Gate, SitePacing
+from node.ads.entities.site_pacing import OPEN, SitePacing
 from node.ads.entities.site_state import OWNERS
-from node.ads.entities.site_terms import floor_by_category, forbidden, refusal
+from node.ads.entities.site_terms import forbidden, refusal
+from node.ads.entities.slot_decider import SlotDecider
 from node.ads.entities.winners import slot_outcome
 from node.ads.explain import ServeDecision
 from node.ads.freshness import is_fresh, reclassify_in_ms
-from node.ads.hosts import under_domain
-from node.ads.keys import serve_key
 from node.ads.money import impression_cost_micros
 from node.ads.page_winners import PageWinners
 from node.ads.pages_compared import lacking
 from node.ads.pins import stale
 from node.ads.serve_stats import Filled
 from node.ads.serveindex import ServeIndex
-from node.ads.taxonomy import load_taxonomy
-from node.ads.view import CandidateView, TurnedAway
+from node.ads.view import TurnedAway
 from node.core import limits
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
@@ -82,15 +79,13 @@ class AdServer:
         self._site = site
         self._index = index
         self._settings: m.SiteSettings | None = None
-        self._approved: frozenset[str] = frozenset()
         self._pages: dict[str, m.PageEntry] = {}
         self._stats = RollingStats()
+        self._decider = SlotDecider(site, index, self._stats)
         self._guard = BeaconGuard()
         self._beacons = BeaconCounter(site, self._stats, self._guard)
         self._pools = Pools(site, index)
         self._unfinished: dict[SiteEdit, None] = {}
-        self._blocked_domains: frozenset[str] = frozenset()
-        self._blocked_products: frozenset[str] = frozenset()
         self._away: dict[str, tuple[TurnedAway, ...]] = {}
         self._missed_auctions = False
         self._collected = False
@@ -103,14 +98,13 @@ class AdServer:
         self._decisions = DecisionRing()
         self._pacing = SitePacing(index.spent.find)
         self._tally = ServeTally()
-        self._draws: np.random.Generator = np.random.default_rng(0)
-        self._pace_draws = self._draws
+        self._pace_draws: np.random.Generator = np.random.default_rng(0)
         self.beacons = self._guard.counts
         self.served_count = 0
         self.requests_count = 0
 
     def start(self, ctx: Context, state: None) -> None:
-        self._draws = np.random.default_rng(ctx.rng.getrandbits(64))
+        self._decider.start(ctx.rng.getrandbits(64))
         self._pace_draws = np.random.default_rng(ctx.rng.getrandbits(64))
         self._learn(ctx)
 
@@ -170,9 +164,7 @@ class AdServer:
     def _learned(self, ctx: Context, settings: m.SiteSettings) -> None:
         before = self._settings
         self._settings = settings
-        self._approved = frozenset(settings.approved)
-        self._blocked_domains = frozenset(settings.blocked_domains)
-        self._blocked_products = frozenset(settings.blocked_products)
+        self._decider.learned(settings)
         if before is None:
             ctx.after("sweep", SWEEP_MS, _Sweep())
             self._pacing.remember(settings.traffic)
@@ -221,7 +213,7 @@ class AdServer:
             self._away[collected.url] = collected.turned_away
         else:
             self._away.pop(collected.url, None)
-        waiting = self._pools.collect(collected, self._approved, ctx.wall_ms())
+        waiting = self._pools.collect(collected, self._decider.approved, ctx.wall_ms())
         if waiting:
             ctx.tell(EntityRef("site", self._site), m.QueuePending(waiting))
 
@@ -266,17 +258,19 @@ class AdServer:
         learned = self._pacing.request(len(request.slots), now_ms)
         if learned is not None:
             ctx.tell(EntityRef("site", self._site), m.TrafficLearned(learned, self._guard.take()))
-        campaigns = self._pools.campaigns(slot.slot for slot in request.slots)
-        gate = self._pacing.gate(self._pace_draws, now_ms, campaigns) if settings.paced else OPEN
-        decisions = self._decided(settings, page, request.slots, now_ms, self._draws, gate, request.elsewhere)
+        gate = OPEN
+        if settings.paced:
+            campaigns = self._pools.campaigns(slot.slot for slot in request.slots)
+            gate = self._pacing.gate(self._pace_draws, now_ms, campaigns)
+        decisions = self._decider.decide(settings, page, request.slots, now_ms, gate, request.elsewhere)
         back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
         back |= self._silent.asked_last(decisions, now_ms)
-        choose_all(decisions, slot_order(request.slots, self._draws), back)
+        choose_all(decisions, slot_order(request.slots, self._decider.draws), back)
         if page is not None:
             self._activate_slots(ctx, page, request.slots, now_ms)
         self._batch_count += 1
-        kept = (*(m.Pin(slot.slot, slot.pin) for slot in request.slots if slot.pin), *request.elsewhere)
-        gone = stale(kept, self._approved.__contains__, {slot.slot for slot in settings.slots}) if kept else ()
+        kept = [*[m.Pin(slot.slot, slot.pin) for slot in request.slots if slot.pin], *request.elsewhere]
+        gone = stale(kept, self._decider.approved.__contains__, {slot.slot for slot in settings.slots}) if kept else ()
         batch = self._batches[self._batch_count] = Batch(reply_to, request.url, decisions, {}, set(), back, gone)
         for number, decision in enumerate(decisions):
             if decision.chosen is not None:
@@ -287,47 +281,8 @@ class AdServer:
         page = self._pages.get(url)
         return page if page is not None and is_fresh(page.classified_at_ms, now_ms, settings.window_ms) else None
 
-    def _decided(
-        self,
-        settings: m.SiteSettings,
-        page: m.PageEntry | None,
-        slots: tuple[m.SlotRequest, ...],
-        now_ms: int,
-        draws: np.random.Generator,
-        gate: Gate = OPEN,
-        elsewhere: tuple[m.Pin, ...] = (),
-    ) -> list[SlotDecision]:
-        """The pools of the slots, filtered for the page and drawn."""
-        views = [self._index.read(serve_key(self._site, slot.slot)) for slot in slots]
-        kept = {pin.creative for pin in elsewhere}
-        reach = load_taxonomy().expand_with_hops(c for c, _ in page.categories) if page is not None else {}
-        rules = Rules(
-            self._approved.__contains__,
-            self._is_blocked,
-            self._index.exhausted.get,
-            settings.bid_weight,
-            gate.paced_out.__contains__,
-            gate.served,
-            {slot.slot for slot in settings.slots},
-            dict(page.places) if page is not None else {},
-            page is None or bool(page.categories),
-            {c.campaign_id for view in views if view for c in view.candidates if c.creative_id in kept} if kept else (),
-        )
-        return [
-            decide_slot(
-                slot,
-                view,
-                reach,
-                lambda creative: self._stats.of(creative, now_ms),
-                floor_by_category(settings, slot.slot),
-                rules,
-                draws,
-            )
-            for slot, view in zip(slots, views, strict=True)
-        ]
-
     def _probe(self, ctx: Context, probe: m.Probe) -> None:
-        """What the next request for this slot would draw, from a copy of the generator: nothing is counted, kept or
+        """What the next request for this slot would draw, from a copy of the draws: nothing is counted, kept or
         reserved, and the next request draws it all the same."""
         settings = self._settings
         if settings is None:
@@ -336,21 +291,15 @@ class AdServer:
         if refused := refusal(settings, probe.host):
             ctx.reply(m.Probed(refused))
             return
-        now_ms, draws = ctx.wall_ms(), deepcopy(self._draws)
+        now_ms, decider = ctx.wall_ms(), self._decider.fork()
         page = self._fresh_page(settings, probe.url, now_ms)
-        (decision,) = decisions = self._decided(settings, page, (probe.slot,), now_ms, draws)
+        (decision,) = decisions = decider.decide(settings, page, (probe.slot,), now_ms)
         decision.refused |= probe.refused
         back = dict.fromkeys(self._winners.recent(probe.url, now_ms), explain.RECENT_ON_PAGE)
         back |= self._silent.asked_last(decisions, now_ms)
-        choose_all(decisions, slot_order((probe.slot,), draws), back)
+        choose_all(decisions, slot_order((probe.slot,), decider.draws), back)
         payer = decision.chosen.candidate.advertiser_id if decision.chosen else ""
-        ctx.reply(m.Probed("", self._record(decision, probe.url, now_ms), payer))
-
-    def _is_blocked(self, candidate: CandidateView) -> bool:
-        """Blocked by the publisher, whatever a view that came late says."""
-        return candidate.product in self._blocked_products or under_domain(
-            candidate.landing_domain, self._blocked_domains
-        )
+        ctx.reply(m.Probed("", explained(self._record(decision, probe.url, now_ms)), payer))
 
     def _track(self, ctx: Context, reply_to: ReplyTo, track: m.Track | m.Fold) -> None:
         if self._settings is None:
@@ -432,13 +381,13 @@ class AdServer:
             return
         del self._batches[number]
         now_ms = ctx.wall_ms()
-        won = [d.chosen.candidate.campaign_id for d in batch.decisions if d.chosen is not None]
-        self._winners.won(batch.url, won, now_ms)
         chosen = [decision.chosen for decision in batch.decisions]
+        won = [choice.candidate.campaign_id for choice in chosen if choice is not None]
+        self._winners.won(batch.url, won, now_ms)
         self._pacing.decided(
             [Filled(choice.price_micros, choice.pinned) if choice else None for choice in chosen],
-            held_back=any(why_empty(decision) == explain.PACED for decision in batch.decisions),
-            penniless=any(explain.BUDGET in decision.refused.values() for decision in batch.decisions),
+            held_back=not won and any(why_empty(decision) == explain.PACED for decision in batch.decisions),
+            penniless=not won and any(explain.BUDGET in decision.refused.values() for decision in batch.decisions),
             now_ms=now_ms,
         )
         self._tally.decided(batch.decisions, now_ms)
@@ -456,17 +405,8 @@ class AdServer:
         left_ms = reclassify_in_ms(page.classified_at_ms if page else None, now_ms, settings.window_ms)
         ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0), batch.stale_pins))
 
-    def _record(self, decision: SlotDecision, url: str, now_ms: int) -> ServeDecision:
-        return explained(
-            self._site,
-            url,
-            decision,
-            self._pages.get(url),
-            lambda creative: self._stats.of(creative, now_ms),
-            self._index.version(serve_key(self._site, decision.request.slot)),
-            self._away.get(url, ()),
-            now_ms,
-        )
+    def _record(self, decision: SlotDecision, url: str, now_ms: int) -> Decided:
+        return Decided(self._site, url, decision, self._pages.get(url), self._away.get(url, ()), now_ms)
 
     @property
     def remembered(self) -> tuple[ServeDecision, ...]:

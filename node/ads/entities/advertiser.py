@@ -73,6 +73,8 @@ class Advertiser:
             ctx.reject(f"there is no advertiser {self._advertiser!r}")
             return
         match message:
+            case m.Reserve() | m.Confirm() | m.Release():  # most of what comes
+                self._money(ctx, self._state, self._till, message)
             case m.GetAdvertiser():
                 ctx.reply(self._info(ctx, self._state))
             case m.AttachCampaign(campaign):
@@ -89,8 +91,6 @@ class Advertiser:
                 self._till.written(budget)
             case m.ChargedTotal():
                 self._catch_up(ctx, self._state, self._till, message)
-            case m.Reserve() | m.Confirm() | m.Release():
-                self._money(ctx, self._state, self._till, message)
             case _:
                 ctx.reject(f"an advertiser does not understand {type(message).__name__}")
 
@@ -182,9 +182,10 @@ class Advertiser:
         if isinstance(message, m.Reserve) and state.status != "active":
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
-        till.account.pass_time(ctx.wall_ms())
+        now_ms = ctx.wall_ms()
+        till.account.pass_time(now_ms)
         spent_before = till.account.budget.spent_micros
-        reply, at_once = till.handle(message, ctx.wall_ms())
+        reply, at_once = till.handle(message, now_ms)
         if at_once:
             answer_at_once(ctx, reply)
             return

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
+import re
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote_plus
 
 import msgspec
 
 from node.ads import messages as m
 from node.ads.fold_token import FoldClaim, fold_token, nonce_text
 from node.ads.money import format_money, impression_cost_micros, parse_money
-from node.ads.tracking import TrackedEvent, Verdict, bucket_of, sign, verify
+from node.ads.tracking import TrackedEvent, Verdict, bound_of, bucket_of, sign_bound, verify
 from node.ads.view import CandidateView
+from node.core.limits import urls_quoted_max
 
 URL_VERSION = "1"
+_ITSELF: Final = re.compile(r"[A-Za-z0-9._~-]*")  # what stands in a query as it is
 
 
 class Beacon(msgspec.Struct, frozen=True):
@@ -40,29 +45,42 @@ def queries(beacon: Beacon, secret: bytes) -> tuple[str, str]:
     """The query strings of the impression's url and of the click's. They differ in their token alone, and writing the
     rest is what costs: it is done once."""
     candidate = beacon.candidate
-    first = {
-        "pub": beacon.site,
-        "url": beacon.url,
-        "slot": beacon.slot,
-        "cid": candidate.creative_id,
-        "v": URL_VERSION,
-        "b": str(bucket_of(beacon.now_ms)),
-    }
-    bound = {
-        "camp": candidate.campaign_id,
-        "adv": candidate.advertiser_id,
-        "cpm": format_money(beacon.price_micros),
-        "rid": beacon.request_id,
-    }
     seen = TrackedEvent(
-        first["pub"], first["url"], first["slot"], first["cid"], first["v"], first["b"], "imp",
-        bound["camp"], bound["adv"], bound["cpm"], bound["rid"],
-    )  # fmt: skip
+        beacon.site,
+        beacon.url,
+        beacon.slot,
+        candidate.creative_id,
+        URL_VERSION,
+        str(bucket_of(beacon.now_ms)),
+        "imp",
+        candidate.campaign_id,
+        candidate.advertiser_id,
+        format_money(beacon.price_micros),
+        beacon.request_id,
+    )
     clicked = msgspec.structs.replace(seen, event="click")
-    before, after = urlencode(first), urlencode(bound)
+    before = (
+        f"pub={_query(seen.pub)}&url={_query(seen.url)}&slot={_query(seen.slot)}&cid={_query(seen.creative)}"
+        f"&v={URL_VERSION}&b={seen.bucket}"
+    )
+    after = (
+        f"camp={_query(candidate.campaign_id)}&adv={_query(candidate.advertiser_id)}&cpm={seen.cpm}"
+        f"&rid={beacon.request_id}"
+    )
+    bound = bound_of(seen)
     # A token is base64url: it stands in a query as it is.
-    impression, click = (f"{before}&tok={sign(event, secret)}&{after}" for event in (seen, clicked))
+    impression, click = (f"{before}&tok={sign_bound(event, bound, secret)}&{after}" for event in (seen, clicked))
     return impression, click
+
+
+def _query(text: str) -> str:
+    return text if _ITSELF.fullmatch(text) else _quoted(text)
+
+
+@lru_cache(maxsize=urls_quoted_max)
+def _quoted(text: str) -> str:
+    """Of pages' urls, the same few again and again."""
+    return quote_plus(text)
 
 
 def fold_proof(beacon: Beacon, secret: bytes) -> str:

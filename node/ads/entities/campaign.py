@@ -110,6 +110,8 @@ class Campaign:
             ctx.passivate()
             return
         match message:
+            case m.Reserve() | m.Confirm() | m.Release():  # most of what comes
+                self._money(ctx, state, till, message)
             case m.GetCampaign():
                 ctx.reply(self._info(ctx, state))
             case m.GetQuote():
@@ -118,8 +120,6 @@ class Campaign:
                 self._obey(ctx, state, till, message)
             case m.AdvertiserStanding(suspended):
                 self._hear_of_advertiser(ctx, state, suspended)
-            case m.Reserve() | m.Confirm() | m.Release():
-                self._money(ctx, state, till, message)
             case BudgetWritten(budget):
                 till.written(budget)
             case _Updated(budget):
@@ -266,18 +266,17 @@ class Campaign:
     def _money(
         self, ctx: Context, state: CampaignState, till: Till, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
-        if isinstance(message, m.Reserve) and (
-            not state.bids(ctx.wall_ms()) or message.creative in state.withdrawn
-        ):
+        now_ms = ctx.wall_ms()
+        if isinstance(message, m.Reserve) and (not state.bids(now_ms) or message.creative in state.withdrawn):
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
         account = till.account
-        account.pass_time(ctx.wall_ms())  # else an impression that begins a day would be priced by the day before
+        account.pass_time(now_ms)  # else an impression that begins a day would be priced by the day before
         spent_before = account.budget.spent_micros
-        reply, at_once = till.handle(message, ctx.wall_ms())
+        reply, at_once = till.handle(message, now_ms)
         if isinstance(reply, m.Reserved):
             money = self._money_now(state, account)
-            reply = msgspec.structs.replace(reply, money=money)
+            reply = m.Reserved(reply.outcome, money)
             self._tell_share(money)
         if at_once:
             answer_at_once(ctx, reply)
@@ -290,10 +289,10 @@ class Campaign:
             self._state = msgspec.structs.replace(
                 self._state, impressions=state.impressions + 1, charged_micros=state.charged_micros + paid
             )
-            seen = impression(payer, before, after, message, paid_micros=paid, now_ms=ctx.wall_ms())
+            seen = impression(payer, before, after, message, paid_micros=paid, now_ms=now_ms)
             facts = (*facts, seen)
         ctx.persist(self._state, facts=facts, reply=reply, then=BudgetWritten(account.budget))
-        if spent_up(self._state, ctx.wall_ms()) != self._was_exhausted:
+        if spent_up(self._state, now_ms) != self._was_exhausted:
             ctx.after("announce", 0, _Announce(True))
 
     def _money_now(self, state: CampaignState, account: Account) -> CampaignMoney:

@@ -44,9 +44,10 @@ class SilentPayers:
 
     def asked_last(self, decisions: Iterable[SlotDecision], now_ms: int) -> dict[str, str]:
         """Puts them last in what was drawn; who steps back, and why."""
+        if not self._until_ms:
+            return {}
         self._until_ms = {name: until for name, until in self._until_ms.items() if until > now_ms}
-        if self._until_ms:
-            for decision in decisions:
-                pool = decision.pool
-                decision.order.sort(key=lambda draw: pool[draw.index].campaign_id in self._until_ms)
+        for decision in decisions:
+            pool = decision.pool
+            decision.order.sort(key=lambda index: pool[index].campaign_id in self._until_ms)
         return dict.fromkeys(self._until_ms, explain.NO_ANSWER)

@@ -147,7 +147,8 @@ class SpendBook(msgspec.Struct, frozen=True):
 
 def reported(book: SpendBook, money: CampaignMoney) -> SpendBook:
     """A campaign says what it has spent, promises included: what was pending here is in that figure."""
-    return SpendBook({**book.monies, money.campaign: msgspec.structs.replace(money, pending_micros=0)})
+    settled = msgspec.structs.replace(money, pending_micros=0) if money.pending_micros else money
+    return SpendBook({**book.monies, money.campaign: settled})
 
 
 def promised(book: SpendBook, campaign: str, amount_micros: int) -> SpendBook:

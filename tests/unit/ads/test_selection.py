@@ -1,3 +1,5 @@
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 
 from node.ads import pricing
 from node.ads import selection as s
+from node.ads.ahead import SCALAR_POOL_MAX, Ahead
 from node.ads.taxonomy import load_taxonomy
 from node.ads.view import CandidateView
 
@@ -36,10 +39,21 @@ def rng(seed: int = 7) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed))
 
 
+def sample(
+    pool: Sequence[CandidateView],
+    stats_of: Callable[[str], s.CreativeStats],
+    *,
+    rng: np.random.Generator,
+    bid_weight: float = 0.5,
+) -> list[s.Draw]:
+    """One round of a pool that was never drawn before, best first."""
+    return Ahead(pool, bid_weight).take(stats_of, None, rng).draws()
+
+
 def scores(stats: s.CreativeStats, *, category_score: float, cpm: int, weight: float, rounds: int) -> list[float]:
     pool = [candidate("c", cpm_micros=cpm * UNIT, category_score=category_score)]
     generator = rng()
-    return [s.sample(pool, lambda _: stats, bid_weight=weight, rng=generator)[0].score for _ in range(rounds)]
+    return [sample(pool, lambda _: stats, bid_weight=weight, rng=generator)[0].score for _ in range(rounds)]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +104,7 @@ def test_t12_average_cold_score() -> None:
 def test_t13_a_cold_draw_never_falls_below_the_floor(size: int) -> None:
     pool = [candidate(f"c{n}", category_score=0.0) for n in range(size)]
     generator = rng()
-    draws = [d for _ in range(1000) for d in s.sample(pool, lambda _: s.COLD, bid_weight=0.5, rng=generator)]
+    draws = [d for _ in range(1000) for d in sample(pool, lambda _: s.COLD, bid_weight=0.5, rng=generator)]
     assert min(d.ctr for d in draws) >= 0.001
 
 
@@ -100,11 +114,11 @@ def test_t14_warm_posteriors() -> None:
     assert s.mean_fold(warm) == pytest.approx(8 / 52)
 
 
-@pytest.mark.parametrize("size", [1, s.SCALAR_POOL_MAX + 1])
+@pytest.mark.parametrize("size", [1, SCALAR_POOL_MAX + 1])
 def test_t14_both_ways_of_drawing_follow_the_posterior(size: int) -> None:
     pool = [candidate(f"c{n}") for n in range(size)]
     generator = rng()
-    drawn = [s.sample(pool, lambda _: s.CreativeStats(50, 3, 7), bid_weight=0.5, rng=generator)[0] for _ in range(4000)]
+    drawn = [sample(pool, lambda _: s.CreativeStats(50, 3, 7), bid_weight=0.5, rng=generator)[0] for _ in range(4000)]
     if size == 1:
         assert float(np.mean([d.ctr for d in drawn])) == pytest.approx(4 / 52, abs=0.005)
         assert float(np.var([d.fold for d in drawn])) == pytest.approx((8 * 44) / (52**2 * 53), rel=0.15)
@@ -154,25 +168,22 @@ def test_a_price_never_passes_the_bid_nor_falls_below_the_floor(
 @pytest.mark.parametrize("size", [3, 30])
 def test_the_same_seed_decides_the_same(size: int) -> None:
     pool = [candidate(f"c{n}", cpm_micros=(n + 1) * UNIT) for n in range(size)]
-    one, two = (s.sample(pool, lambda _: s.COLD, bid_weight=0.5, rng=rng(3)) for _ in range(2))
+    one, two = (sample(pool, lambda _: s.COLD, bid_weight=0.5, rng=rng(3)) for _ in range(2))
     assert one == two
     assert [d.score for d in one] == sorted((d.score for d in one), reverse=True)
-    assert one != s.sample(pool, lambda _: s.COLD, bid_weight=0.5, rng=rng(4))
+    assert one != sample(pool, lambda _: s.COLD, bid_weight=0.5, rng=rng(4))
 
 
 def test_a_click_without_an_impression_in_the_window_is_no_error() -> None:
     odd = s.CreativeStats(impressions=1, clicks=5, folds=9)
     assert 0 < s.mean_ctr(odd, 0.5) < 1
-    assert s.sample([candidate("c")], lambda _: odd, bid_weight=0.5, rng=rng())[0].ctr <= 1
+    assert sample([candidate("c")], lambda _: odd, bid_weight=0.5, rng=rng())[0].ctr <= 1
 
 
 def test_the_runner_up_shares_the_winners_category() -> None:
     pool = [candidate("a", category="1"), candidate("b", category="2"), candidate("c", category="1")]
-    order = [s.Draw(index, 0.0, 0.0, 3.0 - index, 0.0, 0.0) for index in range(3)]
-    rival = s.runner_up(order, 0, pool)
-    assert rival is not None
-    assert rival.index == 2
-    assert s.runner_up(order, 1, pool) is None
+    assert s.runner_up([0, 1, 2], 0, pool) == 2
+    assert s.runner_up([0, 1, 2], 1, pool) is None
 
 
 def test_a_page_gets_only_what_was_auctioned_for_it() -> None:
@@ -207,9 +218,9 @@ def test_a_price_follows_from_means_and_never_from_the_draw(seed: int) -> None:
     bids = {"a": 3 * UNIT, "b": 4 * UNIT}
     pool = [candidate(name, cpm_micros=cpm) for name, cpm in bids.items()]
     warm = {"a": s.CreativeStats(400, 20, 40), "b": s.CreativeStats(300, 10, 20)}
-    order = s.sample(pool, warm.__getitem__, bid_weight=0.5, rng=rng(seed))
-    winner, rival = order[0], s.runner_up(order, 0, pool)
-    assert rival is not None
+    order = sample(pool, warm.__getitem__, bid_weight=0.5, rng=rng(seed))
+    winner, rival = order
+    assert s.runner_up([winner.index, rival.index], 0, pool) == rival.index
     name, other = pool[winner.index].creative_id, pool[rival.index].creative_id
     expected = pricing.clearing_micros(
         s.mean_engagement(warm[name], 0.5),

@@ -1,8 +1,8 @@
 """Serving: the rows T18 to T41 of the vectors, by the pure rules that decide them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,11 +12,12 @@ from node.ads import explain, freshness, pins
 from node.ads import messages as m
 from node.ads.batch import choose_again, choose_all, impressed, slot_order
 from node.ads.creative_stats import RollingStats
-from node.ads.decide import Rules, SlotDecision, decide_slot, outcomes, why_empty
+from node.ads.decide import SlotDecision, decide_slot, outcomes, why_empty
 from node.ads.entities.site_terms import floor_by_category
 from node.ads.page_winners import WINNER_TTL_MS, PageWinners
 from node.ads.selection import COLD, CreativeStats
 from node.ads.serve_stats import Filled, ServeStats, count_batch, count_paced, count_stale
+from node.ads.slot_plan import Rules, plan_slot
 from node.ads.view import CandidateView, ServeView
 from node.core.limits import page_winners_pages_max
 
@@ -38,7 +39,7 @@ def view(*candidates: CandidateView) -> ServeView:
     return ServeView(candidates, NOW, NOW + HOUR_MS)
 
 
-def rules(**changed: Callable[[str], bool] | bool) -> Rules:
+def rules(**changed: Callable[[str], bool] | bool | set[str]) -> Rules:
     given_ = {"approved": lambda _: True, "blocked": lambda _: False, "left_of": lambda _: None, "bid_weight": 0.5}
     return Rules(**(given_ | changed))  # type: ignore[arg-type]
 
@@ -53,8 +54,9 @@ def decide(
 ) -> SlotDecision:
     reach = dict.fromkeys((c.category for c in pool.candidates), 0)
     request = m.SlotRequest(slot, 300, 250, pin)
-    rng = np.random.default_rng(3)
-    return decide_slot(request, pool, reach, lambda _: COLD, floor_of, with_rules or rules(), rng)
+    known = with_rules or rules()
+    plan = plan_slot(request, pool, reach, floor_of, known)
+    return decide_slot(request, plan, lambda _: COLD, known, np.random.default_rng(3))
 
 
 def floors(site: float, categories: dict[str, float] | None = None, slot: float | None = None) -> Callable[[str], int]:
@@ -111,9 +113,10 @@ def winner(decision: SlotDecision) -> str:
 
 def test_a_slot_that_the_site_has_not_is_no_slot_without_a_pool() -> None:
     for slots, why in ((frozenset({"top"}), "no_pool"), (frozenset({"side"}), "unknown_slot"), (None, "no_pool")):
-        known = replace(rules(), slots=slots)
-        request, rng = m.SlotRequest("top", 1, 1), np.random.default_rng(3)
-        empty = decide_slot(request, None, {}, lambda _: COLD, lambda _: 0, known, rng)
+        known = msgspec.structs.replace(rules(), slots=slots)
+        request = m.SlotRequest("top", 1, 1)
+        plan = plan_slot(request, None, {}, lambda _: 0, known)
+        empty = decide_slot(request, plan, lambda _: COLD, known, np.random.default_rng(3))
         assert why_empty(empty) == why
 
 
@@ -237,7 +240,7 @@ def test_t40_who_won_the_page_a_moment_ago_steps_back(names: str, expected: str)
     decision = decide(view(*(candidate(name) for name in names)))
     choose_all([decision], [0], {"campaign-a": explain.RECENT_ON_PAGE})
     assert winner(decision) == expected
-    told = {row.creative_id: row.reason for row in outcomes(decision, lambda _: COLD)}
+    told = {row.creative_id: row.reason for row in outcomes(decision)}
     assert told["a"] in (("",) if names == "a" else (explain.RECENT_ON_PAGE, explain.OUTSCORED))
 
 
@@ -248,7 +251,7 @@ def test_t41_a_pin_needs_no_floor_no_pace_and_no_money() -> None:
     choose_all([decision], [0], {"campaign-b": explain.RECENT_ON_PAGE})
     assert decision.chosen is not None
     assert (winner(decision), decision.chosen.price_micros, decision.chosen.pinned) == ("b", 0, True)
-    rows = {row.creative_id: (row.outcome, row.reason) for row in outcomes(decision, lambda _: COLD)}
+    rows = {row.creative_id: (row.outcome, row.reason) for row in outcomes(decision)}
     assert rows == {"a": (explain.FILTERED, explain.PACED), "b": (explain.WON, explain.PINNED)}
 
 
@@ -279,7 +282,7 @@ def test_a_page_view_that_is_not_served_shows_nothing_but_pins() -> None:
     decision = decide(view(candidate("a")), with_rules=rules(served=False))
     choose_all([decision], [0])
     assert decision.chosen is None
-    ahead = decide(view(candidate("a"), candidate("b")), with_rules=rules(paced_out=lambda name: name == "campaign-a"))
+    ahead = decide(view(candidate("a"), candidate("b")), with_rules=rules(paced_out={"campaign-a"}))
     choose_all([ahead], [0])
     assert winner(ahead) == "b"
 

@@ -285,7 +285,8 @@ def missed_the_resumption(world: World) -> None:
 
 
 def missed_the_approval(world: World) -> None:
-    world.actor("adserver", SITE)._approved = frozenset()
+    server = world.actor("adserver", SITE)
+    server._decider.learned(msgspec.structs.replace(server._settings, approved=()))
 
 
 def missed_the_bid(world: World) -> None:
@@ -338,7 +339,8 @@ def test_op43_tr30_the_same_state_gives_the_same_price_whatever_is_drawn() -> No
     server._stats.record("other-1", now_ms, impressions=300, clicks=10, folds=20)
     prices = defaultdict(set)
     for seed in range(40):
-        server._draws, server._winners = np.random.default_rng(seed), PageWinners()
+        server._decider.start(seed)
+        server._winners = PageWinners()
         won = world.winner()
         assert won is not None
         prices[won.campaign].add(won.price_micros)

@@ -59,7 +59,7 @@ def test_a_pool_that_came_late_gets_no_money_for_a_withdrawn_creative() -> None:
     world.index.views.update(stale)
     assert {w.creative for _ in range(20) if (w := world.winner())} == {"camp-1"}
     told = [c for c in world.explain(slot="top").candidates if c.creative_id == "camp-2"]
-    assert not told or told[0].reason in (explain.NOT_ACTIVE, explain.OUTSCORED)
+    assert not told or told[0].reason in (explain.NOT_ACTIVE, explain.OUTSCORED, explain.RECENT_ON_PAGE)
 
 
 def test_a_paused_creative_comes_back_a_deleted_one_never_and_both_survive_a_restart() -> None:

@@ -436,9 +436,9 @@ def test_decisions_are_kept_in_a_ring() -> None:
     assert decision.auction is not None
     assert decision.auction.page_url == PAGE
     assert decision.auction.trigger == "approval"
-    server = world.actor("adserver", SITE)
+    ring = world.actor("adserver", SITE)._decisions
     for _ in range(limits.decisions_kept_per_site):
-        server._decisions._decisions.append(decision)
+        ring.keep(ring._decisions[-1])
     missing = world.explain(request_id=first.request_id)
     if decision.request_id != first.request_id:
         assert isinstance(missing, Failed)
