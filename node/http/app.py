@@ -5,9 +5,11 @@ The hot routes are found by one look into a dictionary; what has parameters in i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -17,11 +19,12 @@ from node.core.clock import MS
 from node.engine.nodeservice import NodeService
 from node.http import metrics, openapi, probes, serve
 from node.http.beacons import BeaconGate
-from node.http.call import Answer, Call, Handler, Stream, body_of, send_stream
+from node.http.call import Answer, Call, Handler, Stream, body_of, send_stream, too_large
 from node.http.cluster import ClusterGate
 from node.http.guard import REFUSED
 from node.http.overload import RETRY_AFTER_S, Kind, Overload, OverloadSettings
 from node.http.problem import ProblemError, Response, leaving, not_allowed, overloaded, send_response
+from node.http.quick import Answered, QuickHandler
 from node.http.route import GET, TEXT, Route, Table
 from node.http.routes import PUBLIC
 
@@ -40,7 +43,8 @@ PREFLIGHT = Response(
 
 
 class App:
-    """See the module. `base_url` is what tracking urls begin with; `more`: further routes with their handlers."""
+    """See the module. `base_url` is what tracking urls begin with; `more`: further routes with their handlers; `quick`:
+    those that need no task."""
 
     def __init__(
         self,
@@ -51,6 +55,8 @@ class App:
         more: Mapping[Route, Handler] | None = None,
     ) -> None:
         self._gate = gate
+        self._base_url = base_url
+        self._going_on: set[asyncio.Task[None]] = set()
         self._mounts: Counter[str] = Counter()
         self.table = Table((*PUBLIC, *(more or {})))
         self._beacons = BeaconGate()
@@ -58,11 +64,14 @@ class App:
             **_public(gate, service, base_url, self.table, self._mounts, self._beacons),
             **{route.name: handler for route, handler in (more or {}).items()},
         }
-        self._hot: dict[tuple[str, str], tuple[Kind, Handler]] = {
-            (route.method, route.path): (route.kind, self._handlers[route.name])
+        self._hot: dict[tuple[str, str], tuple[Kind, Handler, bool]] = {
+            (route.method, route.path): (route.kind, self._handlers[route.name], route.body is not None)
             for route in self.table.routes
             if route.kind is not None and not route.params
         }
+        self._view = next((route.method, route.path) for route in PUBLIC if route.name == "serve")
+        method, path = self._view
+        self.quick: dict[tuple[bytes, bytes], QuickHandler] = {(method.encode(), path.encode()): self._serve_at_once}
         self.overload = overload or Overload(OverloadSettings(), gate.now_ns())
         service.edges.append(self.counters)
 
@@ -87,14 +96,20 @@ class App:
         return self.overload.counters() | {f"http.{name}": count for name, count in told.items()}
 
     async def _admitted(
-        self, kind: Kind, handler: Handler, scope: Scope, receive: Receive, params: dict[str, str] | None = None
+        self,
+        kind: Kind,
+        handler: Handler,
+        has_body: bool,
+        scope: Scope,
+        receive: Receive,
+        params: dict[str, str] | None = None,
     ) -> Answer:
         """The answer of a route under the limit of requests inside."""
         if not self._gate.accepts_work:
             return leaving()
         try:
             # A body that comes slowly is its sender's slowness: it says nothing about this node, nor takes room.
-            body = await body_of(receive)
+            body = await body_of(receive) if has_body else b""
             ticket = self.overload.admit(kind, self._gate.now_ns())
             if ticket is None:
                 return overloaded(RETRY_AFTER_S[kind]).response()
@@ -105,7 +120,43 @@ class App:
         except ProblemError as problem:
             return problem.response()
         except Exception:
-            return _fault(scope)
+            return _fault(scope["method"], scope["path"])
+
+    def _serve_at_once(self, body: bytes, answer: Answered) -> None:
+        """A page view: as `_admitted` does it, by callbacks."""
+        if not self._gate.accepts_work:
+            answer(leaving())
+            return
+        if len(body) > limits.http_body_bytes_max:
+            answer(too_large().response())
+            return
+        ticket = self.overload.admit(Kind.SERVE, self._gate.now_ns())
+        if ticket is None:
+            answer(overloaded(RETRY_AFTER_S[Kind.SERVE]).response())
+            return
+
+        def done(response: Response) -> None:
+            self.overload.done(ticket, self._gate.now_ns())
+            answer(response)
+
+        async def go_on(rest: Coroutine[Any, Any, Response]) -> None:
+            try:
+                response = await rest
+            except ProblemError as problem:
+                response = problem.response()
+            except Exception:
+                response = _fault(*self._view)
+            done(response)
+
+        def later(rest: Coroutine[Any, Any, Response]) -> None:
+            task = asyncio.get_running_loop().create_task(go_on(rest))
+            self._going_on.add(task)
+            task.add_done_callback(self._going_on.discard)
+
+        try:
+            serve.serve_at_once(self._gate, self._base_url, body, later, done)
+        except Exception:
+            done(_fault(*self._view))
 
     async def _rest(self, scope: Scope, receive: Receive) -> Answer:
         method, path = scope["method"], scope["path"]
@@ -118,18 +169,19 @@ class App:
         if route is None:
             return not_allowed(method, path, sorted(found))
         if route.kind is not None:
-            return await self._admitted(route.kind, self._handlers[route.name], scope, receive, params)
+            has_body = route.body is not None
+            return await self._admitted(route.kind, self._handlers[route.name], has_body, scope, receive, params)
         try:
             body = await body_of(receive) if route.body is not None else b""
             return await self._handlers[route.name](Call(scope, body, params))
         except ProblemError as problem:
             return problem.response()
         except Exception:
-            return _fault(scope)
+            return _fault(scope["method"], scope["path"])
 
 
-def _fault(scope: Scope) -> Response:
-    _log.exception("a request failed: %s %s", scope["method"], scope["path"])
+def _fault(method: str, path: str) -> Response:
+    _log.exception("a request failed: %s %s", method, path)
     return ProblemError(500, "Internal error", "a fault of this server; it is in its log").response()
 
 

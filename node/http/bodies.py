@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
@@ -16,6 +17,8 @@ from node.core.errors import BadInput
 from node.http.problem import ProblemError, bad_request
 
 T = TypeVar("T")
+# What most pages' urls are: nothing of them has to be stripped, encoded or refused.
+_PLAIN_URL = re.compile(r"https?://([a-z0-9][a-z0-9.-]*(?::[0-9]{1,5})?)(?:/[A-Za-z0-9._~/-]*)?", re.ASCII)
 Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
 
@@ -54,6 +57,9 @@ class ServeBody(msgspec.Struct, frozen=True):
     imp: tuple[Imp, ...]
     domain: str = ""
     pins: tuple[PinBody, ...] = ()
+
+
+_SERVE_DECODER = msgspec.json.Decoder(ServeBody)
 
 
 class ClassifyBody(msgspec.Struct, frozen=True):
@@ -111,8 +117,17 @@ class BeaconQuery(msgspec.Struct, frozen=True):
 
 def parse(body: bytes, shape: type[T]) -> T:
     """The body as its shape; raises ProblemError 400 that names the field."""
+    return _parsed(body, msgspec.json.Decoder(shape))
+
+
+def parse_serve(body: bytes) -> ServeBody:
+    """`parse` of a page view, of which there are many."""
+    return _parsed(body, _SERVE_DECODER)
+
+
+def _parsed(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
-        return msgspec.json.decode(body, type=shape)
+        return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise refused_shape(error, "body") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -170,6 +185,15 @@ def page(url: str) -> str:
     return page_url(url)
 
 
+def page_and_host(url: str) -> tuple[str, str]:
+    """A page's identity and the host that it is on; raises BadInput."""
+    plain = _PLAIN_URL.fullmatch(url) if len(url) <= limits.url_chars_max else None
+    if plain is not None:
+        return url, plain[1].removeprefix("www.")
+    page_ = page_url(url)
+    return page_, host_of_url(page_)
+
+
 def publisher_or_site(text: str) -> str:
     """Raises BadInput for what is neither a publisher's id nor a site's."""
     try:
@@ -178,11 +202,13 @@ def publisher_or_site(text: str) -> str:
         return site_id(text, "pub")
 
 
-def page_host(domain: str, url: str) -> str:
-    """The host that a page says it is on; raises BadInput."""
+def page_host(domain: str, of_url: str) -> str:
+    """The host that a page says it is on, else that of its url; raises BadInput."""
+    if not domain:
+        return of_url
     if len(domain) > limits.host_chars_max:
         raise BadInput("domain", f"a domain has at most {limits.host_chars_max} characters")
-    return normalise_host(domain) or host_of_url(url)
+    return normalise_host(domain) or of_url
 
 
 def page_text(text: str) -> str:

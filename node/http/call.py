@@ -92,11 +92,15 @@ async def _whole_body(receive: Receive) -> bytes:
         part = message.get("body", b"")
         size += len(part)
         if size > limits.http_body_bytes_max:
-            text = f"a body has at most {limits.http_body_bytes_max} bytes"
-            raise ProblemError(413, "Too large", text, about="body")
+            raise too_large()
         parts.append(part)
         if not message.get("more_body"):
             return b"".join(parts)
+
+
+def too_large() -> ProblemError:
+    """413."""
+    return ProblemError(413, "Too large", f"a body has at most {limits.http_body_bytes_max} bytes", about="body")
 
 
 async def send_stream(send: Send, receive: Receive, stream: Stream) -> None:

@@ -9,6 +9,7 @@ promise of money expires unused. Once only, or a request that makes an entity fa
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -42,10 +43,23 @@ class ClusterGate:
     def accepts_work(self) -> bool:
         return self._engine.drain.accepts_work
 
-    async def ask(self, to: EntityRef, message: msgspec.Struct) -> Any:
-        """The reply. Raises ProblemError: 503 when nobody answered in time, 404 when the thing does not exist."""
+    def ask_once(self, to: EntityRef, message: msgspec.Struct, done: Callable[[Any], None]) -> None:
+        """The reply by a callback, or Failed: a first try, which `ask` goes on from. In flight until then."""
+
+        def ended(outcome: Any) -> None:
+            self.in_flight -= 1
+            done(outcome)
+
+        self.in_flight += 1
+        self._engine.ask(to, message, ASK_MS, ended)
+
+    async def ask(
+        self, to: EntityRef, message: msgspec.Struct, first: Failed | None = None, began_ns: int | None = None
+    ) -> Any:
+        """The reply. Raises ProblemError: 503 when nobody answered in time, 404 when the thing does not exist. `first`:
+        what `ask_once` brought, of which the time since `began_ns` has gone."""
         clock = self._engine.world.clock
-        until_ns = clock.mono_ns() + DEADLINE_MS * 1_000_000
+        until_ns = (clock.mono_ns() if began_ns is None else began_ns) + DEADLINE_MS * 1_000_000
         once_more = isinstance(message, REPEATABLE)
         self.in_flight += 1
         try:
@@ -54,7 +68,12 @@ class ClusterGate:
                 if left_ms <= 0:
                     raise unavailable("the cluster did not answer in time")
                 timeout_ms = int(min(ASK_MS, left_ms))
-                outcome = await outcome_of(lambda done: self._engine.ask(to, message, timeout_ms, done))  # noqa: B023
+                outcome: Any = first
+                if first is None:
+                    outcome = await outcome_of(
+                        lambda done: self._engine.ask(to, message, timeout_ms, done)  # noqa: B023
+                    )
+                first = None
                 if not isinstance(outcome, Failed):
                     return outcome
                 if outcome.failure is Failure.REJECTED:

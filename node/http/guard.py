@@ -52,28 +52,33 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._in_head:
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > limits.http_head_bytes_max and not self.transport.is_closing():
+        if not self._in_head or self.transport.is_closing():
+            return
+        if self._head_bytes > limits.http_head_bytes_max:
             text = f"a request's line and headers have at most {limits.http_head_bytes_max} bytes"
             self._refuse("head_bytes", ProblemError(431, "Headers too large", text))
+        elif self._head_timer is None:
+            self._expect_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if not self._in_head:  # a further request of this connection
+        if not self._in_head:  # a further request of this connection; most are whole when this has been read
             self._head_bytes = 0
-            self._expect_head()
+            self._in_head = True
 
     def on_headers_complete(self) -> None:
+        self._head_read()
+        super().on_headers_complete()
+
+    def _head_read(self) -> None:
         self._in_head = False
         self._head_ended()
-        super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
         """What uvicorn says of a request that can't be read, as a problem document."""
         self._refuse("unreadable", ProblemError(400, "Bad request", msg))
 
     def _expect_head(self) -> None:
-        self._in_head = True
-        self._head_ended()
         self._head_timer = self.loop.call_later(self.head_ms_max / 1_000, self._late)
 
     def _head_ended(self) -> None:

@@ -18,6 +18,7 @@ import enum
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from node.core import limits
 from node.core.clock import MS
@@ -53,8 +54,7 @@ class OverloadSettings:
     probe_ms_max: int = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(NamedTuple):
     """A request that was let in. `probe`: while only few were."""
 
     kind: Kind
@@ -83,17 +83,13 @@ class Overload:
         self._probing = False
         self._probed_ns: int | None = None
         self._inside: Counter[Kind] = Counter()
+        self.in_flight = 0  # requests inside now, of all kinds
         self.shed: Counter[Kind] = Counter()
 
     @property
     def limit(self) -> int:
         """How many requests may be inside now."""
         return max(1, self._settings.floor // 2) if self._probing else int(self._limit)
-
-    @property
-    def in_flight(self) -> int:
-        """Requests inside now."""
-        return self._inside.total()
 
     def room(self, kind: Kind) -> bool:
         """Whether a request of this kind would be let in now."""
@@ -106,12 +102,14 @@ class Overload:
             self.shed[kind] += 1
             return None
         self._inside[kind] += 1
+        self.in_flight += 1
         self._window.most_inside = max(self._window.most_inside, self.in_flight)
         return Ticket(kind, now_ns, self._probing)
 
     def done(self, ticket: Ticket, now_ns: int) -> None:
         """The request has been answered, well or not."""
         self._inside[ticket.kind] -= 1
+        self.in_flight -= 1
         window = self._window
         if self._probing and not ticket.probe:
             return  # it shared the node with many, and says nothing about few

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from node.actors.actor import Failed
 from node.ads import messages as m
 from node.ads.guards.rate_gate import RateGate
 from node.ads.hosts import host_of_url
@@ -13,50 +16,116 @@ from node.ads.keys import entity_id, site_id, slot_id
 from node.ads.pins import HONOURED
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
-from node.http import bodies
+from node.http import answers, bodies
 from node.http.call import Call
 from node.http.cluster import ClusterGate
 from node.http.problem import ProblemError, Response, bad_request
 
 NO_CONTENT = Response(204, b"", "")
 ACCEPTED = Response(202, b'{"status":"accepted"}')
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class Wanted(NamedTuple):
+    """A page view as it was asked for: `pub` is a site's id or its publisher's."""
+
+    pub: str
+    host: str
+    select: m.BatchSelect
+
+
+def wanted(body: bytes) -> Wanted:
+    """What a page asks for; raises ProblemError 400 that names the field."""
+    request = bodies.parse_serve(body)
+    try:
+        pub = bodies.publisher_or_site(request.pub)
+        url, of_url = bodies.page_and_host(request.url)
+        pins = bodies.reader_pins(request.pins) if request.pins else ()
+        slots = bodies.serve_slots(request.imp, pins)
+        host = bodies.page_host(request.domain, of_url)
+    except BadInput as error:
+        raise bodies.as_problem(error) from None
+    elsewhere = pins
+    if pins:
+        here = {slot.slot for slot in slots}
+        elsewhere = tuple(pin for pin in pins if pin.slot not in here)
+    return Wanted(pub, host, m.BatchSelect(url, host, slots, elsewhere))
 
 
 async def serve_batch(gate: ClusterGate, base_url: str, body: bytes) -> Response:
     """`POST /v1/serve/batch`: a winner for each slot that has one."""
-    request = bodies.parse(body, bodies.ServeBody)
+    view = wanted(body)
+    return told(view, await selected_for(gate, view), base_url)
+
+
+def serve_at_once(
+    gate: ClusterGate, base_url: str, body: bytes, later: Callable[[Coroutine[Any, Any, Response]], None],
+    done: Callable[[Response], None],
+) -> None:  # fmt: skip
+    """`serve_batch` by a callback. What is not served at the first try goes `later`, in a task."""
     try:
-        pub = bodies.publisher_or_site(request.pub)
-        url = bodies.page(request.url)
-        pins = bodies.reader_pins(request.pins)
-        slots = bodies.serve_slots(request.imp, pins)
-        host = bodies.page_host(request.domain, url)
-    except BadInput as error:
-        raise bodies.as_problem(error) from None
-    here = {slot.slot for slot in slots}
-    select = m.BatchSelect(url, host, slots, tuple(pin for pin in pins if pin.slot not in here))
-    selected: m.BatchSelected = await gate.ask(EntityRef("adserver", gate.known_site(pub, host)), select)
+        view = wanted(body)
+    except ProblemError as problem:
+        done(problem.response())
+        return
+    began_ns = gate.now_ns()
+
+    def answered(outcome: Any) -> None:
+        if not isinstance(outcome, m.BatchSelected) or outcome.state != "served":
+            later(_goes_on(gate, view, base_url, outcome, began_ns))
+            return
+        try:
+            response = _served(outcome, base_url)
+        except Exception:
+            later(_goes_on(gate, view, base_url, outcome, began_ns))  # where a fault is told of
+        else:
+            done(response)
+
+    gate.ask_once(EntityRef("adserver", gate.known_site(view.pub, view.host)), view.select, answered)
+
+
+async def _goes_on(gate: ClusterGate, view: Wanted, base_url: str, first: Any, began_ns: int) -> Response:
+    return told(view, await selected_for(gate, view, first, began_ns), base_url)
+
+
+async def selected_for(
+    gate: ClusterGate, view: Wanted, first: m.BatchSelected | Failed | None = None, began_ns: int | None = None
+) -> m.BatchSelected:
+    """What the site's ad server says, also where its publisher was named; `first` and `began_ns` as in
+    `ClusterGate.ask`. Raises ProblemError."""
+    selected: m.BatchSelected
+    if isinstance(first, m.BatchSelected):
+        selected = first
+    else:
+        known = EntityRef("adserver", gate.known_site(view.pub, view.host))
+        selected = await gate.ask(known, view.select, first, began_ns)
     if selected.state == "unknown_site":
-        site = await gate.site_of(pub, host)
-        selected = await gate.ask(EntityRef("adserver", site), select)
+        site = await gate.site_of(view.pub, view.host)
+        selected = await gate.ask(EntityRef("adserver", site), view.select)
+    return selected
+
+
+def told(view: Wanted, selected: m.BatchSelected, base_url: str) -> Response:
+    """The answer to a page; raises ProblemError."""
     match selected.state:
         case "suspended":
             return NO_CONTENT
         case "host_refused":
-            raise ProblemError(403, "Forbidden", f"{host!r} is not the site's verified host", about="url")
+            raise ProblemError(403, "Forbidden", f"{view.host!r} is not the site's verified host", about="url")
         case "unknown_site":
-            raise ProblemError(404, "Not found", f"there is no site {pub!r}", about="pub")
+            raise ProblemError(404, "Not found", f"there is no site {view.pub!r}", about="pub")
         case _:
-            pass
-    seats = [_seat(outcome, base_url) for outcome in selected.outcomes]
-    document: dict[str, object] = {
-        "seatbid": seats,
-        "needText": selected.reclassify_in_ms <= 0,
-        "reclassifyInMs": selected.reclassify_in_ms,
-    }
-    if selected.stale_pins:
-        document["stalePins"] = [{"slotId": pin.slot, "creativeId": pin.creative} for pin in selected.stale_pins]
-    return Response(200, msgspec.json.encode(document))
+            return _served(selected, base_url)
+
+
+def _served(selected: m.BatchSelected, base_url: str) -> Response:
+    answer = answers.Served(
+        tuple([_seat(outcome, base_url) for outcome in selected.outcomes]),
+        selected.reclassify_in_ms <= 0,
+        selected.reclassify_in_ms,
+        tuple([answers.StalePin(pin.slot, pin.creative) for pin in selected.stale_pins]),
+    )
+    return Response(200, _ENCODER.encode(answer))
 
 
 async def classify_page(gate: ClusterGate, body: bytes) -> Response:
@@ -163,34 +232,26 @@ async def fold(gate: ClusterGate, body: bytes) -> Response:
             raise ProblemError(403, "Forbidden", f"the token is not valid: {verdict}", about="foldToken")
 
 
-def _seat(outcome: m.SlotOutcome, base_url: str) -> dict[str, object]:
-    won, told = outcome.winner, _dogear(outcome.pin)
+def _seat(outcome: m.SlotOutcome, base_url: str) -> answers.Seat:
+    won, pin = outcome.winner, outcome.pin
+    dogear = answers.Dogear(pin == HONOURED, "" if pin == HONOURED else pin) if pin else None
     if won is None:
-        return {"id": outcome.slot, "reason": outcome.reason, **told}
-    return {
-        "id": outcome.slot,
-        **told,
-        "winner": {
-            "creativeId": won.creative,
-            "campaignId": won.campaign,
-            "assetUrl": won.asset_url,
-            "mime": won.mime,
-            "width": won.width,
-            "height": won.height,
-            "landingUrl": won.landing_url,
-            "impUrl": f"{base_url}/v1/imp?{won.impression_query}",
-            "clickUrl": f"{base_url}/v1/click?{won.click_query}",
-            "version": "1",
-            "requestId": won.request_id,
-            "category": won.category,
-            "canFold": True,
-            "honorPin": outcome.pin == HONOURED,
-            "foldToken": won.fold_token,
-        },
-    }
-
-
-def _dogear(pin: str) -> dict[str, object]:
-    if not pin:
-        return {}
-    return {"dogear": {"honored": True} if pin == HONOURED else {"honored": False, "reason": pin}}
+        return answers.Seat(outcome.slot, None, outcome.reason, dogear)
+    winner = answers.Winner(
+        won.creative,
+        won.campaign,
+        won.asset_url,
+        won.mime,
+        won.width,
+        won.height,
+        won.landing_url,
+        f"{base_url}/v1/imp?{won.impression_query}",
+        f"{base_url}/v1/click?{won.click_query}",
+        "1",
+        won.request_id,
+        won.category,
+        True,
+        pin == HONOURED,
+        won.fold_token,
+    )
+    return answers.Seat(outcome.slot, winner, "", dogear)

@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from node.core.errors import OperatingError
-from node.http.guard import GuardedProtocol
+from node.http.quick import QuickRoutes, quick_protocol
 
 
 class _Server(uvicorn.Server):
@@ -42,12 +42,12 @@ def bind(address: str) -> socket.socket:
 
 
 class HttpServer:
-    """Serves an application until it is stopped."""
+    """Serves an application until it is stopped. `quick`: what is answered before it comes to that."""
 
-    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, listener: socket.socket, quick: QuickRoutes) -> None:
         config = uvicorn.Config(
             app,
-            http=GuardedProtocol,
+            http=quick_protocol(quick),
             ws="none",
             log_config=None,
             access_log=False,

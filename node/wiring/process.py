@@ -154,7 +154,7 @@ class Process:
         """The public address first: it says what the rest of the start waits for."""
         if "api" not in self._settings.node.roles:
             return None
-        http = HttpServer(front, bind(self._settings.wire.http))
+        http = HttpServer(front, bind(self._settings.wire.http), front.quick)
         await http.start()
         self._open.push_async_callback(http.stop)
         return http

@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 
 import httpx
+from starlette.types import Receive, Scope, Send
 
 from node.http.front import Front
+from node.http.quick import QuickRoutes
 
 
 def test_it_lives_and_is_not_ready_until_the_api_answers() -> None:
     front = Front()
     front.wait_for("the state store: connection refused")
 
-    async def api(scope: object, receive: object, send: object) -> None:
-        await send({"type": "http.response.start", "status": 204, "headers": []})  # type: ignore[operator]
-        await send({"type": "http.response.body", "body": b""})  # type: ignore[operator]
+    class Api:
+        def __init__(self) -> None:
+            self.quick: QuickRoutes = {}
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
 
     async def test() -> None:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="http://n") as client:
@@ -28,7 +34,7 @@ def test_it_lives_and_is_not_ready_until_the_api_answers() -> None:
             assert "connection refused" in serve.json()["detail"]
             assert (await client.get("/startup")).json()["started"] is False
             assert serve.headers["retry-after"] == "1"
-            front.become(api)
+            front.become(Api())
             assert (await client.get("/healthz/ready")).status_code == 204
 
     asyncio.run(test())

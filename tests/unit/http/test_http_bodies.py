@@ -91,8 +91,8 @@ def test_what_is_right_is_taken() -> None:
     assert bodies.page_slots(()) == ()
     assert bodies.page("https://news.example/a/?id=7&utm_source=x&fbclid=y") == "https://news.example/a/?id=7"
     assert bodies.page_text(" a \n b ") == "a b"
-    assert bodies.page_host("", "https://www.News.example:8080/a") == "news.example:8080"
-    assert bodies.page_host("https://News.example/any", "https://other/") == "news.example"
+    assert bodies.page_and_host("https://www.News.example:8080/a")[1] == "news.example:8080"
+    assert bodies.page_host("https://News.example/any", "other") == "news.example"
 
 
 @pytest.mark.parametrize("pub", ["news.example", "localhost:8080", "Acme_1", "a" * 200])
@@ -112,5 +112,5 @@ def test_a_page_without_words_and_a_domain_without_end_are_refused() -> None:
         bodies.page_text(" \n\t ")
     assert caught.value.field == "text"
     with pytest.raises(BadInput) as caught:
-        bodies.page_host("x" * 1_000, "https://news.example/")
+        bodies.page_host("x" * 1_000, "news.example")
     assert caught.value.field == "domain"

@@ -66,7 +66,7 @@ class Edge:
         gate = ClusterGate(cast(Any, cluster))
         overload = Overload(OverloadSettings(floor=16), gate.now_ns())
         self.app = App(gate, cast(Any, self.service), "http://api:1", overload)
-        self.server = HttpServer(self.app, bind("127.0.0.1:0"))
+        self.server = HttpServer(self.app, bind("127.0.0.1:0"), self.app.quick)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         host, _, port = self.server.address.rpartition(":")
