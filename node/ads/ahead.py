@@ -1,9 +1,9 @@
 """A pool's draws, made ahead for as long as what is known of its creatives stands.
 
 numpy's call costs as much as dozens of its numbers, so rounds of draws are made together and taken one by one. Their
-number grows while they are used up, so that a pool that is asked once pays for one. What is seen of one creative
-meanwhile redraws its own column of the rounds to come: draws are independent, the others' hold. A round that was taken
-is never touched again. The same pool, statistics and generator give the same rounds.
+number grows while they are used up, so that a pool that is asked once pays for one; evidence ends the rounds to come
+and begins with one again. A round that was taken is never touched. The same pool, statistics and generator give the
+same rounds.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ from node.core.limits import draws_ahead_rounds_max
 # Measured: numpy's vector call costs about as much as this many scalar draws of both Betas.
 SCALAR_POOL_MAX = 16
 GROWTH = 4
-# Rounds kept, and columns redrawn, when evidence comes: more would be drawn than is used.
-KEPT_ROUNDS_MAX = 4
-KEPT_COLUMNS_MAX = 2
 
 Rows = NDArray[np.float64] | Sequence[Sequence[float]]
 Floats = NDArray[np.float64]
@@ -79,7 +76,7 @@ class Round(msgspec.Struct, frozen=True, gc=False):
 class Ahead:
     """See the module. `mark`s are told apart by `==`: while it is the same, so are all statistics; None: look anew."""
 
-    __slots__ = ("_at", "_bids", "_block", "_expected", "_mark", "_next", "_order", "_pool", "_steady")
+    __slots__ = ("_at", "_bids", "_block", "_expected", "_mark", "_next", "_order", "_pool")
 
     def __init__(self, pool: Sequence[CandidateView], bid_weight: float) -> None:
         weight = clamp_bid_weight(bid_weight)
@@ -91,7 +88,6 @@ class Ahead:
         self._order: list[list[int]] = []  # of the rounds that are made; those before `_at` are taken
         self._at = 0
         self._next = 1
-        self._steady = True
 
     def take(self, stats_of: Callable[[str], CreativeStats], mark: object, rng: np.random.Generator) -> Round:
         """The next round; of a pool that is not empty."""
@@ -131,29 +127,10 @@ class Ahead:
             engagements[i] = mean_engagement(stats[i], self._pool[i].category_score)
             scores[i] = engagements[i] * self._bids[i]
         if self._expected is not None:
-            self._redraw(stats, changed, rng)
+            del self._order[self._at :]
+            self._next = 1
         self._expected = Expected(stats, engagements, scores)
         return self._expected
-
-    def _redraw(self, stats: Sequence[CreativeStats], changed: Sequence[int], rng: np.random.Generator) -> None:
-        """Of the rounds to come, for those creatives alone; more than is worth that is forgotten."""
-        self._steady = False
-        self._next = min(self._next, KEPT_ROUNDS_MAX)
-        end = min(len(self._order), self._at + KEPT_ROUNDS_MAX)
-        if len(changed) > KEPT_COLUMNS_MAX:
-            end = self._at
-        del self._order[end:]
-        if end == self._at:
-            return
-        ctrs, folds, scores = self._block
-        if not (isinstance(ctrs, np.ndarray) and isinstance(folds, np.ndarray) and isinstance(scores, np.ndarray)):
-            return  # a single round, which is taken
-        coming = slice(self._at, end)
-        for i in changed:
-            column = _drawn([self._pool[i]], [stats[i]], self._bids[i : i + 1], end - self._at, rng)
-            for rows, redrawn in zip((ctrs, folds, scores), column, strict=True):
-                rows[coming, i] = redrawn[:, 0]
-        self._order[coming] = _best_first(scores[coming])
 
     # ---- drawing
 
@@ -164,9 +141,7 @@ class Ahead:
         else:
             self._block = block = _drawn(self._pool, stats, self._bids, rounds, rng)
             self._order = _best_first(block[2])
-        if self._steady:
-            self._next = min(rounds * GROWTH, draws_ahead_rounds_max)
-        self._steady = True
+        self._next = min(rounds * GROWTH, draws_ahead_rounds_max)
 
     def _one_by_one(
         self, stats: Sequence[CreativeStats], rng: np.random.Generator
