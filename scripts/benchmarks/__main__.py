@@ -1,4 +1,4 @@
-"""`scripts/bench [SUBJECT…] [--runs N]`: JSON on stdout, progress on stderr."""
+"""`scripts/bench [SUBJECT…] [--runs N] [--page]`: JSON on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import os
 import platform
 import sys
 
+from scripts import performance_page
+
 PACKAGES = ("cbor2", "pyzmq", "lmdb", "asyncpg", "uvicorn", "numpy")
 SUBJECTS = (
-    *("actors", "memory", "wire", "store", "serve", "replication", "failover", "sim", "cli", "lists", "dashboard"),
-    "watched",
+    *("actors", "memory", "wire", "store", "serve", "growth", "replication", "failover", "sim", "cli", "lists"),
+    *("dashboard", "watched"),
 )
 
 
@@ -21,6 +23,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)}; all when absent")
     parser.add_argument("--runs", type=int, default=5, help="repetitions of each measurement (default 5)")
+    parser.add_argument("--sites", type=_counts, metavar="N,N…", help="growth: how many sites (default 10 to 10,000)")
+    parser.add_argument("--nodes", type=_counts, metavar="N,N…", help="growth: how many entity nodes (default 1,3)")
+    parser.add_argument("--page", action="store_true", help="write what was measured into docs/performance.md")
     arguments = parser.parse_args()
     unknown = [subject for subject in arguments.subjects if subject not in SUBJECTS]
     if unknown or arguments.runs < 1:
@@ -32,9 +37,17 @@ def main() -> int:
     }
     for subject in arguments.subjects or SUBJECTS:
         sys.stderr.write(f"measuring {subject} …\n")
-        report[subject] = importlib.import_module(f"scripts.benchmarks.{subject}").measure(arguments.runs)
+        sizes = {"sites": arguments.sites, "nodes": arguments.nodes} if subject == "growth" else {}
+        given = {name: counts for name, counts in sizes.items() if counts}
+        report[subject] = importlib.import_module(f"scripts.benchmarks.{subject}").measure(arguments.runs, **given)
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    if arguments.page:
+        performance_page.write(report)
     return 0
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
 
 
 if __name__ == "__main__":

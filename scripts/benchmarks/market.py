@@ -37,7 +37,7 @@ PUBLISHER: Final = "ann"
 TEMPLATE: Final = "s00000.example"
 SLOT: Final = p.Slot(slot="top", width=728, height=90)
 AT_ONCE: Final = 250
-COVERED_S: Final = 300.0
+COVERED_S: Final = 900.0
 _COMMAND: Final = str(Path(sys.executable).with_name("promovolvectl"))
 
 

@@ -1,0 +1,297 @@
+"""Where the time of one page view goes, inside the process: a node's actors and its HTTP handler without sockets, over
+stores in memory; and the selection beside the plain numpy draw that it is made of.
+
+Every part is timed by itself, in turn with the others. `share`s are of what a page view takes of a core in a node
+(`cpu_us`, measured by `serve`), so that what they leave is HTTP's, the loop's and the system's.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import msgspec
+import numpy as np
+
+from node.actors.actor import EntityType
+from node.actors.ports import Ports
+from node.actors.system import ActorSystem
+from node.ads import messages as m
+from node.ads.batch import choose_all, slot_order
+from node.ads.creative_stats import RollingStats
+from node.ads.decide import SlotDecision
+from node.ads.entities.decision_ring import Decided, DecisionRing
+from node.ads.entities.slot_decider import SlotDecider
+from node.ads.entities.winners import slot_outcome
+from node.ads.keys import serve_key
+from node.ads.view import CandidateView, ServeView
+from node.core.clock import SystemClock
+from node.core.hashing import SHARD_COUNT
+from node.core.ids import EntityRef, NodeId
+from node.engine.entities import entity_types
+from node.engine.events import EventLog
+from node.engine.serveindex import ReplicaServeIndex
+from node.engine.topics import topics
+from node.gossip.replica_io import Applied, ReplicationSettings, RosterKnown
+from node.gossip.replica_roster import ReplicaRoster
+from node.gossip.replicator import Replicator
+from node.http import serve
+from node.http.cluster import ClusterGate
+from node.http.problem import Response
+from node.store.memory import MemoryStore
+from node.store.port import AcquireLease, LeaseGranted, PlacementWritten, ShardRow, ShardState, WritePlacement
+from node.store.replica_memory import MemoryReplica
+from node.store.replica_port import ReplicaIdentity
+from node.wire.codec import CODEC
+from scripts.benchmarks.measure import spread
+
+SITE: Final = "news.example"
+PAGE: Final = f"https://{SITE}/travel/page-1"
+CATEGORY: Final = "653"
+POOL: Final = 10
+ROUNDS: Final = 2_000
+BASE_URL: Final = "http://127.0.0.1:8080"
+_BODY: Final = json.dumps({"pub": SITE, "url": PAGE, "imp": [{"id": "top", "w": 300, "h": 250}]}).encode()
+_DAY_MS: Final = 86_400_000
+
+
+def measure(runs: int, cpu_us: float) -> dict[str, Any]:
+    """Microseconds of one page view with one slot and a pool of ten; see the module."""
+    world = _World()
+    parts: dict[str, Callable[[], None]] = {
+        "whole": world.view,
+        "decode": world.decode,
+        "draw": world.draw,
+        "sign": world.sign,
+        "encode": world.encode,
+        "ring": world.keep,
+    }
+    found: dict[str, list[float]] = {name: [] for name in parts}
+    for _ in range(runs):
+        for name, part in parts.items():
+            found[name].append(_us(part))
+    median = {name: statistics.median(values) for name, values in found.items()}
+    actor_us = median["whole"] - median["decode"] - median["encode"] - median["draw"]
+    return {
+        **{name: spread(values, "us") for name, values in found.items()},
+        "share": {
+            "decode": _share(median["decode"], cpu_us),
+            "draw": _share(median["draw"], cpu_us),
+            "actor": _share(actor_us, cpu_us),  # of which `sign` and `ring` are a part
+            "encode": _share(median["encode"], cpu_us),
+            "http": _share(cpu_us - median["whole"], cpu_us),
+            "sign": _share(median["sign"], cpu_us),
+            "ring": _share(median["ring"], cpu_us),
+        },
+        "selection": _selection(runs),
+    }
+
+
+def _share(part_us: float, whole_us: float) -> float:
+    return round(part_us / whole_us, 4)
+
+
+def _us(work: Callable[[], None]) -> float:
+    """Microseconds of the processor's time of one call, after some that are not counted."""
+    for _ in range(ROUNDS // 10):
+        work()
+    begun = time.process_time()
+    for _ in range(ROUNDS):
+        work()
+    return (time.process_time() - begun) / ROUNDS * 1e6
+
+
+def _selection(runs: int) -> dict[str, Any]:
+    """Drawing, ordering and pricing beside one draw of the pool by numpy; `evidence`: with an impression of one of the
+    ten before each."""
+    world = _World()
+    rng = np.random.default_rng(1)
+    a, b = np.full(POOL, 3.0), np.full(POOL, 40.0)
+
+    def plain() -> None:
+        rng.beta(a, b)
+        rng.beta(a, b)
+
+    decisions, plains, moved = [], [], []
+    for _ in range(runs):
+        decisions.append(_us(world.draw))
+        plains.append(_us(plain))
+        moved.append(_us(world.draw_after_evidence))
+    return {
+        "decision": spread(decisions, "us"),
+        "decision_evidence": spread(moved, "us"),
+        "numpy_draw": spread(plains, "us"),
+        "to_numpy_ratio": spread([d / p for d, p in zip(decisions, plains, strict=True)], "1"),
+        "evidence_to_numpy_ratio": spread([d / p for d, p in zip(moved, plains, strict=True)], "1"),
+    }
+
+
+class _Site:
+    """A site that knows what it is to tell, without pages that would have to be classified."""
+
+    def __init__(self, settings: m.SiteSettings) -> None:
+        self._settings = settings
+
+    def start(self, ctx: Any, state: Any) -> None:
+        pass
+
+    def receive(self, ctx: Any, message: Any) -> None:
+        if isinstance(message, m.AdServerStarted):
+            ctx.reply(self._settings)
+
+
+class _World:
+    """One site, ten campaigns each of an advertiser of its own, and the handler that answers for them."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self._store = MemoryStore(self.clock)
+        self.index = _index(self.clock)
+        self.settings = _settings(self.clock.wall_ms())
+        self.page = self.settings.pages[0]
+        self.slots = (m.SlotRequest("top", 300, 250),)
+        self._system = self._actors()
+        self._place()
+        for number in range(POOL):
+            self._campaign(number)
+        view = ServeView(tuple(map(_candidate, range(POOL))), self.clock.wall_ms(), self.clock.wall_ms() + _DAY_MS)
+        self.index.put(SITE, serve_key(SITE, "top"), view)
+        engine = SimpleNamespace(
+            world=SimpleNamespace(clock=self.clock), drain=SimpleNamespace(accepts_work=True), ask=self._system.ask
+        )
+        self._gate = ClusterGate(cast(Any, engine))
+        self._wanted = serve.wanted(_BODY)
+        self._stats = RollingStats()
+        self._decider = SlotDecider(SITE, self.index, self._stats)
+        self._decider.start(1)
+        self._decider.learned(self.settings)
+        self._ring = DecisionRing()
+        self._decision = self._decide()
+        self._decision.request_id = f"{1:032x}"
+        self._selected = self._ask(EntityRef("adserver", SITE), self._wanted.select)
+        if self._selected.outcomes[0].winner is None:
+            raise RuntimeError(f"nothing is served: {self._selected.outcomes[0].reason}")
+
+    # ---- the parts
+
+    def view(self) -> None:
+        """From a body to an answer."""
+        answers: list[Response] = []
+        serve.serve_at_once(self._gate, BASE_URL, _BODY, _never, answers.append)
+        self._run()
+        if answers[0].status != 200:
+            raise RuntimeError(f"answered {answers[0].status}")
+
+    def decode(self) -> None:
+        serve.wanted(_BODY)
+
+    def encode(self) -> None:
+        serve.told(self._wanted, self._selected, BASE_URL)
+
+    def draw(self) -> None:
+        self._decide()
+
+    def draw_after_evidence(self) -> None:
+        self._stats.record("c-3", self.clock.wall_ms(), impressions=1)
+        self._decide()
+
+    def sign(self) -> None:
+        slot_outcome(SITE, PAGE, self._decision, self.settings.secret, self.clock.wall_ms())
+
+    def keep(self) -> None:
+        self._ring.keep(Decided(SITE, PAGE, self._decision, self.page, (), self.clock.wall_ms()))
+
+    def _decide(self) -> SlotDecision:
+        decisions = self._decider.decide(self.settings, self.page, self.slots, self.clock.wall_ms())
+        choose_all(decisions, slot_order(self.slots, self._decider.draws))
+        return decisions[0]
+
+    # ---- the node
+
+    def _actors(self) -> ActorSystem:
+        ports = Ports(
+            submit=lambda request, done: done(self._store.apply([request])[0]),
+            execute=lambda executor, fn, args, done: False,
+            route=lambda envelope: None,
+            publish=lambda topic, event: None,
+            wake=lambda: None,
+            bounce=lambda envelope: None,
+            fenced=lambda *found: None,
+        )
+        kinds = ("adserver", "campaign", "advertiser")
+        types = [each for each in entity_types(cast(Any, None), self.index, cast(Any, None)) if each.kind in kinds]
+        types.append(EntityType("site", lambda _site: _Site(self.settings)))
+        system = ActorSystem(NodeId("n1", 1), self.clock, random.Random(1), types, ports)
+        for topic in topics(EventLog()):
+            system.bus.declare(topic)
+        return system
+
+    def _place(self) -> None:
+        lease = self._store.apply([AcquireLease("coordinator", "bench", 10**12)])[0]
+        assert isinstance(lease, LeaseGranted)
+        rows = tuple(ShardRow(number, "n1", 1, 1, ShardState.RUNNING) for number in range(SHARD_COUNT))
+        written = self._store.apply([WritePlacement("coordinator", "bench", lease.term, 0, rows)])[0]
+        assert isinstance(written, PlacementWritten), written
+        for number in range(SHARD_COUNT):
+            self._system.shard_started(number, 1)
+
+    def _campaign(self, number: int) -> None:
+        name, budget = f"c-{number}", 10**14
+        self._ask(EntityRef("advertiser", name), m.CreateAdvertiser(name, name, budget, "UTC"))
+        made = m.CreateCampaign(name, name, name, _cpm_micros(number), budget, (CATEGORY,), "UTC")
+        self._ask(EntityRef("campaign", name), made)
+        spec = m.CreativeSpec(name, f"https://cdn.example/{name}", "https://shop.example/", 300, 250, "image/png")
+        self._ask(EntityRef("campaign", name), m.AddCreative(spec))
+
+    def _ask(self, to: EntityRef, message: msgspec.Struct) -> Any:
+        outcomes: list[Any] = []
+        self._system.ask(to, message, 5_000, outcomes.append)
+        self._run()
+        return outcomes[0]
+
+    def _run(self) -> None:
+        while self._system.turn(self.clock.mono_ns()):
+            pass
+
+
+def _never(rest: Any) -> None:
+    rest.close()
+    raise RuntimeError("a page view was not served at the first try")
+
+
+def _index(clock: SystemClock) -> ReplicaServeIndex:
+    store = MemoryReplica(ReplicaIdentity("bench", "n1", 1))
+    replicator = Replicator("n1", store, ReplicationSettings(), random.Random(1))
+    replicator.step(RosterKnown(ReplicaRoster()), clock.mono_ns(), clock.wall_ms())
+
+    def carry_out(effects: Any) -> None:
+        for effect in effects:
+            if isinstance(effect, Applied):
+                index.forget(effect.keys)
+
+    index = ReplicaServeIndex(replicator, CODEC, clock, lambda _shard: 1, carry_out, lambda _now_ns, _wall_ms: 0)
+    return index
+
+
+def _settings(now_ms: int) -> m.SiteSettings:
+    approved = tuple(f"c-{number}" for number in range(POOL))
+    page = m.PageEntry(PAGE, ((CATEGORY, 0.9),), ("top",), now_ms)
+    slots = (m.SlotSpec("top", 300, 250),)
+    return m.SiteSettings(SITE, SITE, "ann", slots, 100_000, 0.5, False, approved, b"s" * 32, 2 * _DAY_MS, (page,))
+
+
+def _cpm_micros(number: int) -> int:
+    return 2_000_000 + number * 100_000
+
+
+def _candidate(number: int) -> CandidateView:
+    name = f"c-{number}"
+    return CandidateView(
+        name, name, name, f"https://cdn.example/{name}", "https://shop.example/", "shop.example", "image/png",
+        300, 250, CATEGORY, _cpm_micros(number), 0, 0.9,
+    )  # fmt: skip
