@@ -157,6 +157,7 @@ classify_limited_backoff_ms = 5_000  # the same where the service asked for fewe
 classify_pause_ms_max = 600_000  # a service that wants to be left alone for longer is asked again after this
 classify_patience_ms = 5_000  # a service that was given less time than this and did not answer may be well
 classify_drain_look_ms = 200  # how soon who waits for a service hears that the node drains: its phase has seconds
+classify_token_ms_max = 1_000  # a limiter that does not answer in this time is away; its node goes by its own bucket
 classify_margin_ms = 500  # an operator who waits gets the answer of the fallback in the time that is left by this
 classify_answer_bytes_max = 256 << 10  # of a service; a judgement has some hundred
 classify_answer_tokens_max = 4_096  # that a model may write

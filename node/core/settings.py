@@ -182,7 +182,7 @@ class ClassifierSection(_Section):
         examples=["/etc/promovolve/classifier.key"],
     )
     requests_per_min: int = Field(
-        default=8, ge=1, le=100_000, description="of this node, repeated ones included"
+        default=8, ge=1, le=100_000, description="of all nodes together, repeated ones included"
     )
     requests_at_once: int = Field(
         default=5, ge=1, le=10_000, description="that may be made at once after a quiet time"

@@ -20,6 +20,7 @@ from node.ads.entities.ranker import ASKED, Ranker
 from node.ads.entities.ranker import KIND as RANKER
 from node.ads.entities.site import Site
 from node.ads.entities.site_state import SiteState
+from node.ads.guards.limiter import LimiterState
 from node.ads.ranking import CategoryRank
 from node.ads.serveindex import ServeIndex
 from node.flows.answer_book import KIND as ANSWER_BOOK
@@ -32,6 +33,8 @@ from node.flows.replay_state import ReplayState
 from node.flows.state import OperationState
 from node.singleton.campaign_directory import CampaignDirectory
 from node.singleton.demand_liveness import DemandLiveness
+from node.singleton.rate_limiter import KIND as RATE_LIMITER
+from node.singleton.rate_limiter import RateLimiter
 
 # Each with a question: cells come into being with a message, and these must be there before anybody asks.
 SINGLETONS = {"campaign-directory": m.GetCategories(), "demand-liveness": m.GetStripes()}
@@ -62,6 +65,7 @@ def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) ->
         EntityType(RANKER, Ranker, CategoryRank, idle_ms=PASSIVATE_MS, background=ASKED),
         EntityType("campaign-directory", CampaignDirectory),
         EntityType("demand-liveness", DemandLiveness),
+        EntityType(RATE_LIMITER, RateLimiter, LimiterState, idle_ms=PASSIVATE_MS),
         EntityType(ANSWER_BOOK, AnswerBook, AnswerBookState, idle_ms=PASSIVATE_MS),
         EntityType("replay", Replay, ReplayState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("replay-register", ReplayRegister, RegisterState, idle_ms=PASSIVATE_MS),

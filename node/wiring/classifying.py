@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from node.actors.runtime import outcome_of
+from node.ads import messages as m
 from node.ads.classifier import Classifier
 from node.ads.guards.limiter import LimiterSettings
 from node.core import limits
 from node.core.clock import Clock
 from node.core.errors import OperatingError
+from node.core.ids import EntityRef
 from node.core.private_file import UnfitFile, read_private
 from node.core.rng import Rng
 from node.core.settings import ClassifierSection, is_loopback
 from node.crawler.providers.local import LocalClassifier
+from node.engine.engine import Engine
+from node.singleton.rate_limiter import KIND as RATE_LIMITER
 
 FAULT: Final = "E-CLASSIFIER-SERVICE"
 KEY_UNFIT: Final = "E-CLASSIFIER-KEY"
@@ -47,8 +52,10 @@ def opened(
     clock: Clock,
     rng: Rng,
     fault: Callable[[str], None],
+    token: Callable[[], Awaitable[int | None]] | None = None,
 ) -> Provider:
-    """Called on the running loop. Raises OperatingError where a service's key is missing or can't be used."""
+    """Called on the running loop; `token` is `cluster_token` of an engine. Raises OperatingError where a service's key
+    is missing or can't be used."""
     local = LocalClassifier()
     if section.provider == "local":
         return Provider(local, dict, _nothing)
@@ -66,11 +73,25 @@ def opened(
         section.provider,
         wire,
         Service(base_url, section.model or wire.model, key),
-        LimiterSettings(section.requests_at_once, section.requests_per_min / 60),
-        Surroundings(clock, rng, post, local, fault),
+        pace_of(section),
+        Surroundings(clock, rng, post, local, fault, token=token),
         section.deadline_ms,
     )
     return Provider(remote, remote.counters, remote.close, remote.leave)
+
+
+def pace_of(section: ClassifierSection) -> LimiterSettings:
+    return LimiterSettings(section.requests_at_once, section.requests_per_min / 60)
+
+
+async def cluster_token(engine: Engine | None, section: ClassifierSection) -> int | None:
+    """A token of the bucket that all nodes share: 0, or how long there is none (ms); None: nobody answered for it."""
+    if engine is None:
+        return None
+    pace, limiter = pace_of(section), EntityRef(RATE_LIMITER, section.provider)
+    ask = m.AcquireToken(pace.tokens_max, pace.rate_per_s)
+    told = await outcome_of(lambda done: engine.ask(limiter, ask, limits.classify_token_ms_max, done))
+    return told.wait_ms if isinstance(told, m.TokenTold) else None
 
 
 async def watch(provider: Provider, accepts_work: Callable[[], bool]) -> None:

@@ -104,9 +104,7 @@ class Process:
         config = description.config(
             settings, self._membership, self._seeds.seeds, member, cluster_id, existed=existed
         )
-        provider = classifying.opened(
-            settings.classifier, os.environ, clock, self._rng, lambda text: self._fault(classifying.FAULT, text)
-        )
+        provider = self._classifier()
         self._open.push_async_callback(provider.close)
         world = self._world(transport, driver, runtime, replica, care.commit)
         engine = self._engine = Engine(config, world, provider.classifier)
@@ -230,6 +228,17 @@ class Process:
             self._early += 1
         else:
             self._engine.on_unwelcome(peer, why)
+
+    def _classifier(self) -> classifying.Provider:
+        section = self._settings.classifier
+        return classifying.opened(
+            section,
+            os.environ,
+            self._clock,
+            self._rng,
+            lambda text: self._fault(classifying.FAULT, text),
+            lambda: classifying.cluster_token(self._engine, section),
+        )
 
     def _fault(self, code: str, text: str) -> None:
         """Of the classifier, which is asked only once there is an engine; empty words end it."""

@@ -85,9 +85,14 @@ def next_ms(limiter: Limiter, settings: LimiterSettings) -> int | None:
     """When a step is due: the next token, or the next deadline; None while nobody waits."""
     if not limiter.waiting:
         return None
-    lacking = max(1 - limiter.bucket.tokens, 0)
-    token_ms = limiter.bucket.at_ms + int(lacking / settings.rate_per_s * 1_000) + 1
+    token_ms = limiter.bucket.at_ms + missing_ms(limiter, settings)
     return min(token_ms, *(waiter.expires_ms for waiter in limiter.waiting))
+
+
+def missing_ms(limiter: Limiter, settings: LimiterSettings) -> int:
+    """How long after the bucket's time it holds a whole token."""
+    lacking = max(1 - limiter.bucket.tokens, 0)
+    return int(lacking / settings.rate_per_s * 1_000) + 1
 
 
 def _taken(bucket: Bucket) -> Bucket:

@@ -134,8 +134,11 @@ from node.ads.messages.tallies import (
     SiteTallies,
     StripeTold,
 )
+from node.ads.messages.tokens import AcquireToken, TokenTold
 
 __all__ = [
+    "AcquireToken",
+    "TokenTold",
     "ForgetRank",
     "GetRank",
     "Rank",

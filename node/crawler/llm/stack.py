@@ -2,8 +2,9 @@
 
 `Stack` is what the calls of one node share; a `Call` is one page's question, with all its attempts. The driver owes it:
 
-- it asks `next` what to do, does that and nothing else: sends, waits and asks again, or gives up;
+- it asks `next` what to do, does that and nothing else: sends, asks for a token, waits and asks again, or gives up;
 - after a `Send` it says `answered` or `failed`, and asks `next` again after the latter;
+- after an `Ask` it asks the cluster's limiter, says what was `told`, and asks `next` again;
 - it says `withdrawn` for a call that it drops in the midst, or the breaker waits for its word for ever.
 """
 
@@ -38,6 +39,10 @@ class Wait(msgspec.Struct, frozen=True):
     until_ns: int
 
 
+class Ask(msgspec.Struct, frozen=True):
+    """All nodes share one bucket: ask it for a token."""
+
+
 class GiveUp(msgspec.Struct, frozen=True):
     """`reason` is a stable word for counters."""
 
@@ -57,9 +62,11 @@ def wait_ms(failure: Failure, attempt: int, draw: float) -> int:
 
 
 class Stack:
-    """`counters` are by what happened."""
+    """`counters` are by what happened. `shared`: an attempt needs a token of the cluster's bucket, besides one of this
+    node's own, which is all there is while nobody answers for the other."""
 
-    def __init__(self, pace: LimiterSettings, now_ns: int) -> None:
+    def __init__(self, pace: LimiterSettings, now_ns: int, *, shared: bool = False) -> None:
+        self.shared = shared
         self.breaker = Breaker()
         self.counters: Counter[str] = Counter()
         self.last: Failure | None = None  # of the newest call that failed, None since one was answered
@@ -112,32 +119,39 @@ class Call:
         self._let_in = False
         self._probe = False
         self._waits = False  # in the bucket's queue
+        self._has_token = False  # of this node's bucket, for the next attempt
+        self._may_send = not stack.shared
+        self._ask_again_ns = 0
         self._attempts = 0
         self._not_before_ns = 0
         self._last: Failure | None = None
 
-    def next(self, now_ns: int) -> Send | Wait | GiveUp:
+    def next(self, now_ns: int) -> Send | Wait | Ask | GiveUp:
         """What to do now."""
         reason = self._barred(now_ns)
         if reason:
             return self._end(reason, now_ns)
         if now_ns >= self._until_ns:
-            return self._end(self._last.reason if self._last else PACED if self._waits else NO_TIME, now_ns)
+            paced = self._waits or self._ask_again_ns
+            return self._end(self._last.reason if self._last else PACED if paced else NO_TIME, now_ns)
         ready_ns = max(self._not_before_ns, self._stack.resume_ns)
         if ready_ns >= self._until_ns:
             return self._end(self._last.reason if self._last else ASKED_TO_WAIT, now_ns)
         if ready_ns > now_ns:
             return Wait(ready_ns)
-        said = self._stack.token(self._number, self._until_ns, now_ns, waits=self._waits)
-        if isinstance(said, int):
-            self._waits = True
-            return Wait(min(said, self._until_ns))
-        self._waits = False
-        if said != "granted":
-            return self._end(PACED, now_ns)
+        held_up = self._paced(now_ns)
+        if held_up is not None:
+            return held_up
+        self._has_token, self._may_send = False, not self._stack.shared
         self._attempts += 1
         self._stack.counters["asked" if self._attempts == 1 else "asked_again"] += 1
         return Send(self._until_ns - now_ns)
+
+    def told(self, wait_ms: int | None, now_ns: int) -> None:
+        """What the cluster's limiter says: 0 for a token, else how long there is none; None: it did not answer."""
+        self._may_send = not wait_ms
+        self._ask_again_ns = now_ns + (wait_ms or 0) * MS
+        self._stack.counters["limiter_silent"] += wait_ms is None
 
     def answered(self) -> None:
         """The service gave a judgement, whatever it is worth."""
@@ -160,6 +174,21 @@ class Call:
         """Nobody goes on with this call."""
         self._stack.leave(self._number)
         self._stack.breaker = rules.withdrawn(self._stack.breaker, probe=self._probe)
+
+    def _paced(self, now_ns: int) -> Wait | Ask | GiveUp | None:
+        """What stands between this call and its next attempt: this node's bucket, then the cluster's."""
+        if not self._has_token:
+            said = self._stack.token(self._number, self._until_ns, now_ns, waits=self._waits)
+            if isinstance(said, int):
+                self._waits = True
+                return Wait(min(said, self._until_ns))
+            self._waits = False
+            if said != "granted":
+                return self._end(PACED, now_ns)
+            self._has_token = True
+        if self._may_send:
+            return None
+        return Wait(min(self._ask_again_ns, self._until_ns)) if now_ns < self._ask_again_ns else Ask()
 
     def _barred(self, now_ns: int) -> str:
         """Why the breaker lets this call not go on; empty when it does."""

@@ -25,7 +25,7 @@ from node.core.rng import Rng
 from node.crawler.llm.failure import FOR_THE_OPERATOR, Failure, of_status
 from node.crawler.llm.judgement import Judgement, judged
 from node.crawler.llm.prompt import shown, told
-from node.crawler.llm.stack import Call, GiveUp, Stack, Wait
+from node.crawler.llm.stack import Ask, Call, GiveUp, Stack, Wait
 from node.crawler.llm.wires import Reply, Request, Service, Wire
 
 GIVEN_BACK: Final = "given_back"
@@ -43,7 +43,8 @@ class Post(Protocol):
 
 class Surroundings(msgspec.Struct, frozen=True):
     """What it needs of its node. `fault` is told what is wrong with the service, in words for an operator: empty when
-    nothing is. `fallback` judges what the service does not."""
+    nothing is. `fallback` judges what the service does not. `token` asks the cluster's limiter, for `Call.told`; None:
+    this node is alone with the service."""
 
     clock: Clock
     rng: Rng
@@ -51,6 +52,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     fallback: Classifier
     fault: Callable[[str], None]
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    token: Callable[[], Awaitable[int | None]] | None = None
 
 
 class RemoteClassifier:
@@ -70,7 +72,7 @@ class RemoteClassifier:
         self._service = service
         self._around = around
         self._deadline_ns = deadline_ms * MS
-        self._stack = Stack(pace, around.clock.mono_ns())
+        self._stack = Stack(pace, around.clock.mono_ns(), shared=around.token is not None)
         self._loop = asyncio.get_running_loop()
         self._asking: set[asyncio.Task[object]] = set()
         self._leaves = False
@@ -139,6 +141,10 @@ class RemoteClassifier:
                 return None
             if isinstance(step, Wait):
                 await around.sleep((step.until_ns - now_ns) / SECOND)
+                continue
+            if isinstance(step, Ask):
+                told = await around.token() if around.token is not None else None
+                call.told(told, around.clock.mono_ns())
                 continue
             reply = await around.post.send(request, step.left_ns)
             text = reply if isinstance(reply, Failure) else self._read(reply)

@@ -34,7 +34,7 @@ from node.crawler.llm.failure import (
 )
 from node.crawler.llm.judgement import Judgement, judged
 from node.crawler.llm.prompt import shown, told
-from node.crawler.llm.stack import Call, GiveUp, Send, Stack, Wait, wait_ms
+from node.crawler.llm.stack import Ask, Call, GiveUp, Send, Stack, Wait, wait_ms
 from node.crawler.llm.wires import UNREADABLE
 
 UNWELL = Failure(SERVER_ERROR, again=True, counts=True, status=503)
@@ -206,6 +206,37 @@ def test_who_waits_for_a_token_gets_it_in_order() -> None:
     assert isinstance(second.next(1_001 * MS), Send)
     second.withdrawn()
     assert isinstance(third.next(2_002 * MS), Send)
+
+
+def test_an_attempt_needs_a_token_of_the_cluster_s_bucket_beside_one_of_its_own() -> None:
+    stack = Stack(LimiterSettings(2.0, 0.1), 0, shared=True)
+    call = stack.call(DEADLINE)
+    assert call.next(0) == Ask()
+    call.told(2_000, 0)
+    assert call.next(0) == Wait(2 * SECOND)
+    assert call.next(2 * SECOND) == Ask()
+    call.told(0, 2 * SECOND)
+    assert isinstance(call.next(2 * SECOND), Send)
+    call.failed(UNWELL, 2 * SECOND, 0.0)
+    again = call.next(3 * SECOND)
+    assert again == Ask(), "each attempt needs one"
+    call.told(60_000, 3 * SECOND)
+    assert call.next(3 * SECOND) == Wait(DEADLINE)
+    assert call.next(DEADLINE) == GiveUp("server_error")
+    late = stack.call(DEADLINE)
+    assert isinstance(late.next(3 * SECOND), Wait), "this node's own bucket is empty"
+
+
+def test_a_limiter_that_is_away_leaves_the_node_its_own_bucket() -> None:
+    stack = Stack(LimiterSettings(1.0, 0.001), 0, shared=True)
+    call = stack.call(DEADLINE)
+    assert call.next(0) == Ask()
+    call.told(None, 0)
+    assert isinstance(call.next(0), Send)
+    assert stack.counters["limiter_silent"] == 1
+    other = stack.call(DEADLINE)
+    assert other.next(0) == Wait(DEADLINE)
+    assert other.next(DEADLINE) == GiveUp("paced")
 
 
 def opened() -> Stack:
