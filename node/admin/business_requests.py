@@ -35,6 +35,8 @@ class BusinessRequests:
             p.UpdateCampaign: self.update_campaign,
             p.SetCreativeStatus: self.creative_status,
             p.UpdateSite: self.update_site,
+            p.GetPublisher: self.publisher,
+            p.UpdatePublisher: self.update_publisher,
             p.RevokeCreative: self.revoke,
         }
 
@@ -80,6 +82,15 @@ class BusinessRequests:
     async def update_site(self, request: p.UpdateSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         order = order_messages.site_update(request)
         return views.site(await ask(self._engine, EntityRef("site", site_id(request.site)), order)), call
+
+    async def publisher(self, request: p.GetPublisher, call: p.Meta) -> tuple[p.PublisherShow, p.Meta]:
+        name = entity_id(request.publisher, "publisher")
+        return views.publisher(await ask(self._engine, EntityRef("publisher", name), m.GetPublisher())), call
+
+    async def update_publisher(self, request: p.UpdatePublisher, call: p.Meta) -> tuple[p.PublisherShow, p.Meta]:
+        name = entity_id(request.publisher, "publisher")
+        order = order_messages.publisher_update(request)
+        return views.publisher(await ask(self._engine, EntityRef("publisher", name), order)), call
 
     async def revoke(self, request: p.RevokeCreative, call: p.Meta) -> tuple[p.Revoked, p.Meta]:
         await creative_of(self._server.states, request.creative)

@@ -63,6 +63,19 @@ def site(info: m.SiteInfo) -> p.SiteShow:
         timezone=info.timezone,
         margin=format_money(info.margin_ppm),
         pages_fallback=info.pages_fallback,
+        suspended_by=info.suspended_by,
+        publisher_domains=info.publisher_domains,
+    )
+
+
+def publisher(info: m.PublisherInfo) -> p.PublisherShow:
+    return p.PublisherShow(
+        publisher=info.publisher,
+        suspended=info.suspended,
+        sites=tuple(p.PublisherSite(site=site, host=host) for site, host in sorted(info.sites.items())),
+        blocked_domains=info.blocked_domains,
+        untold=info.untold,
+        changed=info.changed,
     )
 
 

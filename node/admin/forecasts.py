@@ -16,6 +16,7 @@ from node.admin.outcomes import not_found
 from node.admin.targets import ready_for, targets_shown
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState, retargeted
+from node.ads.entities.publisher import PublisherState, changed_terms
 from node.ads.entities.site_state import SiteState, update
 from node.ads.keys import entity_id, site_id
 from node.ads.money import format_money
@@ -36,6 +37,7 @@ class DomainForecasts:
         plans.forecasts |= {
             p.CreateSite: self.create_site,
             p.UpdateSite: self.update_site,
+            p.UpdatePublisher: self.update_publisher,
             p.CreateAdvertiser: self.create_advertiser,
             p.SetAdvertiserStatus: self.advertiser_status,
             p.CreateCampaign: self.create_campaign,
@@ -72,6 +74,15 @@ class DomainForecasts:
             slots = _counted(known.all_slots, "slot")
             notes = (f"nothing is served in its {slots}: their pools are emptied, and auctioned anew once it resumes",)
         changed = update(known, wanted) is not known
+        return Forecast(changed=changed, notes=notes if changed else ())
+
+    async def update_publisher(self, order: p.UpdatePublisher) -> Forecast:
+        wanted = order_messages.publisher_update(order)
+        known = await self._state("publisher", entity_id(order.publisher, "publisher"), PublisherState)
+        # Said again it is carried out again: all sites are told, whatever they have heard.
+        changed = changed_terms(known.terms, wanted) != known.terms or wanted.suspended is not None
+        sites = _counted(known.sites, "site")
+        notes = (f"nothing is served on its {sites}: {_named(sorted(known.sites))}",) if wanted.suspended else ()
         return Forecast(changed=changed, notes=notes if changed else ())
 
     # ---- advertisers and campaigns

@@ -53,6 +53,20 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
     return message
 
 
+def publisher_update(order: p.UpdatePublisher) -> m.UpdatePublisher:
+    message = m.UpdatePublisher(
+        order.suspended,
+        tuple(domain_name(text) for text in order.block_domains),
+        tuple(domain_name(text) for text in order.unblock_domains),
+    )
+    if message == m.UpdatePublisher():
+        raise BadInput("publisher", "nothing to change is named")
+    both = {*message.block_domains} & {*message.unblock_domains}
+    if both:
+        raise BadInput("block", f"{min(both)!r} is to be blocked and not to be")
+    return message
+
+
 def advertiser_creation(order: p.CreateAdvertiser) -> m.CreateAdvertiser:
     return m.CreateAdvertiser(
         entity_id(order.advertiser, "advertiser"),

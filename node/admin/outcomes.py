@@ -24,6 +24,7 @@ ASK_MS = 5_000
 _NAMED_MAX: Final = 8  # names in one line of an error
 _LISTED: Final[Mapping[str, str]] = {
     **{kind: f"promovolvectl {kind} list" for kind in ("node", "site", "advertiser", "campaign", "creative")},
+    "publisher": "promovolvectl site list",
     "operation": "promovolvectl op list",
     "replay": "promovolvectl replay list",
     "drill": "promovolvectl cluster drill list",

@@ -59,8 +59,8 @@ def not_allowed(state: SiteState, campaigns: Campaigns, pools: Mapping[str, Iter
 
 
 def _forbidden(state: SiteState, campaigns: Campaigns, candidate: CandidateView) -> str:
-    if state.suspended:
-        return "the site is suspended"
+    if state.suspended_by:
+        return f"the {state.suspended_by[-1]} is suspended"
     if candidate.creative_id not in state.approved:
         return "flagged" if candidate.creative_id in state.flagged else "not approved"
     return hidden(state, campaigns, candidate.creative_id, candidate.campaign_id, candidate.landing_domain)
@@ -80,7 +80,7 @@ def hidden(state: SiteState, campaigns: Campaigns, creative: str, campaign: str,
         return f"advertiser {known.advertiser} is suspended"
     if creative in known.withdrawn:
         return f"it is {known.withdrawn[creative]}"
-    if under_domain(landing_domain, frozenset(state.blocked_domains)):
+    if under_domain(landing_domain, frozenset(state.refused_domains)):
         return f"the site blocks {landing_domain}"
     if spec.product and spec.product in state.blocked_products:
         return f"the site blocks product {spec.product}"

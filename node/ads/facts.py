@@ -70,6 +70,14 @@ class SiteSuspected(msgspec.Struct, frozen=True):
     threshold: float
 
 
+@wire_type("fact.publisher_standing")
+class PublisherStanding(msgspec.Struct, frozen=True):
+    """A publisher was suspended, with all its sites, or may be served again."""
+
+    publisher: str
+    suspended: bool
+
+
 @wire_type("fact.money_held")
 class MoneyHeld(msgspec.Struct, frozen=True):
     """A campaign has set money aside for ads that it promised to pay (reference: reservations, in blocks: see

@@ -49,7 +49,7 @@ EntityTypes = Callable[[Classifier, ServeIndex, Cluster], tuple[EntityType, ...]
 def entity_types(classifier: Classifier, index: ServeIndex, cluster: Cluster) -> tuple[EntityType, ...]:
     """What runs in the shards and as singletons. Remembered types start with their shard, without traffic."""
     return (
-        EntityType("publisher", Publisher, PublisherState, idle_ms=PASSIVATE_MS),
+        EntityType("publisher", Publisher, PublisherState, remember=True, idle_ms=PASSIVATE_MS),
         EntityType("site", lambda site: Site(site, classifier, index), SiteState, remember=True),
         EntityType(PAGE_SHELF, PageShelf, PageShelfState, idle_ms=SHELF_MS),
         EntityType("auctioneer", Auctioneer),

@@ -10,7 +10,7 @@ from node.http.admin_bodies import Id
 
 
 class WebhookData(msgspec.Struct, frozen=True):
-    """The id of the advertiser or site that the message is about."""
+    """The id of the advertiser, publisher or site that the message is about."""
 
     id: Id
 
@@ -18,6 +18,13 @@ class WebhookData(msgspec.Struct, frozen=True):
 class WebhookBody(msgspec.Struct, frozen=True):
     """`timestamp` is the sender's; what counts is the signed one."""
 
-    type: Literal["advertiser.suspended", "advertiser.resumed", "site.suspended", "site.resumed"]
+    type: Literal[
+        "advertiser.suspended",
+        "advertiser.resumed",
+        "publisher.suspended",
+        "publisher.resumed",
+        "site.suspended",
+        "site.resumed",
+    ]
     data: WebhookData
     timestamp: str = ""

@@ -38,6 +38,8 @@ def order_of(message: WebhookBody) -> msgspec.Struct:
     kind, _, state = message.type.partition(".")
     if kind == "site":
         return p.UpdateSite(site=site_id(message.data.id, "data.id"), suspended=state == "suspended")
+    if kind == "publisher":
+        return p.UpdatePublisher(publisher=entity_id(message.data.id, "data.id"), suspended=state == "suspended")
     status = "suspended" if state == "suspended" else "active"
     return p.SetAdvertiserStatus(advertiser=entity_id(message.data.id, "data.id"), status=status)
 

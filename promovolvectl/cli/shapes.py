@@ -349,8 +349,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "SiteList": Shape(_columns("site! host publisher? slots:slots pages_fresh suspended"), _each("site", "site")),
     "SiteShow": Shape(
         _columns(
-            "site host publisher verified_host slots:slots floor_cpm pages_fresh pages_fallback suspended approved "
-            "pending rejected blocked_domains blocked_products suspicions timezone margin changed"
+            "site host publisher verified_host slots:slots floor_cpm pages_fresh pages_fallback suspended suspended_by "
+            "approved pending rejected blocked_domains publisher_domains blocked_products suspicions timezone margin "
+            "changed"
         ),
         _itself("site", "site"),
         _whole,

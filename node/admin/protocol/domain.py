@@ -67,7 +67,8 @@ class SlotQuality(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site")
 class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
-    """`pages_fallback`: of the fresh pages, those that were not judged by the provider that should have."""
+    """`pages_fallback`: of the fresh pages, those that were not judged by the provider that should have. `suspended_by`:
+    the site, its publisher or both. `publisher_domains`: those that its publisher blocks on all its sites."""
 
     site: str
     host: str
@@ -95,6 +96,8 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str = "UTC"
     margin: str = "0.00"
     pages_fallback: int = 0
+    suspended_by: tuple[str, ...] = ()
+    publisher_domains: tuple[str, ...] = ()
 
 
 @wire_type("admin.site_list")
@@ -103,6 +106,29 @@ class SiteList(msgspec.Struct, frozen=True, kw_only=True):
 
     items: tuple[SiteShow, ...]
     next: str = ""
+
+
+@wire_type("admin.publisher_get")
+class GetPublisher(msgspec.Struct, frozen=True, kw_only=True):
+    publisher: str
+
+
+@wire_type("admin.publisher_site")
+class PublisherSite(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+    host: str
+
+
+@wire_type("admin.publisher")
+class PublisherShow(msgspec.Struct, frozen=True, kw_only=True):
+    """`untold`: sites that have not confirmed yet that they know what was ordered last; they are told again."""
+
+    publisher: str
+    suspended: bool
+    sites: tuple[PublisherSite, ...]
+    blocked_domains: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
+    changed: bool = True
 
 
 @wire_type("admin.page_list_get")

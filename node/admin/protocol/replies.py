@@ -99,6 +99,8 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     business.SetCampaignStatus: domain.CampaignShow,
     business.SetAdvertiserStatus: domain.AdvertiserShow,
     business.UpdateSite: domain.SiteShow,
+    domain.GetPublisher: domain.PublisherShow,
+    business.UpdatePublisher: domain.PublisherShow,
     business.UpdateCampaign: domain.CampaignShow,
     business.UpdateAdvertiser: domain.AdvertiserShow,
     business.SetCreativeStatus: domain.CreativeShow,

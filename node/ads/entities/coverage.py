@@ -3,7 +3,7 @@ each other slot the reason, from what the site keeps and what its pages' last au
 
 The reasons, and what each follows from:
 
-- `suspended`: the site is;
+- `suspended`: the site is, or its publisher;
 - `classification_expired`: all pages that show the slot were judged too long ago; the slot counts as expected no more;
 - `not_approved`: offers came, of creatives that wait for the publisher or that it rejected;
 - `late_bidders`: an auction lacked a complete answer, and is repeated;
@@ -138,7 +138,7 @@ def _filled(wanted: Wanted, index: ServeIndex, key: str) -> bool:
 
 def slot_reason(state: SiteState, slot: str, wanted: Wanted, reports: Reports) -> str:
     """Why a slot without a pool has none."""
-    if state.suspended:
+    if state.suspended_by:
         return SUSPENDED
     if not wanted.urls:
         return EXPIRED if wanted.stale_ms else NO_PAGE
@@ -183,6 +183,9 @@ def _words(
     """Why, and what would fill the slot, in an operator's words."""
     size, pages = f"{spec.width}x{spec.height}", _many(len(wanted.urls), "page")
     match reason:
+        case "suspended" if state.terms.suspended:
+            why = f"publisher {state.publisher} is suspended, so nothing is auctioned for its sites"
+            return why, f"POST /v1/internal/publishers/{state.publisher}/resume at a node's HTTP API"
         case "suspended":
             return "the site is suspended, so nothing is auctioned for it", f"promovolvectl site resume {state.site}"
         case "no_page":

@@ -23,6 +23,7 @@ from node.ads.entities.site_pages import SitePages
 from node.ads.entities.site_replay import Lot, lot
 from node.ads.entities.site_state import (
     SiteState,
+    agree,
     fresh,
     leave_queue,
     measure,
@@ -213,7 +214,7 @@ class Site:
                     ctx.persist(self._state)
             case _ if isinstance(message, Order):
                 self._decide(ctx, state, message)
-            case m.UpdateSite():
+            case m.UpdateSite() | m.PublisherTerms():
                 self._update(ctx, state, message)
             case _Teach(reevaluate, created, made):
                 if created is not None:
@@ -285,8 +286,9 @@ class Site:
             ctx.answer_reject(registered.reply_to, f"publisher {message.publisher!r} did not answer: {outcome}")
             return
         self._state = SiteState(
-            self._site, message.host, message.publisher, message.slots, message.floor_micros, outcome.secret
-        )
+            self._site, message.host, message.publisher, message.slots, message.floor_micros, outcome.secret,
+            terms=outcome.terms,
+        )  # fmt: skip
         self._pages.start(ctx, 0)
         ctx.persist(self._state, then=_Teach(created=registered.reply_to))
 
@@ -446,9 +448,9 @@ class Site:
         self._state = decided
         ctx.persist(decided, facts=facts, reply=m.Accepted(), then=_Teach(reevaluate=True))
 
-    def _update(self, ctx: Context, state: SiteState, order: m.UpdateSite) -> None:
+    def _update(self, ctx: Context, state: SiteState, order: m.UpdateSite | m.PublisherTerms) -> None:
         try:
-            updated = update(state, order)
+            updated = update(state, order) if isinstance(order, m.UpdateSite) else agree(state, order)
         except BadInput as error:
             ctx.reject(str(error))
             return

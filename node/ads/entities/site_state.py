@@ -47,7 +47,8 @@ class SiteState(msgspec.Struct, frozen=True):
     creatives whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected
     too. `conduct`: how its days went, and which were odd. `qualities`: of the slots that page tags have
     measured. `token` is what the site's tag carries, empty before anybody has asked for it. `timezone` tells the
-    publisher's days; `margin_ppm`, in millionths, what of a price stays with the platform."""
+    publisher's days; `margin_ppm`, in millionths, what of a price stays with the platform. `terms` are the publisher's for all its
+    sites: they come on top of the site's own."""
 
     site: str
     host: str
@@ -76,6 +77,17 @@ class SiteState(msgspec.Struct, frozen=True):
     token: str = ""
     timezone: str = "UTC"
     margin_ppm: int = 0
+    terms: m.PublisherTerms = m.PublisherTerms()
+
+    @property
+    def suspended_by(self) -> tuple[str, ...]:
+        """On whose account nothing is served: the site's own, its publisher's, both or none."""
+        return ("site",) * self.suspended + ("publisher",) * self.terms.suspended
+
+    @property
+    def refused_domains(self) -> tuple[str, ...]:
+        """Where no ad may land: blocked for the site or for all of the publisher's."""
+        return tuple(sorted({*self.blocked_domains, *self.terms.blocked_domains}))
 
     @property
     def all_slots(self) -> tuple[m.SlotSpec, ...]:
@@ -224,6 +236,11 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
         # What was learned above another least floor was learned of another market.
         updated = msgspec.structs.replace(updated, floors=None)
     return state if updated == state else updated
+
+
+def agree(state: SiteState, terms: m.PublisherTerms) -> SiteState:
+    """What its publisher says for all of its sites holds here."""
+    return state if terms == state.terms else msgspec.structs.replace(state, terms=terms)
 
 
 def floors_of(state: SiteState) -> SiteFloors:

@@ -22,9 +22,44 @@ class RegisterSite(msgspec.Struct, frozen=True):
     host: str
 
 
+@wire_type("ads.publisher_terms")
+class PublisherTerms(msgspec.Struct, frozen=True):
+    """What holds on each of a publisher's sites, besides the site's own settings. Answered by SiteInfo."""
+
+    suspended: bool = False
+    blocked_domains: tuple[str, ...] = ()
+
+
 @wire_type("ads.publisher_secret")
 class PublisherSecret(msgspec.Struct, frozen=True):
     secret: bytes
+    terms: PublisherTerms = PublisherTerms()
+
+
+@wire_type("ads.get_publisher")
+class GetPublisher(msgspec.Struct, frozen=True):
+    """Answered by PublisherInfo."""
+
+
+@wire_type("ads.update_publisher")
+class UpdatePublisher(msgspec.Struct, frozen=True):
+    """What is None or empty stays as it is; said again, all its sites are told again. Answered by PublisherInfo."""
+
+    suspended: bool | None = None
+    block_domains: tuple[str, ...] = ()
+    unblock_domains: tuple[str, ...] = ()
+
+
+@wire_type("ads.publisher_info")
+class PublisherInfo(msgspec.Struct, frozen=True):
+    """`sites` maps a site's id to its host; `untold` have not confirmed yet that they know the present terms."""
+
+    publisher: str
+    suspended: bool
+    sites: dict[str, str]
+    blocked_domains: tuple[str, ...]
+    untold: tuple[str, ...]
+    changed: bool = True
 
 
 @wire_type("ads.resolve_site")
@@ -70,7 +105,8 @@ class Suspicion(msgspec.Struct, frozen=True):
 class SiteInfo(msgspec.Struct, frozen=True):
     """`trusted`: campaigns and domains, as `campaign|id` and `domain|name`; `flagged` maps a creative to why;
     `qualities`, in [0, 1], are those of the slots that page tags have measured; `pages_fallback`: how many of the
-    fresh pages were not judged by the provider that should have."""
+    fresh pages were not judged by the provider that should have. `suspended`: nothing is served, because of what
+    `suspended_by` names: the site, its publisher or both. `publisher_domains` are blocked on all of the publisher's."""
 
     site: str
     host: str
@@ -97,6 +133,8 @@ class SiteInfo(msgspec.Struct, frozen=True):
     timezone: str = "UTC"
     margin_ppm: int = 0
     pages_fallback: int = 0
+    suspended_by: tuple[str, ...] = ()
+    publisher_domains: tuple[str, ...] = ()
 
 
 @wire_type("ads.classify_page")
