@@ -43,6 +43,7 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
         tuple(slot_id(slot) for slot in order.clear_slot_floors),
         check_timezone(order.timezone) if order.timezone else "",
         None if order.margin is None else parse_share(order.margin, "margin"),
+        order.distrust,
     )
     if message == m.UpdateSite():
         raise BadInput("site", "nothing to change is named", hint="--floor-cpm 0.80, --block-domain shop.example")

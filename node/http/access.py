@@ -34,6 +34,7 @@ SCOPES: Final = {
     "campaigns:read": OperatorRole.VIEWER,
     "campaigns:write": OperatorRole.OPERATOR,
     "accounts:write": OperatorRole.OPERATOR,
+    "metering:read": OperatorRole.VIEWER,
     "events:read": OperatorRole.VIEWER,
 }
 TOKEN_CHARS_MIN: Final = 32

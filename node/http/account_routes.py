@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +25,18 @@ def _status(campaign: str, status: str) -> p.SetCampaignStatus:
     return p.SetCampaignStatus(campaign=campaign, status=status)
 
 
+def _targets(body: b.CreateCampaign | b.UpdateCampaign) -> dict[str, Any]:
+    """Where and when it bids."""
+    return {
+        "sites": body.sites,
+        "places": body.places,
+        "blocked_categories": body.blocked_categories,
+        "start_at": body.start_at,
+        "end_at": body.end_at,
+        "unmatched": body.unmatched,
+    }
+
+
 def _create_campaign(params: Params, _query: None, body: b.CreateCampaign) -> p.CreateCampaign:
     return p.CreateCampaign(
         campaign=body.campaign,
@@ -33,6 +45,7 @@ def _create_campaign(params: Params, _query: None, body: b.CreateCampaign) -> p.
         max_cpm=body.max_cpm,
         daily_budget=body.daily_budget,
         categories=body.categories,
+        **_targets(body),
     )
 
 
@@ -106,11 +119,15 @@ CAMPAIGNS: Final = (
         order=lambda at, _, __: p.GetCampaign(campaign=at["campaign"]),
     ),
     guarded(
-        *(PATCH, _CAMPAIGN, "updateCampaign", "Change a campaign's name, bid or budget", "campaigns:write"),
+        *(PATCH, _CAMPAIGN, "updateCampaign", "Change a campaign's name, bid, budget or targeting", "campaigns:write"),
         body=b.UpdateCampaign,
         answer=p.CampaignShow,
         order=lambda at, _, body: p.UpdateCampaign(
-            campaign=at["campaign"], name=body.name, max_cpm=body.max_cpm, daily_budget=body.daily_budget
+            campaign=at["campaign"],
+            name=body.name,
+            max_cpm=body.max_cpm,
+            daily_budget=body.daily_budget,
+            **_targets(body),
         ),
     ),
     guarded(
@@ -163,8 +180,16 @@ def _account(kind: str, verb: str, order: Callable[[str], msgspec.Struct]) -> Ro
 SHARED: Final = (
     _account("advertiser", "suspend", lambda name: p.SetAdvertiserStatus(advertiser=name, status="suspended")),
     _account("advertiser", "resume", lambda name: p.SetAdvertiserStatus(advertiser=name, status="active")),
+    _account("publisher", "suspend", lambda name: p.UpdatePublisher(publisher=name, suspended=True)),
+    _account("publisher", "resume", lambda name: p.UpdatePublisher(publisher=name, suspended=False)),
     _account("site", "suspend", lambda name: p.UpdateSite(site=name, suspended=True)),
     _account("site", "resume", lambda name: p.UpdateSite(site=name, suspended=False)),
+    guarded(
+        *(GET, "/v1/sites", "listAllSites", "The sites of all publishers", "sites:read"),
+        query=b.PageQuery,
+        answer=p.SiteList,
+        order=lambda _, q, __: p.GetSites(after=q.after, limit=q.limit),
+    ),
     guarded(
         *(GET, "/v1/taxonomy/categories", "listCategories", "The content categories", "campaigns:read"),
         query=b.SearchQuery,

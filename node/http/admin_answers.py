@@ -13,14 +13,42 @@ class Changed(msgspec.Struct, frozen=True):
     changed: bool
 
 
-class PendingCreative(msgspec.Struct, frozen=True):
+class Shown(msgspec.Struct, frozen=True):
+    """A creative as a publisher looks at it; empty, as far as its campaign does not have it any more."""
+
     creative: str
+    campaign: str = ""
+    advertiser: str = ""
+    asset_url: str = ""
+    landing_url: str = ""
+    mime: str = ""
+    width: int = 0
+    height: int = 0
+
+
+class PendingCreative(Shown, frozen=True):
+    """`slots` are those that it won."""
+
+    slots: tuple[str, ...] = ()
+    first_seen_at: str = ""
+    landing_domain: str = ""
+
+
+class ServingCreative(Shown, frozen=True):
+    approved_at: str = ""
 
 
 class Pending(msgspec.Struct, frozen=True):
     """Creatives that won and wait for the publisher."""
 
     items: tuple[PendingCreative, ...]
+    next: str = ""
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """Creatives that the publisher has approved: they are served where they win."""
+
+    items: tuple[ServingCreative, ...]
     next: str = ""
 
 

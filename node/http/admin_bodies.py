@@ -79,6 +79,18 @@ class UpdateSite(Body, frozen=True):
     floor_cpm: Money | None = None
     paced: bool | None = None
     auto_approve: bool | None = None
+    timezone: str = ""
+
+
+class AutoApproval(Body, frozen=True):
+    enabled: bool
+
+
+class Anchor(Body, frozen=True):
+    """What skips the queue no more: a campaign by its id, or a domain that ads land on."""
+
+    kind: Literal["campaign", "domain"]
+    value: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 
 
 class SlotFloor(Body, frozen=True):
@@ -125,15 +137,32 @@ class Budget(Body, frozen=True):
 
 
 class CreateCampaign(Body, frozen=True):
+    """`sites` and `places`: where it bids, empty for anywhere; never on pages of `blockedCategories` or below them.
+    From `startAt` until `endAt` (RFC 3339; empty: open). `unmatched`: on pages without a category, too."""
+
     campaign: EntityId
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     daily_budget: Money
     max_cpm: Money
     categories: tuple[str, ...]
+    sites: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    blocked_categories: tuple[str, ...] = ()
+    start_at: str = ""
+    end_at: str = ""
+    unmatched: bool = False
 
 
 class UpdateCampaign(UpdateAdvertiser, frozen=True):
+    """Of where and when it bids, what is empty is lifted."""
+
     max_cpm: Money | None = None
+    sites: tuple[str, ...] | None = None
+    places: tuple[str, ...] | None = None
+    blocked_categories: tuple[str, ...] | None = None
+    start_at: str | None = None
+    end_at: str | None = None
+    unmatched: bool | None = None
 
 
 class Status(Body, frozen=True):

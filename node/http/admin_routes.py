@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from node.http.account_routes import ADVERTISERS, CAMPAIGNS, SHARED
+from node.http.publisher_routes import PUBLISHERS
 from node.http.route import POST, Route
 from node.http.site_routes import EVENT_STREAMS, SITES
+from node.http.stats_routes import METERING, STATS
 from node.http.webhook_body import WebhookBody
 
 WEBHOOK: Final = Route(
@@ -23,4 +25,4 @@ WEBHOOK: Final = Route(
     problems=(400, 401, 404, 408, 409, 413, 503),
 )
 
-ADMIN: Final = (*SITES, *ADVERTISERS, *CAMPAIGNS, *SHARED, *EVENT_STREAMS)
+ADMIN: Final = (*PUBLISHERS, *SITES, *ADVERTISERS, *CAMPAIGNS, *STATS, *SHARED, *METERING, *EVENT_STREAMS)

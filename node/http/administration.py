@@ -7,7 +7,7 @@ something away is staged and committed as everywhere, in one request here: a pro
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -25,17 +25,20 @@ from node.core.ids import EntityRef
 from node.http import admin_answers as answers
 from node.http import bodies
 from node.http.access import SCOPES, Access, Token, check_scope
-from node.http.admin_bodies import Creative as CreativeBody
-from node.http.admin_bodies import Flag, SearchQuery
+from node.http.admin_bodies import SearchQuery
 from node.http.admin_routes import ADMIN, WEBHOOK
+from node.http.approvals import Approvals
 from node.http.call import Answer, Call, Handler
 from node.http.cluster import ClusterGate
 from node.http.event_stream import EventStreams
+from node.http.metering import Meters
 from node.http.once import Once
 from node.http.orders import Orders
 from node.http.problem import ProblemError, Response
 from node.http.refusals import problem_of
 from node.http.route import EVENTS, Route
+from node.http.special import Special
+from node.http.stats import Stats
 from node.http.webhooks_in import WebhooksIn
 from node.http.wording import encoded
 
@@ -52,7 +55,6 @@ _CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 # What holds nobody's things.
 _ANYBODYS: Final = ("listCategories",)
-Special = Callable[[Token, Call, Any, Any], Awaitable[msgspec.Struct]]
 
 
 class Administration:
@@ -68,14 +70,11 @@ class Administration:
         self._streams = EventStreams(server.engine)
         self._rates: dict[tuple[str, float], RateGate] = {}  # as many as there are tokens
         self._special: dict[str, Special] = {
-            "listPending": self._pending,
-            "listFlagged": self._flagged,
-            "flag": self._flag,
-            "unflag": self._unflag,
-            "approveAll": self._approve_all,
-            "showAutoApprove": self._auto_approve,
             "showToken": self._token,
             "listCategories": self._categories,
+            **Approvals(gate, server, self._orders).handlers(),
+            **Stats(server).handlers(),
+            **Meters(server).handlers(),
         }
 
     def handlers(self) -> dict[Route, Handler]:
@@ -187,46 +186,6 @@ class Administration:
                 raise _nothing("creative", params["creative"], "campaign", params["campaign"])
 
     # ---- what is no order of the admin protocol
-
-    async def _site(self, call: Call) -> m.SiteInfo:
-        info: m.SiteInfo = await self._gate.ask(EntityRef("site", call.params["site"]), m.GetSite())
-        return info
-
-    async def _pending(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
-        info = await self._site(call)
-        return answers.Pending(tuple(answers.PendingCreative(name) for name in info.pending))
-
-    async def _flagged(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
-        info = await self._site(call)
-        return answers.Flagged(tuple(answers.FlaggedCreative(*pair) for pair in sorted(info.flagged.items())))
-
-    async def _flag(self, _token: Token, call: Call, _query: Any, body: Flag) -> msgspec.Struct:
-        return await self._decided(call, body.creative, m.FlagCreative(body.creative, body.reason))
-
-    async def _unflag(self, _token: Token, call: Call, _query: Any, body: CreativeBody) -> msgspec.Struct:
-        return await self._decided(call, body.creative, m.UnflagCreative(body.creative))
-
-    async def _decided(self, call: Call, creative: str, order: msgspec.Struct) -> msgspec.Struct:
-        """The publisher's word, which the site keeps as a fact."""
-        entity_id(creative, "creative")
-        accepted: m.Accepted = await self._gate.ask(EntityRef("site", call.params["site"]), order)
-        return answers.Changed(call.params["site"], creative, accepted.changed)
-
-    async def _approve_all(self, token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
-        approved: list[str] = []
-        failed: list[str] = []
-        for creative in (await self._site(call)).pending:
-            order = p.ApproveCreative(creative=creative, site=call.params["site"])
-            try:
-                await self._orders.ask(token.who, SCOPES["approvals:write"], order)
-                approved.append(creative)
-            except p.AdminRefusal:
-                failed.append(creative)
-        return answers.Bulk(tuple(approved), tuple(failed))
-
-    async def _auto_approve(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
-        info = await self._site(call)
-        return answers.AutoApprove(info.auto_approve, info.trusted)
 
     async def _token(self, _token: Token, call: Call, _query: Any, _body: Any) -> msgspec.Struct:
         site = call.params["site"]

@@ -1,12 +1,14 @@
-"""The log of facts as the edge reads it."""
+"""The log of facts, and what is derived from it, as the edge reads them."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from node.actors.runtime import outcome_of
 from node.engine.engine import Engine
-from node.store.port import FactPage, ReadFacts, Request, StoredFact
+from node.http.problem import unavailable
+from node.store.port import FactPage, ListProjection, ProjectionPage, ReadFacts, Request, StoredFact
 
 
 class FactLog:
@@ -33,6 +35,21 @@ class FactLog:
             more = await self._any_behind(middle)
             low, high = (middle + 1, high) if more else (low, middle)
         return None if more is None else low
+
+    async def rows(self, consumer: str, after: str, within: str = "") -> AsyncIterator[tuple[str, bytes]]:
+        """A consumer's rows (key, body) behind the key `after`, in the order of their keys, as long as these begin with
+        `within`. Raises ProblemError 503 when the store does not answer."""
+        more = True
+        while more:
+            page = await self.ask(ListProjection(consumer, after))
+            if not isinstance(page, ProjectionPage):
+                raise unavailable("the state store did not answer")
+            more = page.more
+            for row in page.rows:
+                after = row.key
+                if not after.startswith(within):
+                    return
+                yield row.key, row.body
 
     async def _any_behind(self, offset: int) -> bool | None:
         page = await self.ask(ReadFacts(offset, 1))

@@ -30,7 +30,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """`query`, `body` and `answer` are the shapes of what comes and goes; `status` is that of success, `other` are more
     that the answer's shape may have, `problems` those of problem documents. `kind`: its class under the limit of
     requests inside, None for what is never shed. `order`: the admin protocol's request that carries it out, and `shown`
-    the one that is asked for its answer afterwards."""
+    the one that is asked for its answer afterwards. `reads`: it changes nothing, although its question is a body."""
 
     method: str
     path: str
@@ -47,6 +47,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     media: str = JSON
     order: Order | None = None
     shown: Order | None = None
+    reads: bool = False
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -56,7 +57,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def mutates(self) -> bool:
         """Whether an administrator changes something by it, which takes an idempotency key."""
-        return bool(self.scope) and self.method in MUTATIONS
+        return bool(self.scope) and self.method in MUTATIONS and not self.reads
 
 
 class Table:

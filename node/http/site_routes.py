@@ -70,7 +70,11 @@ SITES: Final = (
         answer=p.SiteShow,
         order=_site(
             lambda site, body: p.UpdateSite(
-                site=site, floor_cpm=body.floor_cpm, paced=body.paced, auto_approve=body.auto_approve
+                site=site,
+                floor_cpm=body.floor_cpm,
+                paced=body.paced,
+                auto_approve=body.auto_approve,
+                timezone=body.timezone,
             )
         ),
     ),
@@ -117,10 +121,17 @@ SITES: Final = (
     ),
     guarded(
         *(GET, f"{_APPROVAL}/pending", "listPending", "Creatives that wait for the publisher", "sites:read"),
+        query=b.PageQuery,
         answer=answers.Pending,
     ),
     guarded(
+        *(GET, f"{_APPROVAL}/serving", "listServing", "Creatives that the publisher has approved", "sites:read"),
+        query=b.PageQuery,
+        answer=answers.Serving,
+    ),
+    guarded(
         *(GET, f"{_APPROVAL}/flagged", "listFlagged", "Creatives that the publisher flagged", "sites:read"),
+        query=b.PageQuery,
         answer=answers.Flagged,
     ),
     guarded(
@@ -162,6 +173,18 @@ SITES: Final = (
     guarded(
         *(GET, f"{_SITE}/auto-approve", "showAutoApprove", "Whether what is trusted skips the queue", "sites:read"),
         answer=answers.AutoApprove,
+    ),
+    guarded(
+        *(PUT, f"{_SITE}/auto-approve", "setAutoApprove", "Let what is trusted skip the queue or not", "sites:write"),
+        body=b.AutoApproval,
+        answer=p.SiteShow,
+        order=_site(lambda site, body: p.UpdateSite(site=site, auto_approve=body.enabled)),
+    ),
+    guarded(
+        *(DELETE, f"{_SITE}/auto-approve/anchors", "forgetAnchor", "Trust a campaign or domain no more", "sites:write"),
+        body=b.Anchor,
+        answer=p.SiteShow,
+        order=_site(lambda site, body: p.UpdateSite(site=site, distrust=(f"{body.kind}|{body.value}",))),
     ),
 )
 

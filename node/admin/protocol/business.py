@@ -70,7 +70,8 @@ class SetCreativeStatus(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.site_update")
 class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     """What is None or empty stays as it is. `timezone` tells the publisher's days; `margin` is the share of each price
-    that stays with the platform, such as 0.2."""
+    that stays with the platform, such as 0.2. `distrust`: campaigns and domains that skip the queue no more, as
+    `campaign|id` and `domain|name`."""
 
     site: str
     floor_cpm: str | None = None
@@ -87,6 +88,7 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     margin: str | None = None
     reason: str = ""
     request_id: str = ""
+    distrust: tuple[str, ...] = ()
 
 
 @wire_type("admin.publisher_update")

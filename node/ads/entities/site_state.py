@@ -228,9 +228,7 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
         margin_ppm=state.margin_ppm if order.margin_ppm is None else order.margin_ppm,
         blocked_domains=domains,
         blocked_products=products,
-        trust=state.trust
-        if order.auto_approve in (None, state.trust.enabled)
-        else msgspec.structs.replace(state.trust, enabled=order.auto_approve),
+        trust=_trusting(state.trust, order),
     )
     if updated.floor_micros != state.floor_micros:
         # What was learned above another least floor was learned of another market.
@@ -246,6 +244,12 @@ def agree(state: SiteState, terms: m.PublisherTerms) -> SiteState:
 def floors_of(state: SiteState) -> SiteFloors:
     """The floors in force: the publisher's own until something was learned."""
     return state.floors or open_floors(state.floor_micros, state.floor_micros)
+
+
+def _trusting(trust: Trust, order: m.UpdateSite) -> Trust:
+    kept = {name: anchor for name, anchor in trust.anchors.items() if name not in order.distrust}
+    enabled = trust.enabled if order.auto_approve is None else order.auto_approve
+    return Trust(enabled, kept)
 
 
 def _edited(known: tuple[str, ...], added: tuple[str, ...], taken: tuple[str, ...]) -> tuple[str, ...]:

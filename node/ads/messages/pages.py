@@ -271,7 +271,8 @@ class SiteTokenChecked(msgspec.Struct, frozen=True):
 @wire_type("ads.update_site")
 class UpdateSite(msgspec.Struct, frozen=True):
     """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them;
-    `slot_floors` set the floors of slots, whatever the site's are. Answered by SiteInfo."""
+    `slot_floors` set the floors of slots, whatever the site's are; `distrust` names anchors of trust, as
+    `campaign|id` and `domain|name`, that count no more. Answered by SiteInfo."""
 
     floor_micros: int | None = None
     suspended: bool | None = None
@@ -285,6 +286,7 @@ class UpdateSite(msgspec.Struct, frozen=True):
     clear_slot_floors: tuple[str, ...] = ()
     timezone: str = ""
     margin_ppm: int | None = None
+    distrust: tuple[str, ...] = ()
 
 
 @wire_type("ads.slot_report")
