@@ -174,6 +174,7 @@ def campaign(info: m.CampaignInfo) -> p.CampaignShow:
         start_at=moment(info.targeting.start_ms),
         end_at=moment(info.targeting.end_ms),
         unmatched=info.targeting.unmatched,
+        ctas_count=info.ctas,
     )
 
 

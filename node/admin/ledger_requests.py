@@ -144,7 +144,7 @@ class LedgerRequests:
             return False
         state = CODEC.decode_record(before.body)
         if isinstance(state, CampaignState):
-            differences += counters.campaign(name, Counted(state.impressions, state.clicks, state.budget))
+            differences += counters.campaign(name, Counted(state.impressions, state.clicks, state.budget, state.ctas))
         return True
 
     async def _count_on(self, counters: Counters) -> None:

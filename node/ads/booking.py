@@ -6,13 +6,13 @@ can be made from facts alone and compared with the account.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from node.ads import messages as m
 from node.ads.budget import BudgetState
-from node.ads.facts import Click, Impression, MoneyHeld, MoneyReleased
+from node.ads.facts import CallToAction, Click, Impression, MoneyHeld, MoneyReleased
 
 PPM: Final = 1_000_000
 NOWHERE: Final = m.Inventory("", "", "UTC", 0)
@@ -70,16 +70,26 @@ def impression(
 
 def click(payer: Payer, timezone: str, made: m.RecordClick, *, now_ms: int) -> Click:
     """An ad was clicked."""
+    return Click(**_engaged(payer, timezone, made, now_ms))
+
+
+def call_to_action(payer: Payer, timezone: str, made: m.RecordCta, *, now_ms: int) -> CallToAction:
+    """Behind the click its call to action was followed."""
+    return CallToAction(**_engaged(payer, timezone, made, now_ms))
+
+
+def _engaged(payer: Payer, timezone: str, made: m.RecordClick | m.RecordCta, now_ms: int) -> dict[str, Any]:
+    """The fields of what a reader did with an ad."""
     place = made.inventory or NOWHERE
-    return Click(
-        made.request_id,
-        made.site,
-        payer.campaign,
-        made.creative,
-        advertiser=payer.advertiser,
-        publisher=place.publisher,
-        category=place.category,
-        at_ms=now_ms,
-        timezone=timezone,
-        site_timezone=place.timezone,
-    )
+    return {
+        "request_id": made.request_id,
+        "site": made.site,
+        "campaign": payer.campaign,
+        "creative": made.creative,
+        "advertiser": payer.advertiser,
+        "publisher": place.publisher,
+        "category": place.category,
+        "at_ms": now_ms,
+        "timezone": timezone,
+        "site_timezone": place.timezone,
+    }

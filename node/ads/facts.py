@@ -138,3 +138,19 @@ class Click(msgspec.Struct, frozen=True):
     at_ms: int = 0
     timezone: str = "UTC"
     site_timezone: str = "UTC"
+
+
+@wire_type("fact.cta")
+class CallToAction(msgspec.Struct, frozen=True):
+    """Behind the click somebody did what the ad asks for. Costs nothing; the fields are as a click's."""
+
+    request_id: str
+    site: str
+    campaign: str
+    creative: str
+    advertiser: str = ""
+    publisher: str = ""
+    category: str = ""
+    at_ms: int = 0
+    timezone: str = "UTC"
+    site_timezone: str = "UTC"

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from node.ads.budget import BudgetState
-from node.ads.facts import Click, Impression, MoneyHeld, MoneyReleased
+from node.ads.facts import CallToAction, Click, Impression, MoneyHeld, MoneyReleased
 from node.ads.money import format_money
 from node.core.errors import RemoteProtocolError
 from node.store.port import StoredFact
 from node.wire.codec import CODEC
 from node.wire.registry import REGISTRY
 
-_COUNTED = frozenset(REGISTRY.name_of(shape) for shape in (Click, Impression, MoneyHeld, MoneyReleased))
+_COUNTED = frozenset(REGISTRY.name_of(shape) for shape in (CallToAction, Click, Impression, MoneyHeld, MoneyReleased))
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -36,6 +36,7 @@ class Counted(msgspec.Struct, frozen=True):
     impressions: int
     clicks: int
     budget: BudgetState
+    ctas: int = 0
 
 
 class Counters:
@@ -46,6 +47,7 @@ class Counters:
         self._settled_ms = settled_ms
         self._impressions: Counter[str] = Counter()
         self._clicks: Counter[str] = Counter()
+        self._ctas: Counter[str] = Counter()
         self._held: Counter[str] = Counter()
         self._days: Counter[tuple[str, str]] = Counter()  # campaign, day
         self._charged: Counter[str] = Counter()  # by advertiser
@@ -72,6 +74,8 @@ class Counters:
                 self._held[campaign] -= fact.from_held_micros
             case Click(campaign=campaign):
                 self._clicks[campaign] += 1
+            case CallToAction(campaign=campaign):
+                self._ctas[campaign] += 1
             case MoneyHeld(campaign=campaign, amount_micros=amount):
                 self._held[campaign] += amount
             case MoneyReleased(campaign=campaign, amount_micros=amount):
@@ -85,6 +89,7 @@ class Counters:
         pairs = (
             ("impressions", str(own.impressions), str(self._impressions[campaign])),
             ("clicks", str(own.clicks), str(self._clicks[campaign])),
+            ("calls to action", str(own.ctas), str(self._ctas[campaign])),
             (
                 f"spend of {budget.day}",
                 format_money(budget.spent_micros),

@@ -1,4 +1,4 @@
-"""Totals: impressions, clicks and spend, lifetime and by hour and day, derived from facts alone.
+"""Totals: impressions, clicks, calls to action and spend, lifetime and by hour and day, derived from facts alone.
 
 An event belongs to two local days: the advertiser's, by which budgets run, and the publisher's, by which it is paid. So
 hours and days are kept for both, and the finest rows (campaign, site, category) carry both days in their key.
@@ -14,21 +14,21 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from node.ads.facts import Click, Impression
+from node.ads.facts import CallToAction, Click, Impression
 from node.ads.postings import UNKNOWN
 from node.core.errors import RemoteProtocolError
 from node.store.port import StoredFact
 from node.wire.codec import CODEC
 from node.wire.registry import REGISTRY, wire_type
 
-CONSUMER: Final = "totals"
+CONSUMER: Final = "totals.2"  # with another consumer's name totals of another shape are made anew from the facts
 UNREADABLE: Final = "unreadable"
 CAMPAIGN, CREATIVE = "campaign", "creative"
 CAMPAIGN_DAY, CAMPAIGN_HOUR = "campaign-day", "campaign-hour"  # in the advertiser's timezone
 SITE_DAY, SITE_HOUR = "site-day", "site-hour"  # in the publisher's timezone
 ADVERTISER = "advertiser"
 DIMENSIONS = "dimensions"  # campaign, advertiser's day, publisher's day, site, category
-_COUNTED: Final = frozenset(REGISTRY.name_of(shape) for shape in (Impression, Click))
+_COUNTED: Final = frozenset(REGISTRY.name_of(shape) for shape in (Impression, Click, CallToAction))
 _UTC: Final = ZoneInfo("UTC")
 
 
@@ -40,6 +40,7 @@ class Totals(msgspec.Struct, frozen=True):
     clicks: int = 0
     spend_micros: int = 0
     margin_micros: int = 0
+    ctas: int = 0
 
     def plus(self, more: Totals) -> Totals:
         return Totals(
@@ -47,6 +48,7 @@ class Totals(msgspec.Struct, frozen=True):
             self.clicks + more.clicks,
             self.spend_micros + more.spend_micros,
             self.margin_micros + more.margin_micros,
+            self.ctas + more.ctas,
         )
 
 
@@ -102,11 +104,13 @@ def _counted(stored: StoredFact) -> tuple[tuple[str, ...], Totals]:
             return _keys(stored, fact, fact.day), Totals(1, 0, price, margin)
         case Click():
             return _keys(stored, fact, ""), Totals(0, 1)
+        case CallToAction():
+            return _keys(stored, fact, ""), Totals(ctas=1)
         case _:
             return (UNREADABLE,), Totals(impressions=1)
 
 
-def _keys(stored: StoredFact, fact: Impression | Click, day: str) -> tuple[str, ...]:
+def _keys(stored: StoredFact, fact: Impression | Click | CallToAction, day: str) -> tuple[str, ...]:
     at_ms = fact.at_ms or stored.at_ms
     hour, site_hour = local_hour(at_ms, fact.timezone), local_hour(at_ms, fact.site_timezone)
     day, site_day = day or hour[:10], site_hour[:10]

@@ -17,6 +17,7 @@ class Winner(msgspec.Struct, frozen=True, rename="camel"):
     landing_url: str
     imp_url: str
     click_url: str
+    cta_url: str
     version: str
     request_id: str
     category: str

@@ -246,6 +246,7 @@ def _public(
         "classify": classify,
         "imp": beacon("imp"),
         "click": beacon("click"),
+        "cta": beacon("cta"),
         "mount": mount,
         "checkToken": check_token,
         "fold": fold,

@@ -55,6 +55,7 @@ PUBLIC: Final = (
     ),
     _beacon("imp", "An ad was seen: a signed beacon, counted once"),
     _beacon("click", "An ad was clicked: a signed beacon, counted once"),
+    _beacon("cta", "An ad's call to action was followed: a signed beacon, counted once"),
     Route(
         method=POST,
         path="/v1/beacon/mount",

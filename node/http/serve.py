@@ -153,7 +153,7 @@ async def classify_page(gate: ClusterGate, body: bytes) -> Response:
 
 
 async def track(gate: ClusterGate, event: str, call: Call) -> Response:
-    """`GET /v1/imp` and `/v1/click`: a signed beacon, counted once."""
+    """`GET /v1/imp`, `/v1/click` and `/v1/cta`: a signed beacon, counted once."""
     beacon = call.query(bodies.BeaconQuery)
     for name in beacon.__struct_fields__:
         if not getattr(beacon, name):
@@ -247,6 +247,7 @@ def _seat(outcome: m.SlotOutcome, base_url: str) -> answers.Seat:
         won.landing_url,
         f"{base_url}/v1/imp?{won.impression_query}",
         f"{base_url}/v1/click?{won.click_query}",
+        f"{base_url}/v1/cta?{won.cta_query}",
         "1",
         won.request_id,
         won.category,

@@ -66,7 +66,7 @@ class Stats:
         state = await self._state("site", call.params["site"], SiteState)
         scope = t.SITE_DAY if query.by == "day" else t.SITE_HOUR
         found = [
-            (period, b.PeriodEarned(period, row.impressions, row.clicks, _earned(row)))
+            (period, b.PeriodEarned(period, *_counts(row), _earned(row)))
             async for period, row in self._periods(scope, state.site, query)
         ]
         items, following = page(found, query.limit)
@@ -76,7 +76,7 @@ class Stats:
         state = await self._state("campaign", call.params["campaign"], CampaignState)
         scope = t.CAMPAIGN_DAY if query.by == "day" else t.CAMPAIGN_HOUR
         found = [
-            (period, b.PeriodSpent(period, row.impressions, row.clicks, format_money(row.spend_micros)))
+            (period, b.PeriodSpent(period, *_counts(row), format_money(row.spend_micros)))
             async for period, row in self._periods(scope, state.campaign, query)
         ]
         items, following = page(found, query.limit)
@@ -96,7 +96,7 @@ class Stats:
     async def _publisher(self, _token: Token, call: Call, query: b.SpanQuery, _body: Any) -> msgspec.Struct:
         state = await self._state("publisher", call.params["publisher"], PublisherState)
         sums, more = await self._sums(t.SITE_DAY, state.sites, query)
-        found = ((site, b.SiteEarned(site, row.impressions, row.clicks, _earned(row))) for site, row in sums)
+        found = ((site, b.SiteEarned(site, *_counts(row), _earned(row))) for site, row in sums)
         items, following = page(found, query.limit, more=more)
         return b.PublisherStats(state.publisher, items, following)
 
@@ -104,7 +104,7 @@ class Stats:
         state = await self._state("advertiser", call.params["advertiser"], AdvertiserState)
         sums, more = await self._sums(t.CAMPAIGN_DAY, state.campaigns, query)
         found = (
-            (name, b.CampaignSpent(name, row.impressions, row.clicks, format_money(row.spend_micros)))
+            (name, b.CampaignSpent(name, *_counts(row), format_money(row.spend_micros)))
             for name, row in sums
         )
         items, following = page(found, query.limit, more=more)
@@ -132,7 +132,7 @@ class Stats:
         for name in behind[: wanted(query.limit)]:
             row = await self._row(totals_key(t.CREATIVE, name))
             money = format_money(row.spend_micros)
-            found.append((name, b.CreativeSpent(name, row.impressions, row.clicks, money)))
+            found.append((name, b.CreativeSpent(name, *_counts(row), money)))
         items, following = page(found, query.limit, more=len(found) < len(behind))
         return b.CreativeStats(state.campaign, items, following)
 
@@ -155,8 +155,7 @@ class Stats:
                 b.Part(
                     part,
                     taxonomy.name(part) if query.by == "category" and part in taxonomy else part,
-                    row.impressions,
-                    row.clicks,
+                    *_counts(row),
                     format_money(row.spend_micros),
                 ),
             )
@@ -209,6 +208,10 @@ def span_of(query: b.SpanQuery) -> Span:
 def below(key: str) -> str:
     """What is behind every key that is less than this one, in the order of bytes, and before this one."""
     return f"{key[:-1]}{chr(ord(key[-1]) - 1)}\x7f"
+
+
+def _counts(row: Totals) -> tuple[int, int, int]:
+    return row.impressions, row.clicks, row.ctas
 
 
 def _earned(row: Totals) -> str:

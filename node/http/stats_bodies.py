@@ -1,4 +1,5 @@
-"""What is asked for statistics and metering, and what they answer. Money in decimal strings."""
+"""What is asked for statistics and metering, and what they answer. Money in decimal strings; `ctas` are calls to action
+that were followed."""
 
 from __future__ import annotations
 
@@ -37,6 +38,7 @@ class PeriodEarned(msgspec.Struct, frozen=True):
     period: str
     impressions: int
     clicks: int
+    ctas: int
     revenue: str
 
 
@@ -53,6 +55,7 @@ class SiteEarned(msgspec.Struct, frozen=True):
     site: str
     impressions: int
     clicks: int
+    ctas: int
     revenue: str
 
 
@@ -70,6 +73,7 @@ class PeriodSpent(msgspec.Struct, frozen=True):
     period: str
     impressions: int
     clicks: int
+    ctas: int
     spend: str
 
 
@@ -84,6 +88,7 @@ class CampaignSpent(msgspec.Struct, frozen=True):
     campaign: str
     impressions: int
     clicks: int
+    ctas: int
     spend: str
 
 
@@ -99,6 +104,7 @@ class CreativeSpent(msgspec.Struct, frozen=True):
     creative: str
     impressions: int
     clicks: int
+    ctas: int
     spend: str
 
 
@@ -117,6 +123,7 @@ class Part(msgspec.Struct, frozen=True):
     name: str
     impressions: int
     clicks: int
+    ctas: int
     spend: str
 
 

@@ -24,7 +24,8 @@ def books_true(states: Iterable[msgspec.Struct], facts: Sequence[StoredFact], no
         match state:
             case CampaignState():
                 campaigns.append(state.campaign)
-                found += counters.campaign(state.campaign, Counted(state.impressions, state.clicks, state.budget))
+                own = Counted(state.impressions, state.clicks, state.budget, state.ctas)
+                found += counters.campaign(state.campaign, own)
             case AdvertiserState():
                 found += counters.advertiser(state.advertiser, sum(state.charged.values()))
             case _:

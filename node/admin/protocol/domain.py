@@ -286,6 +286,7 @@ class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
     start_at: str | None = None
     end_at: str | None = None
     unmatched: bool = False
+    ctas_count: int = 0
 
 
 @wire_type("admin.campaign_list")

@@ -75,7 +75,7 @@ class BeaconCounter:
             self._guard.refused(verdict)
             ctx.answer(reply_to, m.Tracked(verdict))
             return
-        question: m.Confirm | m.RecordClick
+        question: m.Confirm | m.RecordClick | m.RecordCta
         settle: _Settle | None = None
         place = self._place(track.request_id, settings)
         if track.event == "imp":
@@ -83,8 +83,10 @@ class BeaconCounter:
                 track.request_id, self._site, track.creative, beacon.amount_micros, place, track.campaign
             )
             settle = _Settle(EntityRef("advertiser", track.advertiser), question)
-        else:
+        elif track.event == "click":
             question = m.RecordClick(track.request_id, self._site, track.creative, place)
+        else:
+            question = m.RecordCta(track.request_id, self._site, track.creative, place)
         campaign = EntityRef("campaign", track.campaign)
         ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome, settle))
 
@@ -136,7 +138,7 @@ class BeaconCounter:
 
     def _learn(self, ctx: Context, beacon: JudgedBeacon) -> None:
         served = self._served.get(beacon.request_id, _Served(SITE_WIDE, learns=True))
-        if served.pinned:
+        if served.pinned or beacon.event == "cta":
             return
         seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
         self._stats.record(beacon.creative, ctx.wall_ms(), **seen)

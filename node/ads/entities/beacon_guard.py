@@ -40,10 +40,15 @@ class BeaconGuard:
     def heard(self, event: str, request_id: str, now_ms: int) -> None:
         """A beacon whose signature holds and that has not been counted before."""
         guard = self._engagement
-        judgement = guard.impression(request_id, now_ms) if event == "imp" else guard.click(request_id, now_ms)
+        judge, counted = {
+            "imp": (guard.impression, "impressions"),
+            "click": (guard.click, "clicks"),
+            "cta": (guard.call_to_action, "ctas"),
+        }[event]
+        judgement = judge(request_id, now_ms)
         self.counts[f"counted_{event}"] += 1
         self._day["total"] += 1
-        self._day["impressions" if event == "imp" else "clicks"] += 1
+        self._day[counted] += 1
         if judgement is not Judgement.OK:
             self.counts[f"suspect_{judgement.value}"] += 1
             self._day["suspect"] += 1

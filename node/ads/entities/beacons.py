@@ -41,9 +41,9 @@ class JudgedBeacon(msgspec.Struct, frozen=True):
     request_id: str
 
 
-def queries(beacon: Beacon, secret: bytes) -> tuple[str, str]:
-    """The query strings of the impression's url and of the click's. They differ in their token alone, and writing the
-    rest is what costs: it is done once."""
+def queries(beacon: Beacon, secret: bytes) -> tuple[str, str, str]:
+    """The query strings of the urls of the impression, the click and the call to action. They differ in their token
+    alone, and writing the rest is what costs: it is done once."""
     candidate = beacon.candidate
     seen = TrackedEvent(
         beacon.site,
@@ -58,7 +58,7 @@ def queries(beacon: Beacon, secret: bytes) -> tuple[str, str]:
         format_money(beacon.price_micros),
         beacon.request_id,
     )
-    clicked = msgspec.structs.replace(seen, event="click")
+    clicked, acted = (msgspec.structs.replace(seen, event=event) for event in ("click", "cta"))
     before = (
         f"pub={_query(seen.pub)}&url={_query(seen.url)}&slot={_query(seen.slot)}&cid={_query(seen.creative)}"
         f"&v={URL_VERSION}&b={seen.bucket}"
@@ -69,8 +69,10 @@ def queries(beacon: Beacon, secret: bytes) -> tuple[str, str]:
     )
     bound = bound_of(seen)
     # A token is base64url: it stands in a query as it is.
-    impression, click = (f"{before}&tok={sign_bound(event, bound, secret)}&{after}" for event in (seen, clicked))
-    return impression, click
+    impression, click, cta = (
+        f"{before}&tok={sign_bound(event, bound, secret)}&{after}" for event in (seen, clicked, acted)
+    )
+    return impression, click, cta
 
 
 def _query(text: str) -> str:

@@ -14,7 +14,7 @@ from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account, SettledIds
-from node.ads.booking import Payer, click, impression, money_facts
+from node.ads.booking import Payer, call_to_action, click, impression, money_facts
 from node.ads.budget import BudgetState, day_bounds_ms, next_midnight_ms, open_budget
 from node.ads.entities.campaign_state import (
     STATUSES,
@@ -71,6 +71,7 @@ class Campaign:
         self._state: CampaignState | None = None
         self._till: Till | None = None
         self._clicked = SettledIds()
+        self._acted = SettledIds()
         self._charges = Charges(campaign)
         self._was_exhausted = False
         self._was_standing = ""
@@ -85,6 +86,7 @@ class Campaign:
     def _live(self, ctx: Context, state: CampaignState) -> None:
         self._till = Till(state.budget, ctx.wall_ms())
         self._clicked = SettledIds(state.clicked)
+        self._acted = SettledIds(state.acted)
         ctx.subscribe(m.DIRECTORY_STARTED)
         ctx.every("quote", QUOTE_PERIOD_MS, _Announce(False), first_ms=spread_ms(self._campaign, QUOTE_PERIOD_MS))
         ctx.after("announce", 0, _Announce(True))
@@ -97,6 +99,8 @@ class Campaign:
         self._till.roll_back(state.budget, ctx.wall_ms())
         if state.clicked is not known.clicked:
             self._clicked = SettledIds(state.clicked)
+        if state.acted is not known.acted:
+            self._acted = SettledIds(state.acted)
         if spent_up(state, ctx.wall_ms()) != self._was_exhausted:
             ctx.after("announce", 0, _Announce(False))
 
@@ -127,6 +131,8 @@ class Campaign:
                 self._announce(ctx, state, changed=True)
             case m.RecordClick():
                 self._click(ctx, state, message)
+            case m.RecordCta():
+                self._act(ctx, state, message)
             case _Announce(changed):
                 self._announce(ctx, state, changed)
             case m.DirectoryStarted() | Gap():
@@ -325,6 +331,16 @@ class Campaign:
         self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=self._clicked.minutes())
         payer = Payer(self._campaign, state.advertiser)
         fact = click(payer, state.budget.timezone, message, now_ms=ctx.wall_ms())
+        ctx.persist(self._state, facts=(fact,), reply=m.Confirmed(True))
+
+    def _act(self, ctx: Context, state: CampaignState, message: m.RecordCta) -> None:
+        if message.request_id in self._acted:
+            ctx.reply_durable(m.Confirmed(False))
+            return
+        self._acted.add(message.request_id, ctx.wall_ms())
+        self._state = msgspec.structs.replace(state, ctas=state.ctas + 1, acted=self._acted.minutes())
+        payer = Payer(self._campaign, state.advertiser)
+        fact = call_to_action(payer, state.budget.timezone, message, now_ms=ctx.wall_ms())
         ctx.persist(self._state, facts=(fact,), reply=m.Confirmed(True))
 
     # ---- the standing bid

@@ -18,7 +18,8 @@ STATUSES = ("active", "paused", "deleted")  # of a campaign and of each of its c
 
 @wire_type("state.campaign")
 class CampaignState(msgspec.Struct, frozen=True):
-    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions. `status` is what
+    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions, and `acted` calls
+    to action (`ctas`). `status` is what
     the operator said: active, paused or deleted. `withdrawn`: creatives that are not active, with what they are.
     `targeting`: where and when it bids, besides `categories`. `charged_micros`: what all its impressions cost."""
 
@@ -37,6 +38,8 @@ class CampaignState(msgspec.Struct, frozen=True):
     withdrawn: dict[str, str] = {}
     targeting: Targeting = Targeting()
     charged_micros: int = 0
+    ctas: int = 0
+    acted: tuple[SettledMinute, ...] = ()
 
     @property
     def active_creatives(self) -> tuple[m.CreativeSpec, ...]:
@@ -119,6 +122,7 @@ def info_of(state: CampaignState, now_ms: int, *, promised_micros: int) -> m.Cam
         withdrawn=state.withdrawn,
         targeting=state.targeting,
         standing=standing_of(state, now_ms),
+        ctas=state.ctas,
     )
 
 

@@ -17,6 +17,7 @@ def slot_outcome(site: str, url: str, decision: SlotDecision, secret: bytes, now
         return m.SlotOutcome(decision.request.slot, None, why_empty(decision), told)
     candidate = choice.candidate
     beacon = Beacon(site, url, decision.request.slot, candidate, choice.price_micros, decision.request_id, now_ms)
+    impression, click, cta = queries(beacon, secret)
     return m.SlotOutcome(
         decision.request.slot,
         m.Winner(
@@ -31,8 +32,10 @@ def slot_outcome(site: str, url: str, decision: SlotDecision, secret: bytes, now
             candidate.category,
             choice.price_micros,
             decision.request_id,
-            *queries(beacon, secret),
+            impression,
+            click,
             fold_proof(beacon, secret),
+            cta,
         ),
         pin=told,
     )

@@ -85,6 +85,16 @@ class RecordClick(msgspec.Struct, frozen=True):
     inventory: Inventory | None = None
 
 
+@wire_type("ads.record_cta")
+class RecordCta(msgspec.Struct, frozen=True):
+    """A call to action was followed. Answered by Confirmed."""
+
+    request_id: str
+    site: str
+    creative: str
+    inventory: Inventory | None = None
+
+
 # ---- campaign, advertiser
 
 
@@ -195,6 +205,7 @@ class CampaignInfo(msgspec.Struct, frozen=True):
     withdrawn: dict[str, str] = {}
     targeting: Targeting = Targeting()
     standing: str = "active"
+    ctas: int = 0
 
 
 @wire_type("ads.create_advertiser")

@@ -137,6 +137,7 @@ class Winner(msgspec.Struct, frozen=True):
     impression_query: str
     click_query: str
     fold_token: str = ""
+    cta_query: str = ""
 
 
 @wire_type("ads.slot_outcome")
