@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import sys
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from promovolvectl.client.exit_codes import ExitStatus
 
 SOURCE_BYTES_MAX: Final = 2 << 20  # held in memory; the text that the cluster keeps of it is 8,000 characters
 _FETCH_S: Final = 15
+_PART_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +70,29 @@ def _fetched(url: str) -> Source:
         with opener.open(request, timeout=_FETCH_S) as reply:
             kind = reply.headers.get_content_type()
             charset = reply.headers.get_content_charset() or ""
-            data = reply.read(SOURCE_BYTES_MAX + 1)
+            data = _whole(reply, url)
     except urllib.error.HTTPError as error:
         raise _unreadable(url, f"answered {error.code} {error.reason}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise _unreadable(url, f"could not be fetched: {reason}") from error
     if not kind.startswith("text/") and kind != "application/xhtml+xml":
         raise _unreadable(url, f"is {kind}, not text")
     return Source(url, data, charset, html=kind in ("text/html", "application/xhtml+xml"))
+
+
+def _whole(reply: http.client.HTTPResponse, url: str) -> bytes:
+    """As much as is held in memory, and one byte more where there is more. A page that goes on and on is not waited for:
+    the connection's own time limit counts anew with each byte."""
+    until_s, data = time.monotonic() + _FETCH_S, b""
+    while len(data) <= SOURCE_BYTES_MAX:
+        part = reply.read1(_PART_BYTES)
+        if not part:
+            return data
+        data += part
+        if time.monotonic() > until_s:
+            raise _unreadable(url, f"had not ended after {_FETCH_S} s")
+    return data
 
 
 def _decoded(source: Source) -> str:

@@ -18,12 +18,12 @@ from typing import Any
 
 import httpx
 import pytest
-from cluster_world import Cluster
+from cluster_world import Cluster, eventually
 
 ALL, BOUND, READER = (name + "-" + "t" * 40 for name in ("all", "bound", "reader"))
 EVERYTHING = (
     *("sites:read", "sites:write", "approvals:write", "campaigns:read", "campaigns:write", "accounts:write"),
-    "events:read",
+    *("events:read", "metering:read"),
 )
 NEW, OLD = b"n" * 32, b"o" * 32  # the keys of a sender of webhooks
 SITE = "api.example"
@@ -116,6 +116,40 @@ def test_a_publisher_administers_its_site(api: Api, node: Cluster) -> None:
     assert (shown["suspended"], shown["floor_cpm"]) == (True, "0.70"), "the commands see the same site"
     api.good("POST", f"/v1/internal/sites/{SITE}/resume", status=204)
     assert api.good("GET", one)["suspended"] is False
+
+
+def test_a_suspended_publisher_serves_on_none_of_its_sites_and_everybody_sees_why(api: Api, node: Cluster) -> None:
+    page = {"pub": SITE, "url": f"https://{SITE}/a", "imp": [{"id": "top", "w": 728, "h": 90}]}
+
+    def served() -> int:
+        return httpx.post(f"{api.base}/v1/serve/batch", json=page, timeout=30).status_code
+
+    eventually(served, lambda status: status == 200, 30, "the site is served")
+    api.good("POST", "/v1/internal/publishers/acme/suspend", status=204)
+    eventually(served, lambda status: status == 204, 30, "nothing is served")
+    eventually(lambda: api.good("GET", "/v1/publishers/acme")["untold"], lambda told: told == [], 30, "all sites know")
+    shown = node.ask("site", "show", SITE)
+    assert (shown["suspended"], shown["suspended_by"]) == (True, ["publisher"])
+    (fact,) = node.ask("facts", "list", "--type", "publisher_standing")["items"]
+    assert fact["fields"] == {"publisher": "acme", "suspended": True}
+    entries = node.ask("audit", "list", "--limit", "100")["items"]
+    assert [e["object"] for e in entries if e["verb"] == "publisher suspend"][:1] == ["publisher/acme"]
+    api.good("POST", "/v1/internal/publishers/acme/resume", status=204)
+    eventually(served, lambda status: status == 200, 30, "the site is served again")
+    api.bad(404, "", "POST", "/v1/internal/publishers/nobody/suspend")
+
+
+def test_what_nobody_was_shown_is_counted_nowhere(api: Api) -> None:
+    assert api.good("GET", "/v1/publishers/acme/stats")["items"] == [
+        {"site": SITE, "impressions": 0, "clicks": 0, "ctas": 0, "revenue": "0.00"}
+    ]
+    assert api.good("GET", f"{SITES}/{SITE}/stats?by=hour&from=2026-01-01")["items"] == []
+    metered = api.good("GET", "/v1/internal/metering/range?from=2026-01-01T00:00:00Z")
+    assert (metered["items"], metered["to"]) == ([], metered["finalUntil"])
+    cursor = {"advertiser": "rail", "since": "2026-01-01T00:00:00Z"}
+    (owed,) = api.good("POST", "/v1/internal/metering/unsettled", {"cursors": [cursor]})["items"]
+    assert owed["gross"] == "0.00"
+    api.bad(400, "from", "GET", "/v1/internal/metering/range?from=2026-01-01T00:30:00Z")
 
 
 def test_an_advertiser_s_campaign_from_its_creation_to_its_end(api: Api, node: Cluster) -> None:
@@ -288,7 +322,7 @@ def test_whatever_is_wrong_names_its_field_and_changes_nothing(api: Api, node: C
     assert (node.ask("site", "list")["items"], node.ask("advertiser", "list")["items"]) == before
 
 
-def test_a_text_of_fifty_megabytes_is_refused_before_it_is_read(api: Api) -> None:
+def test_w22_a_text_of_fifty_megabytes_is_refused_before_it_is_read(api: Api) -> None:
     text = b'{"pub": "%s", "url": "https://%s/a", "text": "' % (SITE.encode(), SITE.encode()) + b"x" * (50 << 20)
     with contextlib.suppress(httpx.WriteError):  # the connection may end while it is still sending
         api.bad(413, "body", "POST", "/v1/classify-page", text + b'"}')
