@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -10,16 +11,21 @@ from node.admin import domain_views as views
 from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import creative_of, revoking_sites, sites_that_know
-from node.admin.outcomes import ask
+from node.admin.asking import patience_ms
+from node.admin.outcomes import NOT_FOUND, TIMED_OUT, ask
 from node.admin.targets import ready_for
 from node.ads import messages as m
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState
 from node.ads.keys import entity_id, site_id
+from node.core.clock import MS
 from node.core.ids import EntityRef
 
 if TYPE_CHECKING:
     from node.admin.server import AdminServer
+
+_GONE_MS: Final = 4_000  # a deleted site needs a few milliseconds for each of its shelves
+_LOOK_S: Final = 0.02
 
 
 class BusinessRequests:
@@ -35,6 +41,7 @@ class BusinessRequests:
             p.UpdateCampaign: self.update_campaign,
             p.SetCreativeStatus: self.creative_status,
             p.UpdateSite: self.update_site,
+            p.DeleteSite: self.delete_site,
             p.GetPublisher: self.publisher,
             p.UpdatePublisher: self.update_publisher,
             p.RevokeCreative: self.revoke,
@@ -82,6 +89,22 @@ class BusinessRequests:
     async def update_site(self, request: p.UpdateSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         order = order_messages.site_update(request)
         return views.site(await ask(self._engine, EntityRef("site", site_id(request.site)), order)), call
+
+    async def delete_site(self, request: p.DeleteSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
+        """It goes by itself; the answer waits until it is gone."""
+        site = EntityRef("site", site_id(request.site))
+        left: m.SiteInfo = await ask(self._engine, site, m.DeleteSite())
+        clock = self._engine.world.clock
+        until_ns = clock.mono_ns() + patience_ms(clock, _GONE_MS) * MS
+        while clock.mono_ns() < until_ns:
+            try:
+                await ask(self._engine, site, m.GetSite())
+            except p.AdminRefusal as refusal:
+                if refusal.exit_status == NOT_FOUND:
+                    return views.site(left), call
+            await asyncio.sleep(_LOOK_S)
+        text = f"{site} is served nowhere and goes on being deleted: somebody that has to confirm it is away"
+        raise p.AdminRefusal(TIMED_OUT, "E-NO-ANSWER", text, hint=f"promovolvectl site show {site.id}", about=str(site))
 
     async def publisher(self, request: p.GetPublisher, call: p.Meta) -> tuple[p.PublisherShow, p.Meta]:
         name = entity_id(request.publisher, "publisher")

@@ -37,6 +37,7 @@ class DomainForecasts:
         plans.forecasts |= {
             p.CreateSite: self.create_site,
             p.UpdateSite: self.update_site,
+            p.DeleteSite: self.delete_site,
             p.UpdatePublisher: self.update_publisher,
             p.CreateAdvertiser: self.create_advertiser,
             p.SetAdvertiserStatus: self.advertiser_status,
@@ -75,6 +76,17 @@ class DomainForecasts:
             notes = (f"nothing is served in its {slots}: their pools are emptied, and auctioned anew once it resumes",)
         changed = update(known, wanted) is not known
         return Forecast(changed=changed, notes=notes if changed else ())
+
+    async def delete_site(self, order: p.DeleteSite) -> Forecast:
+        known = await self._state("site", site_id(order.site), SiteState)
+        slots, approved = _counted(known.all_slots, "slot"), _counted(known.approved, "approval")
+        return Forecast(
+            notes=(
+                f"nothing is served in its {slots} any more: their pools are removed",
+                f"its pages, {approved}, floors and what it has learned are forgotten, for ever",
+                "what was shown on it and paid for stays on record",
+            )
+        )
 
     async def update_publisher(self, order: p.UpdatePublisher) -> Forecast:
         wanted = order_messages.publisher_update(order)

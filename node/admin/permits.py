@@ -159,6 +159,7 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
         lambda r: {None: "site update", True: "site suspend", False: "site resume"}[r.suspended],
         lambda r: r.suspended is True,
     ),
+    p.DeleteSite: _changes(OPERATOR, "site delete", "site", "site", loses=lambda _: True),
     p.UpdatePublisher: _changes(
         OPERATOR,
         "publisher update, publisher suspend, publisher resume",

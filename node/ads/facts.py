@@ -78,6 +78,14 @@ class PublisherStanding(msgspec.Struct, frozen=True):
     suspended: bool
 
 
+@wire_type("fact.site_deleted")
+class SiteDeleted(msgspec.Struct, frozen=True):
+    """A site is no more; facts of what was shown on it stay."""
+
+    site: str
+    publisher: str
+
+
 @wire_type("fact.money_held")
 class MoneyHeld(msgspec.Struct, frozen=True):
     """A campaign has set money aside for ads that it promised to pay (reference: reservations, in blocks: see

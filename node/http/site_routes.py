@@ -79,6 +79,11 @@ SITES: Final = (
         ),
     ),
     guarded(
+        *(DELETE, _SITE, "deleteSite", "Delete a site, its pages, approvals and pools, for ever", "sites:write"),
+        status=204,
+        order=_site(lambda site, _: p.DeleteSite(site=site)),
+    ),
+    guarded(
         *(PUT, f"{_SITE}/slots/{{slot}}/floor", "setSlotFloor", "Set or clear a slot's own floor", "sites:write"),
         body=b.SlotFloor,
         answer=p.SiteShow,

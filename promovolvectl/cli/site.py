@@ -1,4 +1,4 @@
-"""`site create|list|show|explain|update|suspend|resume`."""
+"""`site create|list|show|explain|update|suspend|resume|delete`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import CreateSite, GetSite, GetSites, SiteList, SiteShow, UpdateSite
+from node.admin.protocol import CreateSite, DeleteSite, GetSite, GetSites, SiteList, SiteShow, UpdateSite
 from node.admin.protocol.explaining import ExplainSite, SiteExplanation
 from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, SiteId, on_record
@@ -212,3 +212,20 @@ def suspend(run: Run, site: SiteId, **given: Any) -> Change:
 )
 def resume(run: Run, site: SiteId, **given: Any) -> Change:
     return Change(UpdateSite(site=site, suspended=False, **on_record(given)))
+
+
+@ordered(
+    app,
+    "delete",
+    does="End a site for good, with its pages and approvals.",
+    changes="Nothing is served on it any more: its pools are removed at once, then everything that it knew. What was "
+    "shown on it and paid for stays on record.",
+    examples=(
+        "promovolvectl site delete example.com --dry-run",
+        "promovolvectl site delete example.com --confirm example.com --reason 'sold'",
+    ),
+    shows="SiteShow",
+    harm=Harm.LOSES,
+)
+def delete(run: Run, site: SiteId, **given: Any) -> Change:
+    return Change(DeleteSite(site=site, **on_record(given)), loses=site)

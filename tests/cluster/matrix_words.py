@@ -97,6 +97,11 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
         ask("advertiser", "create", name, "--daily-budget", "1", "--yes")
         return f"{name} --confirm {name}"
 
+    def to_leave() -> str:
+        name = f"spare-{next(numbers)}.example"
+        ask("site", "create", name, "--publisher", "spare", "--slot", "top:728x90", "--yes")
+        return f"{name} --confirm {name}"
+
     spared = campaign_of_spare()
     picture = ("--asset-url", "https://c.example/a.png", "--landing-url", "https://r.example", "--size", "728x90")
     ask("creative", "create", "spare", "--campaign", spared, *picture, "--yes")
@@ -209,6 +214,7 @@ def names_of(cluster: Cluster, folder: Path, ask: Callable[..., Any]) -> Names:
         {
             "campaign delete": to_delete,
             "advertiser delete": to_end,
+            "site delete": to_leave,
             "debug bundle": lambda: f"--file {folder / f'bundle-{next(numbers)}.tar.gz'}",
             "plan show": staged,
             "plan discard": staged,

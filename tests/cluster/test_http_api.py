@@ -139,6 +139,20 @@ def test_a_suspended_publisher_serves_on_none_of_its_sites_and_everybody_sees_wh
     api.bad(404, "", "POST", "/v1/internal/publishers/nobody/suspend")
 
 
+def test_a_deleted_site_is_gone_from_everywhere_and_its_id_is_free(api: Api, node: Cluster) -> None:
+    gone = f"{SITES}/gone.example"
+    body = CREATE | {"site": "gone.example", "host": "gone.example"}
+    for _ in range(2):
+        api.good("POST", SITES, body, 201)
+        api.bad(404, "site", "DELETE", "/v1/publishers/other/sites/gone.example")
+        api.good("DELETE", gone, status=204)
+        assert api.call("GET", gone).status_code == 404
+        assert [site["site"] for site in api.good("GET", "/v1/publishers/acme")["sites"]] == [SITE]
+        assert [site["site"] for site in api.good("GET", SITES)["items"]] == [SITE]
+    facts = node.ask("facts", "list", "--type", "site_deleted")["items"]
+    assert [fact["fields"] for fact in facts] == [{"site": "gone.example", "publisher": "acme"}] * 2
+
+
 def test_what_nobody_was_shown_is_counted_nowhere(api: Api) -> None:
     assert api.good("GET", "/v1/publishers/acme/stats")["items"] == [
         {"site": SITE, "impressions": 0, "clicks": 0, "ctas": 0, "revenue": "0.00"}

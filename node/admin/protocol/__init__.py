@@ -31,6 +31,7 @@ from node.admin.protocol.actors import (
 )
 from node.admin.protocol.business import (
     CoverageExplanation,
+    DeleteSite,
     ExplainCoverage,
     ExplainedSlot,
     ExplainPlacement,
@@ -398,6 +399,7 @@ __all__ = [
     "GetShardOf",
     "GetShards",
     "GetSite",
+    "DeleteSite",
     "GetPublisher",
     "GetSites",
     "Health",

@@ -91,6 +91,15 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     distrust: tuple[str, ...] = ()
 
 
+@wire_type("admin.site_delete")
+class DeleteSite(msgspec.Struct, frozen=True, kw_only=True):
+    """A site, its pages, approvals and pools, for ever. Answered by the site as it was left."""
+
+    site: str
+    reason: str = ""
+    request_id: str = ""
+
+
 @wire_type("admin.publisher_update")
 class UpdatePublisher(msgspec.Struct, frozen=True, kw_only=True):
     """What holds on all of a publisher's sites, on top of each one's own. What is None or empty stays as it is."""

@@ -101,6 +101,7 @@ REPLIES: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     business.UpdateSite: domain.SiteShow,
     domain.GetPublisher: domain.PublisherShow,
     business.UpdatePublisher: domain.PublisherShow,
+    business.DeleteSite: domain.SiteShow,
     business.UpdateCampaign: domain.CampaignShow,
     business.UpdateAdvertiser: domain.AdvertiserShow,
     business.SetCreativeStatus: domain.CreativeShow,

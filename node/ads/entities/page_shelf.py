@@ -58,11 +58,20 @@ class PageShelf:
                 ctx.passivate()
             case m.PutOnShelf():
                 self._put(ctx, message)
+            case m.ClearShelf():
+                self._clear(ctx)
             case _Kept(pages):
                 if self._state is not None:
                     ctx.tell(EntityRef("site", self._state.site), m.Shelved(self._state.number, pages))
             case _:
                 ctx.reject(f"a page shelf does not understand {type(message).__name__}")
+
+    def _clear(self, ctx: Context) -> None:
+        if self._state is None:
+            ctx.reply(m.Accepted(changed=False))
+            ctx.passivate()
+        else:
+            ctx.delete(reply=m.Accepted())
 
     def _put(self, ctx: Context, order: m.PutOnShelf) -> None:
         state = self._state or PageShelfState(order.site, order.number)

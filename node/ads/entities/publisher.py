@@ -72,6 +72,9 @@ class Publisher:
                 return
             case _:
                 pass
+        if self._state is None and isinstance(message, m.UnregisterSite):
+            ctx.reply(m.Accepted(changed=False))
+            return
         if self._state is None:
             ctx.reject(f"there is no publisher {self._publisher!r}")
             return
@@ -80,6 +83,8 @@ class Publisher:
                 ctx.reply(info_of(self._state))
             case m.UpdatePublisher():
                 self._update(ctx, self._state, message)
+            case m.UnregisterSite(site):
+                self._unregister(ctx, self._state, site)
             case _Tell():
                 self._tell(ctx, self._state)
             case _Told():
@@ -94,6 +99,13 @@ class Publisher:
         # Persisted again when it is known: the first write may still be under way, and the secret must not be lost.
         self._state = msgspec.structs.replace(known, sites={**known.sites, site: host})
         ctx.persist(self._state, reply=m.PublisherSecret(known.secret, known.terms))
+
+    def _unregister(self, ctx: Context, state: PublisherState, site: str) -> None:
+        sites = {name: host for name, host in state.sites.items() if name != site}
+        untold = tuple(name for name in state.untold if name != site)
+        # Persisted also when it is not known: what made it unknown may still be under way.
+        self._state = msgspec.structs.replace(state, sites=sites, untold=untold)
+        ctx.persist(self._state, reply=m.Accepted(site in state.sites))
 
     # ---- the terms
 

@@ -18,6 +18,7 @@ from node.ads.classifier import CLASSIFIER_VERSION, Classification, Classifier
 from node.ads.entities.coverage import Wanted, explain_site, site_coverage, wanted_slots
 from node.ads.entities.site_approval import Order, admit, decide, sweep
 from node.ads.entities.site_conduct import counted, newly_suspected, suspected
+from node.ads.entities.site_leaving import SiteLeaving, Step
 from node.ads.entities.site_learning import FloorLearning, FloorsPushed, FloorTick
 from node.ads.entities.site_pages import SitePages
 from node.ads.entities.site_replay import Lot, lot
@@ -109,12 +110,15 @@ class Site:
         self._early: list[_Classified] = []
         self._reports: dict[str, m.AuctionReport] = {}
         self._floors = FloorLearning(site)
+        self._leaving = SiteLeaving()
         self._auctioneer = EntityRef("auctioneer", site)
         self._adserver = EntityRef("adserver", site)
 
     def start(self, ctx: Context, state: SiteState | None) -> None:
         self._state = state
-        if state is not None:
+        if state is not None and state.leaving:
+            self._leaving.start(ctx)
+        elif state is not None:
             self._pages.start(ctx, state.shelves)
 
     def _live(self, ctx: Context) -> None:
@@ -145,6 +149,9 @@ class Site:
         if state is None:
             ctx.reject(f"there is no site {self._site!r}")
             ctx.passivate()  # anybody can ask for any name: what does not exist must not stay in memory
+            return
+        if state.leaving:
+            self._leaving.receive(ctx, state, message)
             return
         if self._pages.receive(ctx, message):
             self._forget_old_record(ctx, state)
@@ -216,6 +223,9 @@ class Site:
                 self._decide(ctx, state, message)
             case m.UpdateSite() | m.PublisherTerms():
                 self._update(ctx, state, message)
+            case m.DeleteSite():
+                self._state = msgspec.structs.replace(state, leaving=True)
+                ctx.persist(self._state, reply=self._info(ctx, self._state), then=Step())
             case _Teach(reevaluate, created, made):
                 if created is not None:
                     ctx.answer(created, self._info(ctx, state, changed=made))
@@ -264,13 +274,10 @@ class Site:
         )
 
     def _created_before(self, ctx: Context, known: SiteState, message: m.CreateSite, reply_to: ReplyTo) -> None:
-        same = (known.host, known.publisher, known.slots, known.floor_micros) == (
-            message.host,
-            message.publisher,
-            message.slots,
-            message.floor_micros,
-        )
-        if same:
+        has = (known.host, known.publisher, known.slots, known.floor_micros)
+        if known.leaving:
+            ctx.answer_reject(reply_to, f"conflict: site {self._site!r} is being deleted")
+        elif has == (message.host, message.publisher, message.slots, message.floor_micros):
             # Persisted again: the first write may still be under way, and the answer says that it holds.
             ctx.persist(known, then=_Teach(created=reply_to, made=False))
         else:
@@ -465,7 +472,8 @@ class Site:
 
     def coverage(self, now_ms: int) -> SiteCoverage | None:
         """The site's share of slots that have a pool; None before its pages are known. Reads the local replica."""
-        return self._coverage(self._state, now_ms) if self._state is not None and self._pages.known else None
+        state = self._state
+        return self._coverage(state, now_ms) if state is not None and (self._pages.known or state.leaving) else None
 
     def wanted(self, now_ms: int) -> dict[str, Wanted]:
         """What can fill each declared slot, by the pages that are known."""
@@ -474,10 +482,11 @@ class Site:
     @property
     def reading(self) -> bool:
         """It is there, and does not know its pages yet."""
-        return self._state is not None and not self._pages.known
+        return self._state is not None and not self._pages.known and not self._state.leaving
 
     def _coverage(self, state: SiteState, now_ms: int) -> SiteCoverage:
-        return site_coverage(state, self._pages.all, self._reports, self._index, now_ms)
+        pages = {} if state.leaving else self._pages.all
+        return site_coverage(state, pages, self._reports, self._index, now_ms)
 
     def _tallies(self, now_ms: int) -> m.SiteTallies:
         oldest_ms = min(self._in_flight.values(), default=now_ms)

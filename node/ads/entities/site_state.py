@@ -48,7 +48,7 @@ class SiteState(msgspec.Struct, frozen=True):
     too. `conduct`: how its days went, and which were odd. `qualities`: of the slots that page tags have
     measured. `token` is what the site's tag carries, empty before anybody has asked for it. `timezone` tells the
     publisher's days; `margin_ppm`, in millionths, what of a price stays with the platform. `terms` are the publisher's for all its
-    sites: they come on top of the site's own."""
+    sites: they come on top of the site's own. `leaving`: it is being deleted."""
 
     site: str
     host: str
@@ -78,11 +78,13 @@ class SiteState(msgspec.Struct, frozen=True):
     timezone: str = "UTC"
     margin_ppm: int = 0
     terms: m.PublisherTerms = m.PublisherTerms()
+    leaving: bool = False
 
     @property
     def suspended_by(self) -> tuple[str, ...]:
-        """On whose account nothing is served: the site's own, its publisher's, both or none."""
-        return ("site",) * self.suspended + ("publisher",) * self.terms.suspended
+        """On what account nothing is served: the site's own, its publisher's, its deletion's."""
+        why = {"site": self.suspended, "publisher": self.terms.suspended, "deletion": self.leaving}
+        return tuple(name for name, holds in why.items() if holds)
 
     @property
     def refused_domains(self) -> tuple[str, ...]:

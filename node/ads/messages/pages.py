@@ -62,6 +62,13 @@ class PublisherInfo(msgspec.Struct, frozen=True):
     changed: bool = True
 
 
+@wire_type("ads.unregister_site")
+class UnregisterSite(msgspec.Struct, frozen=True):
+    """The site is no more. Answered by Accepted."""
+
+    site: str
+
+
 @wire_type("ads.resolve_site")
 class ResolveSite(msgspec.Struct, frozen=True):
     """Which of the publisher's sites has this host?"""
@@ -88,6 +95,12 @@ class CreateSite(msgspec.Struct, frozen=True):
     floor_micros: int
 
 
+@wire_type("ads.delete_site")
+class DeleteSite(msgspec.Struct, frozen=True):
+    """Serve nothing on it any more, and forget it: answered by SiteInfo as soon as that is durable, and nothing takes it
+    back. It goes on by itself; who is told that there is no such site knows that it is over."""
+
+
 @wire_type("ads.get_site")
 class GetSite(msgspec.Struct, frozen=True):
     pass
@@ -106,7 +119,7 @@ class SiteInfo(msgspec.Struct, frozen=True):
     """`trusted`: campaigns and domains, as `campaign|id` and `domain|name`; `flagged` maps a creative to why;
     `qualities`, in [0, 1], are those of the slots that page tags have measured; `pages_fallback`: how many of the
     fresh pages were not judged by the provider that should have. `suspended`: nothing is served, because of what
-    `suspended_by` names: the site, its publisher or both. `publisher_domains` are blocked on all of the publisher's."""
+    `suspended_by` names: the site, its publisher, its deletion, or several. `publisher_domains` are blocked on all of the publisher's."""
 
     site: str
     host: str
@@ -364,6 +377,11 @@ class PutOnShelf(msgspec.Struct, frozen=True):
     number: int
     pages: tuple[PageEntry, ...]
     drops: tuple[str, ...] = ()
+
+
+@wire_type("ads.clear_shelf")
+class ClearShelf(msgspec.Struct, frozen=True):
+    """Its site is no more, nor is the shelf. Answered by Accepted."""
 
 
 @wire_type("ads.shelved")

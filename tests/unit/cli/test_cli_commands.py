@@ -106,6 +106,7 @@ READS: list[tuple[str, type, str]] = [
     ("advertiser delete acme --dry-run", p.StageOrder, "Plan"),
     ("site suspend example.com --dry-run", p.StageOrder, "Plan"),
     ("site resume example.com", p.UpdateSite, "SiteShow"),
+    ("site delete example.com --dry-run", p.StageOrder, "Plan"),
     ("site update example.com --floor-cpm 0.8 --block-domain a.example", p.UpdateSite, "SiteShow"),
     ("site update example.com --timezone Asia/Tokyo --margin 0.2", p.UpdateSite, "SiteShow"),
     ("site update example.com --pace --no-auto-approve", p.UpdateSite, "SiteShow"),

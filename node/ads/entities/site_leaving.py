@@ -1,0 +1,96 @@
+"""How a site goes for good: its pools first, then its pages, its publisher's word of it, and last its own record.
+
+That it leaves is durable before anything else happens, so that a restart goes on; each step is acknowledged before the
+next, and tried again until it is. Facts, totals and the ledger stay: what was paid is owed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from node.actors.actor import Context
+from node.ads import messages as m
+from node.ads.edits import purge_site
+from node.ads.entities.page_shelf import KIND as PAGE_SHELF
+from node.ads.entities.page_shelf import shelf_id
+from node.ads.entities.site_state import SiteState
+from node.ads.entities.site_views import info_of, lesson_of, settings_of
+from node.ads.facts import SiteDeleted
+from node.core.ids import EntityRef
+
+STEP_TIMEOUT_MS = 2_000
+AGAIN_MS = 1_000
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Time for the step that is due."""
+
+
+class _Answered(msgspec.Struct, frozen=True):
+    step: int
+    outcome: Any
+
+
+class SiteLeaving:
+    """Lives in its site's cell and answers for it as soon as it leaves. Who asks for anything but how it is, is
+    refused."""
+
+    def __init__(self) -> None:
+        self._due = 0
+
+    def start(self, ctx: Context) -> None:
+        ctx.after("leave", 0, Step())
+
+    def receive(self, ctx: Context, state: SiteState, message: Any) -> None:
+        match message:
+            case Step():
+                self._take(ctx, state)
+            case _Answered(step, outcome):
+                self._answered(ctx, state, step, outcome)
+            case m.DeleteSite():
+                ctx.reply_durable(info_of(state, (), ctx.wall_ms(), changed=False))
+            case m.GetSite():
+                ctx.reply(info_of(state, (), ctx.wall_ms()))
+            case m.AdServerStarted():
+                ctx.reply(settings_of(state, ()))
+            case m.AuctioneerStarted():
+                ctx.reply(_nothing_left(state))
+            case _:
+                ctx.reject(f"conflict: site {state.site!r} is being deleted")
+
+    def _take(self, ctx: Context, state: SiteState) -> None:
+        step, (to, order) = self._due, _steps(state)[self._due]
+        if step == 0:
+            # Told first: an auction that is under way must find the door shut when its pools come.
+            ctx.tell(to, settings_of(state, ()))
+        ctx.ask(to, order, STEP_TIMEOUT_MS, lambda outcome: _Answered(step, outcome))
+
+    def _answered(self, ctx: Context, state: SiteState, step: int, outcome: Any) -> None:
+        if not _is_done(outcome):
+            ctx.after("leave", AGAIN_MS, Step())
+            return
+        self._due = step + 1
+        if self._due < len(_steps(state)):
+            self._take(ctx, state)
+        else:
+            ctx.delete(facts=(SiteDeleted(state.site, state.publisher),))
+
+
+def _steps(state: SiteState) -> list[tuple[EntityRef, msgspec.Struct]]:
+    """Who has to do what, in this order; each may be asked twice."""
+    return [
+        (EntityRef("adserver", state.site), m.EditSite((purge_site(),))),
+        (EntityRef("auctioneer", state.site), _nothing_left(state)),
+        *((EntityRef(PAGE_SHELF, shelf_id(state.site, number)), m.ClearShelf()) for number in range(state.shelves)),
+        (EntityRef("publisher", state.publisher), m.UnregisterSite(state.site)),
+    ]
+
+
+def _nothing_left(state: SiteState) -> m.RestoreClassifications:
+    return lesson_of(state, (), "deletion", all_pages=True)
+
+
+def _is_done(outcome: Any) -> bool:
+    return outcome.complete if isinstance(outcome, m.SiteEdited) else isinstance(outcome, m.Restored | m.Accepted)
