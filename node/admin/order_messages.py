@@ -17,14 +17,11 @@ from node.core.limits import slot_pixels_max
 def site_creation(order: p.CreateSite) -> m.CreateSite:
     if not order.slots:
         raise BadInput("slots", "a site needs at least one slot", hint="--slot top:728x90")
-    slots = tuple(m.SlotSpec(slot_id(s.slot), *_size(s.width, s.height)) for s in order.slots)
-    if len({slot.slot for slot in slots}) != len(slots):
-        raise BadInput("slots", "a slot is named twice")
     return m.CreateSite(
         site_id(order.site),
         site_host(order.host),
         entity_id(order.publisher, "publisher"),
-        slots,
+        _slots(order.slots),
         parse_money(order.floor_cpm, "floor_cpm"),
     )
 
@@ -44,6 +41,8 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
         check_timezone(order.timezone) if order.timezone else "",
         None if order.margin is None else parse_share(order.margin, "margin"),
         order.distrust,
+        _slots(order.slots),
+        tuple(slot_id(slot) for slot in order.drop_slots),
     )
     if message == m.UpdateSite():
         raise BadInput("site", "nothing to change is named", hint="--floor-cpm 0.80, --block-domain shop.example")
@@ -51,6 +50,8 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
     both |= {*message.block_products} & {*message.unblock_products}
     if both:
         raise BadInput("block", f"{min(both)!r} is to be blocked and not to be")
+    if kept := {slot.slot for slot in message.slots} & {*message.drop_slots}:
+        raise BadInput("slots", f"{min(kept)!r} is to be there and to go")
     return message
 
 
@@ -131,6 +132,13 @@ def creative_spec(order: p.CreateCreative) -> m.CreativeSpec:
         order.mime,
         product_id(order.product) if order.product else "",
     )
+
+
+def _slots(given: tuple[p.Slot, ...]) -> tuple[m.SlotSpec, ...]:
+    slots = tuple(m.SlotSpec(slot_id(s.slot), *_size(s.width, s.height)) for s in given)
+    if len({slot.slot for slot in slots}) != len(slots):
+        raise BadInput("slots", "a slot is named twice")
+    return slots
 
 
 def _size(width: int, height: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol.explaining import CampaignExplanation, ExplainCampaign
 from node.http import admin_answers as answers
 from node.http import admin_bodies as b
 from node.http.guarded_route import guarded
@@ -129,6 +130,12 @@ CAMPAIGNS: Final = (
             daily_budget=body.daily_budget,
             **_targets(body),
         ),
+    ),
+    guarded(
+        *(GET, f"{_CAMPAIGN}/explanation", "explainCampaign", "Whether its bids are heard, and why not"),
+        "campaigns:read",
+        answer=CampaignExplanation,
+        order=lambda at, _, __: ExplainCampaign(campaign=at["campaign"]),
     ),
     guarded(
         *(PUT, f"{_CAMPAIGN}/status", "setCampaignStatus", "Pause or resume a campaign", "campaigns:write"),

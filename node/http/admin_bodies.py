@@ -93,6 +93,13 @@ class Anchor(Body, frozen=True):
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 
 
+class SlotSize(Body, frozen=True):
+    """In CSS pixels."""
+
+    width: int
+    height: int
+
+
 class SlotFloor(Body, frozen=True):
     """null: the site's floor holds for the slot again."""
 

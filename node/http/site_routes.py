@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol.explaining import ExplainSite, SiteExplanation
 from node.ads.money import parse_money
 from node.http import admin_answers as answers
 from node.http import admin_bodies as b
@@ -84,6 +85,19 @@ SITES: Final = (
         order=_site(lambda site, _: p.DeleteSite(site=site)),
     ),
     guarded(
+        *(PUT, f"{_SITE}/slots/{{slot}}", "setSlot", "Declare a slot, or another size of one", "sites:write"),
+        body=b.SlotSize,
+        answer=p.SiteShow,
+        order=lambda at, _, body: p.UpdateSite(
+            site=at["site"], slots=(p.Slot(slot=at["slot"], width=body.width, height=body.height),)
+        ),
+    ),
+    guarded(
+        *(DELETE, f"{_SITE}/slots/{{slot}}", "dropSlot", "Declare a slot no more", "sites:write"),
+        answer=p.SiteShow,
+        order=lambda at, _, __: p.UpdateSite(site=at["site"], drop_slots=(at["slot"],)),
+    ),
+    guarded(
         *(PUT, f"{_SITE}/slots/{{slot}}/floor", "setSlotFloor", "Set or clear a slot's own floor", "sites:write"),
         body=b.SlotFloor,
         answer=p.SiteShow,
@@ -123,6 +137,11 @@ SITES: Final = (
         *(GET, f"{_SITE}/coverage", "explainCoverage", "Why each slot is filled or empty", "sites:read"),
         answer=p.CoverageExplanation,
         order=_site(lambda site, _: p.ExplainCoverage(site=site)),
+    ),
+    guarded(
+        *(GET, f"{_SITE}/explanation", "explainSite", "What happens at a site and why, by the hour", "sites:read"),
+        answer=SiteExplanation,
+        order=_site(lambda site, _: ExplainSite(site=site)),
     ),
     guarded(
         *(GET, f"{_APPROVAL}/pending", "listPending", "Creatives that wait for the publisher", "sites:read"),

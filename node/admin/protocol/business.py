@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from node.admin.protocol.domain import SlotFloor
+from node.admin.protocol.domain import Slot, SlotFloor
 from node.wire.registry import wire_type
 
 
@@ -71,7 +71,7 @@ class SetCreativeStatus(msgspec.Struct, frozen=True, kw_only=True):
 class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     """What is None or empty stays as it is. `timezone` tells the publisher's days; `margin` is the share of each price
     that stays with the platform, such as 0.2. `distrust`: campaigns and domains that skip the queue no more, as
-    `campaign|id` and `domain|name`."""
+    `campaign|id` and `domain|name`. `slots` are added, or get another size; `drop_slots` go, with their own floors."""
 
     site: str
     floor_cpm: str | None = None
@@ -89,6 +89,8 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     request_id: str = ""
     distrust: tuple[str, ...] = ()
+    slots: tuple[Slot, ...] = ()
+    drop_slots: tuple[str, ...] = ()
 
 
 @wire_type("admin.site_delete")

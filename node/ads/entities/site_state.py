@@ -209,8 +209,9 @@ def _unapproved(state: SiteState, creative: str) -> SiteState:
 
 
 def update(state: SiteState, order: m.UpdateSite) -> SiteState:
-    """Raises BadInput where more would be blocked than a site may, for the floor of a slot that there is not, and for a
-    timezone that is none."""
+    """Raises BadInput where more would be blocked than a site may, for a slot that there is not, more of them than a site
+    has or none at all, and for a timezone that is none."""
+    state, before = _declared(state, order), state
     domains = _edited(state.blocked_domains, order.block_domains, order.unblock_domains)
     products = _edited(state.blocked_products, order.block_products, order.unblock_products)
     if max(len(domains), len(products)) > limits.site_blocks_max:
@@ -222,7 +223,11 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
     slot_floors = {**state.slot_floors, **dict(order.slot_floors)}
     updated = msgspec.structs.replace(
         state,
-        slot_floors={slot: floor for slot, floor in slot_floors.items() if slot not in order.clear_slot_floors},
+        slot_floors={
+            slot: floor
+            for slot, floor in slot_floors.items()
+            if slot not in order.clear_slot_floors and slot not in order.drop_slots
+        },
         floor_micros=state.floor_micros if order.floor_micros is None else order.floor_micros,
         suspended=state.suspended if order.suspended is None else order.suspended,
         paced=state.paced if order.paced is None else order.paced,
@@ -235,7 +240,23 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
     if updated.floor_micros != state.floor_micros:
         # What was learned above another least floor was learned of another market.
         updated = msgspec.structs.replace(updated, floors=None)
-    return state if updated == state else updated
+    return before if updated == before else updated
+
+
+def _declared(state: SiteState, order: m.UpdateSite) -> SiteState:
+    """With other slots. One that page tags had reported is declared from now on, if it is named."""
+    if not order.slots and not order.drop_slots:
+        return state
+    slots = {slot.slot: slot for slot in state.slots}
+    unknown = [slot for slot in order.drop_slots if slot not in slots]
+    if unknown:
+        raise BadInput("slot", f"the site has no slot {unknown[0]!r}")
+    slots |= {slot.slot: slot for slot in order.slots}
+    kept = tuple(slot for name, slot in slots.items() if name not in order.drop_slots)
+    if not 1 <= len(kept) <= limits.site_slots_max:
+        raise BadInput("slots", f"a site has between 1 and {limits.site_slots_max} slots")
+    observed = tuple(slot for slot in state.observed if slot.slot not in slots)
+    return msgspec.structs.replace(state, slots=kept, observed=observed)
 
 
 def agree(state: SiteState, terms: m.PublisherTerms) -> SiteState:

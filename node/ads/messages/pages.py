@@ -285,7 +285,8 @@ class SiteTokenChecked(msgspec.Struct, frozen=True):
 class UpdateSite(msgspec.Struct, frozen=True):
     """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them;
     `slot_floors` set the floors of slots, whatever the site's are; `distrust` names anchors of trust, as
-    `campaign|id` and `domain|name`, that count no more. Answered by SiteInfo."""
+    `campaign|id` and `domain|name`, that count no more; `slots` are declared anew or get another size, `drop_slots` are declared no more, with their
+    own floors. Answered by SiteInfo."""
 
     floor_micros: int | None = None
     suspended: bool | None = None
@@ -300,6 +301,8 @@ class UpdateSite(msgspec.Struct, frozen=True):
     timezone: str = ""
     margin_ppm: int | None = None
     distrust: tuple[str, ...] = ()
+    slots: tuple[SlotSpec, ...] = ()
+    drop_slots: tuple[str, ...] = ()
 
 
 @wire_type("ads.slot_report")

@@ -43,6 +43,11 @@ SPEND = {"campaign": "c", "name": "C", "dailyBudget": "1", "maxCpm": "2", "categ
             *("DELETE", f"{SITES}/{SITE}/auto-approve/anchors", {"kind": "domain", "value": "a.example"}),
             p.UpdateSite(site=SITE, distrust=("domain|a.example",)),
         ),
+        (
+            *("PUT", f"{SITES}/{SITE}/slots/low", {"width": 300, "height": 250}),
+            p.UpdateSite(site=SITE, slots=(p.Slot(slot="low", width=300, height=250),)),
+        ),
+        ("DELETE", f"{SITES}/{SITE}/slots/low", None, p.UpdateSite(site=SITE, drop_slots=("low",))),
         ("PATCH", f"{SITES}/{SITE}", {"timezone": "Asia/Tokyo"}, p.UpdateSite(site=SITE, timezone="Asia/Tokyo")),
         (
             *("POST", "/v1/advertisers/rail/campaigns", SPEND | {"places": ["JP"], "endAt": "2030-01-01T00:00:00Z"}),
