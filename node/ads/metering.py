@@ -1,4 +1,4 @@
-"""Metering: what was shown and paid for between whom, hour by hour (UTC), derived from facts alone; bills follow from it.
+"""Metering: what was shown and paid for between whom, hour by hour (UTC), from facts alone; bills follow from it.
 
 The hour is that of the fact's own time, as in the ledger, so that both tell the same sums. An hour is final once it is
 over for `metering_final_ms` and the projection has come past it: it never changes again.

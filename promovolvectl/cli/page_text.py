@@ -82,8 +82,8 @@ def _fetched(url: str) -> Source:
 
 
 def _whole(reply: http.client.HTTPResponse, url: str) -> bytes:
-    """As much as is held in memory, and one byte more where there is more. A page that goes on and on is not waited for:
-    the connection's own time limit counts anew with each byte."""
+    """As much as is held in memory, and one byte more where there is more. A page that goes on and on is not waited
+    for: the connection's own time limit counts anew with each byte."""
     until_s, data = time.monotonic() + _FETCH_S, b""
     while len(data) <= SOURCE_BYTES_MAX:
         part = reply.read1(_PART_BYTES)

@@ -30,6 +30,13 @@ BlockProducts = Annotated[
 UnblockProducts = Annotated[
     _Names, typer.Option(metavar="ID", show_default=False, help="Serve ads of this IAB product again; repeatable.")
 ]
+DeclareSlots = Annotated[
+    _Names,
+    typer.Option("--slot", metavar="NAME:WxH", help="A place that is added, or has this size now; repeatable."),
+]
+DropSlots = Annotated[
+    _Names, typer.Option("--drop-slot", metavar="NAME", help="A place that is declared no more; repeatable.")
+]
 app = group("Publishers' sites and their slots.")
 
 
@@ -114,7 +121,8 @@ async def explain(run: Run, site: SiteId) -> Answer:
 @ordered(
     app,
     "update",
-    does="Change a site's floor, what its publisher blocks or trusts, whether it paces, and how its money is counted.",
+    does="Change a site's floor and slots, what its publisher blocks or trusts, whether it paces, and how its money is "
+    "counted.",
     changes="Pools lose what is blocked or below the floor at once; what becomes possible is auctioned in seconds.",
     examples=(
         "promovolvectl site update example.com --floor-cpm 0.80 --pace",
@@ -154,6 +162,8 @@ def update(
         list[str] | None,
         typer.Option("--clear-slot-floor", metavar="NAME", help="A slot that has the site's floors again; repeatable."),
     ] = None,
+    slot: DeclareSlots = None,
+    drop_slot: DropSlots = None,
     timezone: Annotated[
         str,
         typer.Option("--timezone", metavar="ZONE", show_default=False, help="The publisher's days: Asia/Tokyo."),
@@ -177,6 +187,8 @@ def update(
         auto_approve=auto_approve,
         slot_floors=slot_floors(slot_floor or ()),
         clear_slot_floors=tuple(clear_slot_floor or ()),
+        slots=slots(slot or []),
+        drop_slots=tuple(drop_slot or ()),
         timezone=timezone,
         margin=None if margin is None else share(margin, "--margin"),
         **on_record(given),

@@ -67,8 +67,9 @@ class SlotQuality(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site")
 class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
-    """`pages_fallback`: of the fresh pages, those that were not judged by the provider that should have. `suspended_by`:
-    the site, its publisher or both. `publisher_domains`: those that its publisher blocks on all its sites."""
+    """`pages_fallback`: of the fresh pages, those that were not judged by the provider that should have.
+    `suspended_by`: the site, its publisher, its deletion, or several. `publisher_domains`: those that its publisher
+    blocks on all its sites."""
 
     site: str
     host: str

@@ -47,8 +47,8 @@ class SiteState(msgspec.Struct, frozen=True):
     creatives whose they are (campaign, landing domain); `flagged` maps a creative to why, and such a one is rejected
     too. `conduct`: how its days went, and which were odd. `qualities`: of the slots that page tags have
     measured. `token` is what the site's tag carries, empty before anybody has asked for it. `timezone` tells the
-    publisher's days; `margin_ppm`, in millionths, what of a price stays with the platform. `terms` are the publisher's for all its
-    sites: they come on top of the site's own. `leaving`: it is being deleted."""
+    publisher's days; `margin_ppm`, in millionths, what of a price stays with the platform. `terms` are the publisher's
+    for all its sites: they come on top of the site's own. `leaving`: it is being deleted."""
 
     site: str
     host: str
@@ -209,8 +209,8 @@ def _unapproved(state: SiteState, creative: str) -> SiteState:
 
 
 def update(state: SiteState, order: m.UpdateSite) -> SiteState:
-    """Raises BadInput where more would be blocked than a site may, for a slot that there is not, more of them than a site
-    has or none at all, and for a timezone that is none."""
+    """Raises BadInput where more would be blocked than a site may, for a slot that there is not, more of them than a
+    site has or none at all, and for a timezone that is none."""
     state, before = _declared(state, order), state
     domains = _edited(state.blocked_domains, order.block_domains, order.unblock_domains)
     products = _edited(state.blocked_products, order.block_products, order.unblock_products)

@@ -97,8 +97,8 @@ class CreateSite(msgspec.Struct, frozen=True):
 
 @wire_type("ads.delete_site")
 class DeleteSite(msgspec.Struct, frozen=True):
-    """Serve nothing on it any more, and forget it: answered by SiteInfo as soon as that is durable, and nothing takes it
-    back. It goes on by itself; who is told that there is no such site knows that it is over."""
+    """Serve nothing on it any more, and forget it: answered by SiteInfo as soon as that is durable, and nothing takes
+    it back. It goes on by itself; who is told that there is no such site knows that it is over."""
 
 
 @wire_type("ads.get_site")
@@ -119,7 +119,8 @@ class SiteInfo(msgspec.Struct, frozen=True):
     """`trusted`: campaigns and domains, as `campaign|id` and `domain|name`; `flagged` maps a creative to why;
     `qualities`, in [0, 1], are those of the slots that page tags have measured; `pages_fallback`: how many of the
     fresh pages were not judged by the provider that should have. `suspended`: nothing is served, because of what
-    `suspended_by` names: the site, its publisher, its deletion, or several. `publisher_domains` are blocked on all of the publisher's."""
+    `suspended_by` names: the site, its publisher, its deletion, or several. `publisher_domains` are blocked on all of
+    the publisher's sites."""
 
     site: str
     host: str
@@ -284,9 +285,9 @@ class SiteTokenChecked(msgspec.Struct, frozen=True):
 @wire_type("ads.update_site")
 class UpdateSite(msgspec.Struct, frozen=True):
     """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them;
-    `slot_floors` set the floors of slots, whatever the site's are; `distrust` names anchors of trust, as
-    `campaign|id` and `domain|name`, that count no more; `slots` are declared anew or get another size, `drop_slots` are declared no more, with their
-    own floors. Answered by SiteInfo."""
+    `slot_floors` set the floors of slots, whatever the site's are; `distrust` names anchors of trust, as `campaign|id`
+    and `domain|name`, that count no more; `slots` are declared or get another size, `drop_slots` are declared no more,
+    and their own floors go with them. Answered by SiteInfo."""
 
     floor_micros: int | None = None
     suspended: bool | None = None

@@ -23,7 +23,8 @@ class Site(BaseHTTPRequestHandler):
         self.asked.append(self.path)
         if self.path in ("/file", "/loop", "/page"):
             self.send_response(302)
-            self.send_header("location", {"/file": "file:///etc/hostname", "/loop": "/loop", "/page": "/text"}[self.path])
+            to = {"/file": "file:///etc/hostname", "/loop": "/loop", "/page": "/text"}
+            self.send_header("location", to[self.path])
             self.end_headers()
             return
         self.send_response(200)

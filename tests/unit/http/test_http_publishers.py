@@ -92,7 +92,8 @@ def test_metering_takes_a_scope_of_its_own_and_names_what_is_missing() -> None:
     panel.refused(400, "from", "GET", "/v1/internal/metering/range")
     panel.refused(400, "since", "GET", "/v1/internal/metering/entities")
     panel.refused(400, "cursors", "POST", "/v1/internal/metering/unsettled", {})
-    panel.refused(400, "cursors[0].since", "POST", "/v1/internal/metering/unsettled", {"cursors": [{"advertiser": "a"}]})
+    cursors = {"cursors": [{"advertiser": "a"}]}
+    panel.refused(400, "cursors[0].since", "POST", "/v1/internal/metering/unsettled", cursors)
 
 
 def test_a_question_with_a_body_takes_no_key_and_every_change_takes_one() -> None:
