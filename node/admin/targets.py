@@ -17,6 +17,8 @@ from node.core.clock import rfc3339
 from node.core.errors import BadInput
 from node.core.limits import campaign_sites_max, candidate_targets_max
 
+LAST_S = 253_402_300_799  # the last second of the year 9999: no later time can be written
+
 
 async def ready_for(order: p.CreateCampaign | p.UpdateCampaign) -> None:
     """Reads the table of places, where the order names some and it was not read yet: not on the event loop."""
@@ -113,6 +115,6 @@ def time_of(text: str, field: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError:
         at = None
-    if at is None or at.tzinfo is None or at.timestamp() <= 0:
+    if at is None or at.tzinfo is None or not 0 < at.timestamp() <= LAST_S:
         raise BadInput(field, f"{text[:40]!r} is no time of RFC 3339 with its zone", hint="2026-12-01T00:00:00Z")
     return round(at.timestamp() * 1_000)

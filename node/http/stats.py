@@ -193,7 +193,7 @@ class Stats:
         return state
 
 
-def span_of(query: b.SpanQuery) -> Span:
+def span_of(query: b.SpanQuery | b.PeriodsQuery) -> Span:
     """Raises BadInput for a day that there is not, and for a span that ends before it begins."""
     for field, day in (("from", query.first), ("to", query.last)):
         try:

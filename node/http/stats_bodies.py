@@ -11,6 +11,7 @@ from node.http.admin_bodies import Body, EntityId, Limit, PageQuery
 
 Day = Annotated[str, msgspec.Meta(pattern=r"^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")]
 Hour = Annotated[str, msgspec.Meta(max_length=40, extra_json_schema={"format": "date-time"})]
+AfterPeriod = Annotated[str, msgspec.Meta(pattern=r"^[0-9T:+-]*$", max_length=25)]
 AfterRow = Annotated[str, msgspec.Meta(pattern=r"^[!-~]*$", max_length=460)]
 
 # ---- statistics
@@ -23,7 +24,13 @@ class SpanQuery(PageQuery, frozen=True):
     last: Day = msgspec.field(default="", name="to")
 
 
-class PeriodsQuery(SpanQuery, frozen=True):
+class PeriodsQuery(Body, frozen=True):
+    """As SpanQuery, of periods: `after` is one of them."""
+
+    after: AfterPeriod = ""
+    limit: Limit = 0
+    first: Day = msgspec.field(default="", name="from")
+    last: Day = msgspec.field(default="", name="to")
     by: Literal["day", "hour"] = "day"
 
 

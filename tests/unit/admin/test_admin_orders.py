@@ -203,6 +203,7 @@ def test_what_an_order_would_do_is_read_from_what_is_there(order: Any, changed: 
         (staged(p.UpdateCampaign(campaign="rail", blocked_categories=("nonsense",))), 2),
         (staged(p.UpdateCampaign(campaign="rail", sites=("No Site",))), 2),
         (staged(p.UpdateCampaign(campaign="rail", end_at="tomorrow")), 2),
+        (staged(p.UpdateCampaign(campaign="rail", end_at="9999-12-31T23:59:59-12:00")), 2),
         (staged(p.UpdateCampaign(campaign="rail", start_at="2026-12-02T00:00:00Z", end_at="2026-12-01T00:00:00Z")), 2),
         (staged(p.UpdateAdvertiser(advertiser="acme", daily_budget="-1")), 2),
         (staged(p.SetCreativeStatus(creative="none", status="paused")), 3),
