@@ -146,6 +146,16 @@ def test_serving_gives_a_seat_for_each_slot(api: Api) -> None:
     assert asked.host == SITE
 
 
+def test_w21_tracking_urls_are_ours_whatever_host_a_request_names(api: Api) -> None:
+    api.cluster.answers[m.BatchSelect] = [m.BatchSelected("served", (m.SlotOutcome("top", WINNER),), 5)]
+    response = api.call("POST", "/v1/serve/batch", json=SERVE, headers={"host": "evil.example"})
+    winner = response.json()["seatbid"][0]["winner"]
+    assert [winner[name].partition("?")[0] for name in ("impUrl", "clickUrl", "ctaUrl")] == [
+        f"http://api:1/v1/{event}" for event in ("imp", "click", "cta")
+    ]
+    assert "evil" not in response.text
+
+
 def test_an_unclassified_page_asks_for_its_text(api: Api) -> None:
     api.cluster.answers[m.BatchSelect] = [m.BatchSelected("served", (), 0)]
     assert api.serve().json()["needText"] is True

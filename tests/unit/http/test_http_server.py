@@ -193,6 +193,36 @@ def test_w21_a_chunked_body_without_end_is_refused() -> None:
     played(scene)
 
 
+def test_w21_requests_that_are_sent_ahead_are_answered_one_after_the_other() -> None:
+    async def scene(edge: Edge) -> None:
+        body = json.dumps(SERVE).encode()
+        head = f"POST /v1/serve/batch HTTP/1.1\r\nhost: a\r\ncontent-length: {len(body)}\r\n"
+        last = "GET /alive HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+        reader, writer = await edge.connect()
+        writer.write((f"{head}\r\n".encode() + body) * 100 + last.encode())
+        answered = await asyncio.wait_for(reader.read(), ANSWER_S)
+        assert answered.count(b"HTTP/1.1 200") == 101
+        assert answered.endswith(b'{"alive":true}')
+        assert edge.cluster.most_inside == 1, "a client takes no more room by not waiting"
+        writer.close()
+
+    played(scene)
+
+
+@pytest.mark.parametrize("host", ["", "evil.example", "a b", "<script>", "x" * 10_000, "[::1", "a\r\nhost: b"])
+def test_w21_a_host_that_is_none_of_ours_does_no_harm(host: str) -> None:
+    async def scene(edge: Edge) -> None:
+        reader, writer = await edge.connect()
+        writer.write(f"GET /alive HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+        status, _, body = answer_of(await asyncio.wait_for(reader.read(), ANSWER_S))
+        assert (status, body) == (200, b'{"alive":true}') or status == 400
+        assert b"evil" not in body
+        writer.close()
+        assert await edge.serve() == 200
+
+    played(scene)
+
+
 def test_serves_are_answered_while_events_flood_in() -> None:
     async def scene(edge: Edge) -> None:
         stop = asyncio.Event()
