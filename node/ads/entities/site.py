@@ -485,7 +485,7 @@ class Site:
         return self._state is not None and not self._pages.known and not self._state.leaving
 
     def _coverage(self, state: SiteState, now_ms: int) -> SiteCoverage:
-        pages = {} if state.leaving else self._pages.all
+        pages = self._pages.all if not state.leaving else {}
         return site_coverage(state, pages, self._reports, self._index, now_ms)
 
     def _tallies(self, now_ms: int) -> m.SiteTallies:
