@@ -6,7 +6,7 @@ can be made from facts alone and compared with the account.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -68,28 +68,21 @@ def impression(
     )
 
 
-def click(payer: Payer, timezone: str, made: m.RecordClick, *, now_ms: int) -> Click:
-    """An ad was clicked."""
-    return Click(**_engaged(payer, timezone, made, now_ms))
-
-
-def call_to_action(payer: Payer, timezone: str, made: m.RecordCta, *, now_ms: int) -> CallToAction:
-    """Behind the click its call to action was followed."""
-    return CallToAction(**_engaged(payer, timezone, made, now_ms))
-
-
-def _engaged(payer: Payer, timezone: str, made: m.RecordClick | m.RecordCta, now_ms: int) -> dict[str, Any]:
-    """The fields of what a reader did with an ad."""
+def engagement(
+    payer: Payer, timezone: str, made: m.RecordClick | m.RecordCta, *, now_ms: int
+) -> Click | CallToAction:
+    """What a reader did with an ad: it was clicked, or behind the click its call to action was followed."""
+    shape = Click if isinstance(made, m.RecordClick) else CallToAction
     place = made.inventory or NOWHERE
-    return {
-        "request_id": made.request_id,
-        "site": made.site,
-        "campaign": payer.campaign,
-        "creative": made.creative,
-        "advertiser": payer.advertiser,
-        "publisher": place.publisher,
-        "category": place.category,
-        "at_ms": now_ms,
-        "timezone": timezone,
-        "site_timezone": place.timezone,
-    }
+    return shape(
+        made.request_id,
+        made.site,
+        payer.campaign,
+        made.creative,
+        advertiser=payer.advertiser,
+        publisher=place.publisher,
+        category=place.category,
+        at_ms=now_ms,
+        timezone=timezone,
+        site_timezone=place.timezone,
+    )

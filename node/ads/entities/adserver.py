@@ -28,7 +28,7 @@ from node.ads.entities.serve_tally import ServeTally
 from node.ads.entities.serving_batch import Batch, ReserveAnswer
 from node.ads.entities.site_pacing import OPEN, SitePacing
 from node.ads.entities.site_state import OWNERS
-from node.ads.entities.site_terms import forbidden, refusal
+from node.ads.entities.site_terms import forbidden, refusal, resized
 from node.ads.entities.slot_decider import SlotDecider
 from node.ads.entities.winners import slot_outcome
 from node.ads.explain import ServeDecision
@@ -168,6 +168,8 @@ class AdServer:
         if before is None:
             ctx.after("sweep", SWEEP_MS, _Sweep())
             self._pacing.remember(settings.traffic)
+        else:
+            self._pools.clear(resized(before, settings))
         if before is None or forbidden(before) != forbidden(settings):
             self._edit(ctx, forbidden(settings))
         self._pages = {page.url: page for page in settings.pages}

@@ -14,7 +14,7 @@ from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account, SettledIds
-from node.ads.booking import Payer, call_to_action, click, impression, money_facts
+from node.ads.booking import Payer, engagement, impression, money_facts
 from node.ads.budget import BudgetState, day_bounds_ms, next_midnight_ms, open_budget
 from node.ads.entities.campaign_state import (
     STATUSES,
@@ -129,10 +129,8 @@ class Campaign:
             case _Updated(budget):
                 till.written(budget)
                 self._announce(ctx, state, changed=True)
-            case m.RecordClick():
-                self._click(ctx, state, message)
-            case m.RecordCta():
-                self._act(ctx, state, message)
+            case m.RecordClick() | m.RecordCta():
+                self._engaged(ctx, state, message)
             case _Announce(changed):
                 self._announce(ctx, state, changed)
             case m.DirectoryStarted() | Gap():
@@ -323,24 +321,19 @@ class Campaign:
             self._told_share = (end_ms, percent)
             self._spent_shares.set(self._campaign, percent, end_ms)
 
-    def _click(self, ctx: Context, state: CampaignState, message: m.RecordClick) -> None:
-        if message.request_id in self._clicked:
+    def _engaged(self, ctx: Context, state: CampaignState, message: m.RecordClick | m.RecordCta) -> None:
+        """A click, or what it led to: counted once for each request."""
+        clicked, now_ms = isinstance(message, m.RecordClick), ctx.wall_ms()
+        known = self._clicked if clicked else self._acted
+        if message.request_id in known:
             ctx.reply_durable(m.Confirmed(False))
             return
-        self._clicked.add(message.request_id, ctx.wall_ms())
-        self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=self._clicked.minutes())
-        payer = Payer(self._campaign, state.advertiser)
-        fact = click(payer, state.budget.timezone, message, now_ms=ctx.wall_ms())
-        ctx.persist(self._state, facts=(fact,), reply=m.Confirmed(True))
-
-    def _act(self, ctx: Context, state: CampaignState, message: m.RecordCta) -> None:
-        if message.request_id in self._acted:
-            ctx.reply_durable(m.Confirmed(False))
-            return
-        self._acted.add(message.request_id, ctx.wall_ms())
-        self._state = msgspec.structs.replace(state, ctas=state.ctas + 1, acted=self._acted.minutes())
-        payer = Payer(self._campaign, state.advertiser)
-        fact = call_to_action(payer, state.budget.timezone, message, now_ms=ctx.wall_ms())
+        known.add(message.request_id, now_ms)
+        if clicked:
+            self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=known.minutes())
+        else:
+            self._state = msgspec.structs.replace(state, ctas=state.ctas + 1, acted=known.minutes())
+        fact = engagement(Payer(self._campaign, state.advertiser), state.budget.timezone, message, now_ms=now_ms)
         ctx.persist(self._state, facts=(fact,), reply=m.Confirmed(True))
 
     # ---- the standing bid

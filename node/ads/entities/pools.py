@@ -79,6 +79,11 @@ class Pools:
             self._index.remove(self._site, key)
         return len(former)
 
+    def clear(self, slots: Iterable[str]) -> None:
+        """Remove the pools of these slots: the auctions to come fill them."""
+        for slot in slots:
+            self._index.remove(self._site, serve_key(self._site, slot))
+
     def edit(self, edits: Iterable[SiteEdit], slots: Iterable[str], now_ms: int) -> m.SiteEdited:
         """Apply all edits to every key of the site: those that the replica knows of, and those of `slots`. Raises
         BadInput for a rule that is none."""

@@ -18,8 +18,8 @@ from node.ads.classifier import CLASSIFIER_VERSION, Classification, Classifier
 from node.ads.entities.coverage import Wanted, explain_site, site_coverage, wanted_slots
 from node.ads.entities.site_approval import Order, admit, decide, sweep
 from node.ads.entities.site_conduct import counted, newly_suspected, suspected
-from node.ads.entities.site_leaving import SiteLeaving, Step
 from node.ads.entities.site_learning import FloorLearning, FloorsPushed, FloorTick
+from node.ads.entities.site_leaving import SiteLeaving, Step
 from node.ads.entities.site_pages import SitePages
 from node.ads.entities.site_replay import Lot, lot
 from node.ads.entities.site_state import (

@@ -37,6 +37,12 @@ def floor_by_category(settings: m.SiteSettings, slot: str) -> Callable[[str], in
     return floor
 
 
+def resized(before: m.SiteSettings, after: m.SiteSettings) -> tuple[str, ...]:
+    """Slots that are not there any more as they were: what stands in their pools was won by another size."""
+    kept = frozenset(after.slots)
+    return tuple(slot.slot for slot in before.slots if slot not in kept)
+
+
 def forbidden(settings: m.SiteSettings) -> tuple[SiteEdit, ...]:
     """The edits that clear the site's pools of what its settings leave no room for."""
     return forbidden_by_site(

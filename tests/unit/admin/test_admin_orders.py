@@ -15,6 +15,7 @@ from node.ads import messages as m
 from node.ads.budget import open_budget
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
+from node.ads.entities.publisher import PublisherState
 from node.ads.entities.site_state import SiteState
 from node.core.hashing import shard_of
 from node.core.ids import EntityRef
@@ -28,6 +29,7 @@ GONE = msgspec.structs.replace(RAIL, campaign="gone", status="deleted", creative
 ACME = AdvertiserState("acme", "acme", BUDGET, ("rail", "gone"))
 ENDED = AdvertiserState("ended", "ended", BUDGET, status="deleted")
 BLOG = SiteState("blog", "blog.example", "ann", (m.SlotSpec("top", 1, 1),), 500_000, b"", approved={"cr": 1})
+ANN = PublisherState("ann", b"", {"blog": "blog.example"})
 INFO = m.CampaignInfo("rail", "acme", "rail", "deleted", 1, 1, 0, 0, 0, 0, (), ())
 DELETE = p.SetCampaignStatus(campaign="rail", status="deleted", reason="over")
 
@@ -51,6 +53,7 @@ async def at_work(console: Console) -> Console:
         ("advertiser", "acme", ACME),
         ("advertiser", "ended", ENDED),
         ("site", "blog", BLOG),
+        ("publisher", "ann", ANN),
     )
     return console
 

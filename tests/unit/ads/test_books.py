@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from node.ads import messages as m
 from node.ads.account import Account
-from node.ads.booking import Payer, click, impression, money_facts
+from node.ads.booking import Payer, engagement, impression, money_facts
 from node.ads.budget import BudgetState, day_bounds_ms, open_budget
 from node.ads.facts import Click, CreativeApproved, Impression, MoneyHeld, MoneyReleased
 from node.ads.ledger import UNREADABLE, Ledger, Place, entry_key, place_of, read_entry
@@ -228,7 +228,7 @@ def test_each_counter_that_differs_is_named() -> None:
     counters.add(
         [
             stored(Impression("r", "s", "rail", "cr", 10, "acme", "ann", day="2026-07-14", from_held_micros=10), 1),
-            stored(click(PAYER, "UTC", m.RecordClick("r", "s", "cr", PLACE), now_ms=NOON), 2),
+            stored(engagement(PAYER, "UTC", m.RecordClick("r", "s", "cr", PLACE), now_ms=NOON), 2),
             stored(MoneyHeld("rail", "acme", 15, "2026-07-14"), 3),
         ]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -16,7 +17,7 @@ from promovolvectl.client.exit_codes import ExitStatus
 class Site(BaseHTTPRequestHandler):
     """Each path is one way of being no page."""
 
-    asked: list[str] = []
+    asked: ClassVar[list[str]] = []
     stop = threading.Event()
 
     def do_GET(self) -> None:
@@ -68,7 +69,7 @@ def test_a_redirect_to_another_page_is_followed(site: str) -> None:
 
 def test_w22_a_redirect_to_a_file_is_refused(site: str) -> None:
     failure = refused(f"{site}/file")
-    assert failure.status is ExitStatus.USAGE
+    assert failure.status is ExitStatus.LOCAL_FILE
     assert "file:///etc/hostname" in failure.message
 
 
