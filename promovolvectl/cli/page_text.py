@@ -72,6 +72,7 @@ def _fetched(url: str) -> Source:
             charset = reply.headers.get_content_charset() or ""
             data = _whole(reply, url)
     except urllib.error.HTTPError as error:
+        error.close()
         raise _unreadable(url, f"answered {error.code} {error.reason}") from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
@@ -87,6 +88,8 @@ def _whole(reply: http.client.HTTPResponse, url: str) -> bytes:
     until_s, data = time.monotonic() + _FETCH_S, b""
     while len(data) <= SOURCE_BYTES_MAX:
         part = reply.read1(_PART_BYTES)
+        if not part and reply.length:
+            raise _unreadable(url, f"broke off {reply.length} bytes before its end")
         if not part:
             return data
         data += part
