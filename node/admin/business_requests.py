@@ -13,6 +13,7 @@ from node.admin import protocol as p
 from node.admin.approvals import creative_of, revoking_sites, sites_that_know
 from node.admin.asking import patience_ms
 from node.admin.outcomes import NOT_FOUND, TIMED_OUT, ask
+from node.admin.protocol.publishers import DeleteSite, GetPublisher, PublisherShow, UpdatePublisher
 from node.admin.targets import ready_for
 from node.ads import messages as m
 from node.ads.entities.campaign_state import CampaignState
@@ -41,9 +42,9 @@ class BusinessRequests:
             p.UpdateCampaign: self.update_campaign,
             p.SetCreativeStatus: self.creative_status,
             p.UpdateSite: self.update_site,
-            p.DeleteSite: self.delete_site,
-            p.GetPublisher: self.publisher,
-            p.UpdatePublisher: self.update_publisher,
+            DeleteSite: self.delete_site,
+            GetPublisher: self.publisher,
+            UpdatePublisher: self.update_publisher,
             p.RevokeCreative: self.revoke,
         }
 
@@ -90,7 +91,7 @@ class BusinessRequests:
         order = order_messages.site_update(request)
         return views.site(await ask(self._engine, EntityRef("site", site_id(request.site)), order)), call
 
-    async def delete_site(self, request: p.DeleteSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
+    async def delete_site(self, request: DeleteSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         """It goes by itself; the answer waits until it is gone."""
         site = EntityRef("site", site_id(request.site))
         left: m.SiteInfo = await ask(self._engine, site, m.DeleteSite())
@@ -106,11 +107,11 @@ class BusinessRequests:
         text = f"{site} is served nowhere and goes on being deleted: somebody that has to confirm it is away"
         raise p.AdminRefusal(TIMED_OUT, "E-NO-ANSWER", text, hint=f"promovolvectl site show {site.id}", about=str(site))
 
-    async def publisher(self, request: p.GetPublisher, call: p.Meta) -> tuple[p.PublisherShow, p.Meta]:
+    async def publisher(self, request: GetPublisher, call: p.Meta) -> tuple[PublisherShow, p.Meta]:
         name = entity_id(request.publisher, "publisher")
         return views.publisher(await ask(self._engine, EntityRef("publisher", name), m.GetPublisher())), call
 
-    async def update_publisher(self, request: p.UpdatePublisher, call: p.Meta) -> tuple[p.PublisherShow, p.Meta]:
+    async def update_publisher(self, request: UpdatePublisher, call: p.Meta) -> tuple[PublisherShow, p.Meta]:
         name = entity_id(request.publisher, "publisher")
         order = order_messages.publisher_update(request)
         return views.publisher(await ask(self._engine, EntityRef("publisher", name), order)), call

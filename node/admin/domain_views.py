@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol import publishers
 from node.admin.protocol.domain import SlotQuality
 from node.admin.protocol.serving import ExplainedTurnedAway
 from node.admin.targets import moment
@@ -68,11 +69,11 @@ def site(info: m.SiteInfo) -> p.SiteShow:
     )
 
 
-def publisher(info: m.PublisherInfo) -> p.PublisherShow:
-    return p.PublisherShow(
+def publisher(info: m.PublisherInfo) -> publishers.PublisherShow:
+    return publishers.PublisherShow(
         publisher=info.publisher,
         suspended=info.suspended,
-        sites=tuple(p.PublisherSite(site=site, host=host) for site, host in sorted(info.sites.items())),
+        sites=tuple(publishers.PublisherSite(site=site, host=host) for site, host in sorted(info.sites.items())),
         blocked_domains=info.blocked_domains,
         untold=info.untold,
         changed=info.changed,

@@ -13,6 +13,7 @@ from node.admin import protocol as p
 from node.admin.approvals import approving_sites, creative_of, revoking_sites, sites_that_know
 from node.admin.order_plans import Forecast, OrderPlans
 from node.admin.outcomes import not_found
+from node.admin.protocol import publishers
 from node.admin.targets import ready_for, targets_shown
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState, retargeted
@@ -37,8 +38,8 @@ class DomainForecasts:
         plans.forecasts |= {
             p.CreateSite: self.create_site,
             p.UpdateSite: self.update_site,
-            p.DeleteSite: self.delete_site,
-            p.UpdatePublisher: self.update_publisher,
+            publishers.DeleteSite: self.delete_site,
+            publishers.UpdatePublisher: self.update_publisher,
             p.CreateAdvertiser: self.create_advertiser,
             p.SetAdvertiserStatus: self.advertiser_status,
             p.CreateCampaign: self.create_campaign,
@@ -77,7 +78,7 @@ class DomainForecasts:
         changed = update(known, wanted) is not known
         return Forecast(changed=changed, notes=notes if changed else ())
 
-    async def delete_site(self, order: p.DeleteSite) -> Forecast:
+    async def delete_site(self, order: publishers.DeleteSite) -> Forecast:
         known = await self._state("site", site_id(order.site), SiteState)
         slots, approved = _counted(known.all_slots, "slot"), _counted(known.approved, "approval")
         return Forecast(
@@ -88,7 +89,7 @@ class DomainForecasts:
             )
         )
 
-    async def update_publisher(self, order: p.UpdatePublisher) -> Forecast:
+    async def update_publisher(self, order: publishers.UpdatePublisher) -> Forecast:
         wanted = order_messages.publisher_update(order)
         known = await self._state("publisher", entity_id(order.publisher, "publisher"), PublisherState)
         # Said again it is carried out again: all sites are told, whatever they have heard.

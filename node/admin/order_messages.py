@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from node.admin import protocol as p
+from node.admin.protocol import publishers
 from node.admin.targets import no_category, targeting_of, with_targets
 from node.ads import messages as m
 from node.ads.budget import check_timezone
@@ -55,7 +56,7 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
     return message
 
 
-def publisher_update(order: p.UpdatePublisher) -> m.UpdatePublisher:
+def publisher_update(order: publishers.UpdatePublisher) -> m.UpdatePublisher:
     message = m.UpdatePublisher(
         order.suspended,
         tuple(domain_name(text) for text in order.block_domains),

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol as p
-from node.admin.protocol import audit, diagnosis, explaining, facts, operators
+from node.admin.protocol import audit, diagnosis, explaining, facts, operators, publishers
 from node.core.errors import RemoteProtocolError
 from node.wire.codec import CODEC
 from node.wire.roster import OperatorRole
@@ -72,7 +72,7 @@ _READS: Final[tuple[type[msgspec.Struct], ...]] = (
     *(p.GetCoverage, p.ExplainCoverage),
     *(p.GetMaps, p.GetEntry, p.GetKeys, p.GetLargest, p.GetKeyPlace, p.GetLag, p.GetIndexStatus, p.GetDiff, p.GetDump),
     *(p.GetVerify, p.GetKeyHistory, p.GetPendingRemovals, p.GetTombstones, p.GetRoster, p.GetSeen, p.StartVerify),
-    *(p.GetSites, p.GetSite, p.GetPublisher, p.GetPages),
+    *(p.GetSites, p.GetSite, publishers.GetPublisher, p.GetPages),
     *(p.GetAdvertisers, p.GetAdvertiser, p.GetCampaigns, p.GetCampaign),
     *(p.GetCreatives, p.GetCreative, p.GetExplanation, p.GetProbe, p.ExplainPlacement, p.Subscribe),
     *(p.GetEntities, p.GetEntity, p.GetQuarantine, p.GetDeadLetters, p.GetDeadLetter, p.GetMailboxes, p.GetFlight),
@@ -160,8 +160,8 @@ PERMITS: Final[dict[type[msgspec.Struct], Permit]] = {
         lambda r: {None: "site update", True: "site suspend", False: "site resume"}[r.suspended],
         lambda r: r.suspended is True,
     ),
-    p.DeleteSite: _changes(OPERATOR, "site delete", "site", "site", loses=lambda _: True),
-    p.UpdatePublisher: _changes(
+    publishers.DeleteSite: _changes(OPERATOR, "site delete", "site", "site", loses=lambda _: True),
+    publishers.UpdatePublisher: _changes(
         OPERATOR,
         "publisher update, publisher suspend, publisher resume",
         "publisher",

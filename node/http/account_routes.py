@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol import publishers
 from node.admin.protocol.explaining import CampaignExplanation, ExplainCampaign
 from node.http import admin_answers as answers
 from node.http import admin_bodies as b
@@ -187,8 +188,8 @@ def _account(kind: str, verb: str, order: Callable[[str], msgspec.Struct]) -> Ro
 SHARED: Final = (
     _account("advertiser", "suspend", lambda name: p.SetAdvertiserStatus(advertiser=name, status="suspended")),
     _account("advertiser", "resume", lambda name: p.SetAdvertiserStatus(advertiser=name, status="active")),
-    _account("publisher", "suspend", lambda name: p.UpdatePublisher(publisher=name, suspended=True)),
-    _account("publisher", "resume", lambda name: p.UpdatePublisher(publisher=name, suspended=False)),
+    _account("publisher", "suspend", lambda name: publishers.UpdatePublisher(publisher=name, suspended=True)),
+    _account("publisher", "resume", lambda name: publishers.UpdatePublisher(publisher=name, suspended=False)),
     _account("site", "suspend", lambda name: p.UpdateSite(site=name, suspended=True)),
     _account("site", "resume", lambda name: p.UpdateSite(site=name, suspended=False)),
     guarded(

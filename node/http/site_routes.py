@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol import publishers
 from node.admin.protocol.explaining import ExplainSite, SiteExplanation
 from node.ads.money import parse_money
 from node.http import admin_answers as answers
@@ -82,7 +83,7 @@ SITES: Final = (
     guarded(
         *(DELETE, _SITE, "deleteSite", "Delete a site, its pages, approvals and pools, for ever", "sites:write"),
         status=204,
-        order=_site(lambda site, _: p.DeleteSite(site=site)),
+        order=_site(lambda site, _: publishers.DeleteSite(site=site)),
     ),
     guarded(
         *(PUT, f"{_SITE}/slots/{{slot}}", "setSlot", "Declare a slot, or another size of one", "sites:write"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol.publishers import UpdatePublisher
 from node.ads.keys import entity_id, site_id
 from node.core.errors import BadInput
 from node.flows import answer_book as book
@@ -39,7 +40,7 @@ def order_of(message: WebhookBody) -> msgspec.Struct:
     if kind == "site":
         return p.UpdateSite(site=site_id(message.data.id, "data.id"), suspended=state == "suspended")
     if kind == "publisher":
-        return p.UpdatePublisher(publisher=entity_id(message.data.id, "data.id"), suspended=state == "suspended")
+        return UpdatePublisher(publisher=entity_id(message.data.id, "data.id"), suspended=state == "suspended")
     status = "suspended" if state == "suspended" else "active"
     return p.SetAdvertiserStatus(advertiser=entity_id(message.data.id, "data.id"), status=status)
 

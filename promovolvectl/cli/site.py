@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from node.admin.protocol import CreateSite, DeleteSite, GetSite, GetSites, SiteList, SiteShow, UpdateSite
+from node.admin.protocol import CreateSite, GetSite, GetSites, SiteList, SiteShow, UpdateSite
 from node.admin.protocol.explaining import ExplainSite, SiteExplanation
+from node.admin.protocol.publishers import DeleteSite
 from promovolvectl.cli.changing import Change, Harm, ordered
 from promovolvectl.cli.domain import ADDS, SHOWS, SiteId, on_record
 from promovolvectl.cli.leaf import group, leaf

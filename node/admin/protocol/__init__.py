@@ -31,7 +31,6 @@ from node.admin.protocol.actors import (
 )
 from node.admin.protocol.business import (
     CoverageExplanation,
-    DeleteSite,
     ExplainCoverage,
     ExplainedSlot,
     ExplainPlacement,
@@ -44,7 +43,6 @@ from node.admin.protocol.business import (
     SetCreativeStatus,
     UpdateAdvertiser,
     UpdateCampaign,
-    UpdatePublisher,
     UpdateSite,
 )
 from node.admin.protocol.cluster import (
@@ -98,13 +96,10 @@ from node.admin.protocol.domain import (
     GetCreative,
     GetCreatives,
     GetPages,
-    GetPublisher,
     GetSite,
     GetSites,
     PageItem,
     PageList,
-    PublisherShow,
-    PublisherSite,
     SiteList,
     SiteShow,
     Slot,
@@ -399,8 +394,6 @@ __all__ = [
     "GetShardOf",
     "GetShards",
     "GetSite",
-    "DeleteSite",
-    "GetPublisher",
     "GetSites",
     "Health",
     "HealthReason",
@@ -501,9 +494,6 @@ __all__ = [
     "Undrain",
     "UpdateAdvertiser",
     "UpdateCampaign",
-    "PublisherShow",
-    "PublisherSite",
-    "UpdatePublisher",
     "UpdateSite",
     "Warned",
 ]

@@ -93,27 +93,6 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     drop_slots: tuple[str, ...] = ()
 
 
-@wire_type("admin.site_delete")
-class DeleteSite(msgspec.Struct, frozen=True, kw_only=True):
-    """A site, its pages, approvals and pools, for ever. Answered by the site as it was left."""
-
-    site: str
-    reason: str = ""
-    request_id: str = ""
-
-
-@wire_type("admin.publisher_update")
-class UpdatePublisher(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds on all of a publisher's sites, on top of each one's own. What is None or empty stays as it is."""
-
-    publisher: str
-    suspended: bool | None = None
-    block_domains: tuple[str, ...] = ()
-    unblock_domains: tuple[str, ...] = ()
-    reason: str = ""
-    request_id: str = ""
-
-
 @wire_type("admin.creative_revoke")
 class RevokeCreative(msgspec.Struct, frozen=True, kw_only=True):
     """`site` empty: every site where it is approved, or with `reject` where it waits. With `reject` no publisher is

@@ -109,29 +109,6 @@ class SiteList(msgspec.Struct, frozen=True, kw_only=True):
     next: str = ""
 
 
-@wire_type("admin.publisher_get")
-class GetPublisher(msgspec.Struct, frozen=True, kw_only=True):
-    publisher: str
-
-
-@wire_type("admin.publisher_site")
-class PublisherSite(msgspec.Struct, frozen=True, kw_only=True):
-    site: str
-    host: str
-
-
-@wire_type("admin.publisher")
-class PublisherShow(msgspec.Struct, frozen=True, kw_only=True):
-    """`untold`: sites that have not confirmed yet that they know what was ordered last; they are told again."""
-
-    publisher: str
-    suspended: bool
-    sites: tuple[PublisherSite, ...]
-    blocked_domains: tuple[str, ...] = ()
-    untold: tuple[str, ...] = ()
-    changed: bool = True
-
-
 @wire_type("admin.page_list_get")
 class GetPages(msgspec.Struct, frozen=True, kw_only=True):
     """`after`: a page's url; the oldest come first."""

@@ -10,7 +10,7 @@ from test_admin_server import Console, played
 
 from node.actors.actor import Failed, Failure
 from node.admin import protocol as p
-from node.admin.protocol import audit
+from node.admin.protocol import audit, publishers
 from node.ads import messages as m
 from node.ads.budget import open_budget
 from node.ads.entities.advertiser import AdvertiserState
@@ -65,8 +65,8 @@ async def at_work(console: Console) -> Console:
         p.SetAdvertiserStatus(advertiser="acme", status="suspended"),
         p.SetAdvertiserStatus(advertiser="acme", status="deleted"),
         p.UpdateSite(site="blog", suspended=True),
-        p.UpdatePublisher(publisher="ann", suspended=True),
-        p.DeleteSite(site="blog"),
+        publishers.UpdatePublisher(publisher="ann", suspended=True),
+        publishers.DeleteSite(site="blog"),
         p.RevokeCreative(creative="cr"),
         p.SetCreativeStatus(creative="cr", status="deleted"),
     ],
@@ -195,9 +195,9 @@ def test_what_an_order_would_do_is_read_from_what_is_there(order: Any, changed: 
         (staged(p.CommitPlan(id="p-1")), 2),
         (staged(p.SetCampaignStatus(campaign="nobody", status="paused")), 3),
         (staged(p.UpdateSite(site="nowhere", suspended=True)), 3),
-        (staged(p.DeleteSite(site="nowhere")), 3),
-        (staged(p.UpdatePublisher(publisher="nobody", suspended=True)), 3),
-        (staged(p.UpdatePublisher(publisher="ann")), 2),
+        (staged(publishers.DeleteSite(site="nowhere")), 3),
+        (staged(publishers.UpdatePublisher(publisher="nobody", suspended=True)), 3),
+        (staged(publishers.UpdatePublisher(publisher="ann")), 2),
         (staged(p.RevokeCreative(creative="none")), 3),
         (staged(p.RevokeCreative(creative="cr", site="nowhere")), 3),
         (staged(p.UpdateCampaign(campaign="rail")), 2),

@@ -8,6 +8,7 @@ import pytest
 from test_http_administration import ROW, SITE, SITES, Panel
 
 from node.admin import protocol as p
+from node.admin.protocol import publishers
 from node.http.admin_routes import ADMIN
 from node.http.route import MUTATIONS
 from node.http.webhook_body import WebhookBody, WebhookData
@@ -25,14 +26,14 @@ SPEND = {"campaign": "c", "name": "C", "dailyBudget": "1", "maxCpm": "2", "categ
 @pytest.mark.parametrize(
     ("method", "path", "body", "order"),
     [
-        ("GET", "/v1/publishers/acme", None, p.GetPublisher(publisher="acme")),
+        ("GET", "/v1/publishers/acme", None, publishers.GetPublisher(publisher="acme")),
         (
             *("POST", "/v1/publishers/acme/blocklist", {"domains": ["a.example"]}),
-            p.UpdatePublisher(publisher="acme", block_domains=("a.example",)),
+            publishers.UpdatePublisher(publisher="acme", block_domains=("a.example",)),
         ),
         (
             *("DELETE", "/v1/publishers/acme/blocklist", {"domains": ["a.example"]}),
-            p.UpdatePublisher(publisher="acme", unblock_domains=("a.example",)),
+            publishers.UpdatePublisher(publisher="acme", unblock_domains=("a.example",)),
         ),
         ("GET", "/v1/sites", None, p.GetSites()),
         (
@@ -69,12 +70,12 @@ def test_a_publisher_is_suspended_by_a_plan_that_is_committed_and_resumed_at_onc
     panel.answer = PLAN
     assert panel.call("POST", "/v1/internal/publishers/acme/suspend").status == 204
     (_, _, staged), (_, _, committed) = panel.asked
-    assert CODEC.message_of(staged.order, staged.version, staged.body) == p.UpdatePublisher(
+    assert CODEC.message_of(staged.order, staged.version, staged.body) == publishers.UpdatePublisher(
         publisher="acme", suspended=True
     )
     assert committed == p.CommitPlan(id="p-1")
     assert panel.call("POST", "/v1/internal/publishers/acme/resume", key="k2").status == 204
-    assert panel.asked[2][2] == p.UpdatePublisher(publisher="acme", suspended=False)
+    assert panel.asked[2][2] == publishers.UpdatePublisher(publisher="acme", suspended=False)
 
 
 def test_who_is_bound_to_a_publisher_sees_nobody_else_s_statistics() -> None:
@@ -105,4 +106,4 @@ def test_a_question_with_a_body_takes_no_key_and_every_change_takes_one() -> Non
 @pytest.mark.parametrize("state", ["suspended", "resumed"])
 def test_a_webhook_suspends_and_resumes_a_publisher(state: Any) -> None:
     message = WebhookBody(f"publisher.{state}", WebhookData("acme"))  # type: ignore[arg-type]
-    assert order_of(message) == p.UpdatePublisher(publisher="acme", suspended=state == "suspended")
+    assert order_of(message) == publishers.UpdatePublisher(publisher="acme", suspended=state == "suspended")
