@@ -14,8 +14,8 @@ from scripts import performance_page
 
 PACKAGES = ("cbor2", "pyzmq", "lmdb", "asyncpg", "uvicorn", "numpy")
 SUBJECTS = (
-    *("actors", "memory", "wire", "store", "serve", "growth", "replication", "failover", "sim", "cli", "lists"),
-    *("dashboard", "watched"),
+    *("actors", "memory", "wire", "store", "serve", "growth", "replication", "failover", "restart", "sim", "cli"),
+    *("lists", "dashboard", "watched"),
 )
 
 

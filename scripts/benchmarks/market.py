@@ -38,6 +38,7 @@ TEMPLATE: Final = "s00000.example"
 SLOT: Final = p.Slot(slot="top", width=728, height=90)
 AT_ONCE: Final = 250
 COVERED_S: Final = 900.0
+UP_WITHIN: Final = "300s"
 _COMMAND: Final = str(Path(sys.executable).with_name("promovolvectl"))
 
 
@@ -46,12 +47,13 @@ class Market:
 
     def __init__(self, folder: str, sites: int, pages: int, up: tuple[str, ...]) -> None:
         self.sites = [f"s{number:05d}.example" for number in range(sites)]
+        self.data = Path(folder) / "data"
         self._pages = pages
         self._nodes = up
-        self._folder = Path(folder)
+        self._config = Path(folder) / "config.toml"
         self._env = {name: value for name, value in os.environ.items() if not name.startswith("PROMOVOLVE")} | {
-            "PROMOVOLVECTL_CONFIG": str(self._folder / "config.toml"),
-            "XDG_STATE_HOME": str(self._folder / "state"),
+            "PROMOVOLVECTL_CONFIG": str(self._config),
+            "XDG_STATE_HOME": str(Path(folder) / "state"),
         }
         self.http = ""
         self.pids: list[int] = []
@@ -66,11 +68,11 @@ class Market:
         self._multiply()
 
     def up(self) -> None:
-        found = self.command("up", *self._nodes, "--data", str(self._folder / "data"))
+        found = self.command("up", *self._nodes, "--data", str(self.data), "-t", UP_WITHIN)
         self.http, self.pids = found["http"], [node["pid"] for node in found["nodes"]]
 
     def down(self) -> None:
-        self.command("down", "--data", str(self._folder / "data"))
+        self.command("down", "--data", str(self.data))
 
     def covered(self) -> float:
         """Waits until every slot that should have a pool has one; how many seconds that took."""
@@ -102,9 +104,12 @@ class Market:
         document: dict[str, Any] = json.loads(done.stdout)
         return document
 
+    def client(self) -> AdminClient:
+        """Who asks without a command's start; to be closed."""
+        return AdminClient(find(load_file(self._config), self._config, ""), open_link)
+
     async def _first(self) -> None:
-        config = self._folder / "config.toml"
-        client = AdminClient(find(load_file(config), config, ""), open_link)
+        client = self.client()
         try:
             await client.call(p.CreateSite(site=TEMPLATE, host=TEMPLATE, publisher=PUBLISHER, slots=(SLOT,)))
             for category in CATEGORIES:
@@ -137,7 +142,7 @@ class Market:
 
     def _multiply(self) -> None:
         clock = SystemClock()
-        store = LmdbStore(self._folder / "data" / "store", clock)
+        store = LmdbStore(self.data / "store", clock)
         try:
             site, publisher = _one(store, "site", SiteState), _one(store, "publisher", PublisherState)
             states: list[tuple[str, str, msgspec.Struct]] = [
@@ -149,9 +154,10 @@ class Market:
             store.close()
 
     def _site(self, template: SiteState, name: str, now_ms: int) -> SiteState:
-        number = int(name[1:6])
-        category = CATEGORIES[number % len(CATEGORIES)]
-        pages = (PageEntry(_url(name, page), ((category, 0.9),), (SLOT.slot,), now_ms) for page in range(self._pages))
+        pages = (
+            PageEntry(_url(name, page), ((_subject(name, page), 0.9),), (SLOT.slot,), now_ms)
+            for page in range(self._pages)
+        )
         creatives = (f"c-{each}-{n}" for each in CATEGORIES for n in range(CAMPAIGNS_PER_CATEGORY))
         approved = dict.fromkeys(creatives, now_ms)
         return replace(template, site=name, host=name, approved=approved, pages={page.url: page for page in pages})
@@ -159,6 +165,11 @@ class Market:
 
 def _url(site: str, page: int) -> str:
     return f"https://{site}/page-{page}"
+
+
+def _subject(site: str, page: int) -> str:
+    """A site's pages are about one subject after the other, beginning with the site's own."""
+    return CATEGORIES[(int(site[1:6]) + page) % len(CATEGORIES)]
 
 
 def _one(store: LmdbStore, kind: str, state: type[Any]) -> Any:
