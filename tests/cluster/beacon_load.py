@@ -6,8 +6,9 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 from cluster_world import Cluster, eventually
@@ -34,7 +35,7 @@ class BeaconLoad:
     def __init__(self, cluster: Cluster, rate: int) -> None:
         address = urlsplit(cluster.http)
         self._host, self._port = str(address.hostname), int(address.port or 80)
-        self._bodies = list(_bodies(cluster))
+        self._bodies = list(bodies(cluster))
         self._rate = rate
         self.outcomes = Outcomes()
         self.seconds = 0.0
@@ -66,7 +67,7 @@ class BeaconLoad:
 
     async def _run(self) -> None:
         begun = time.monotonic()
-        idle = [_Connection(self._host, self._port) for _ in range(CONNECTIONS)]
+        idle = [Connection(self._host, self._port) for _ in range(CONNECTIONS)]
         visits: set[asyncio.Task[None]] = set()
         number = 0
         sent = 0
@@ -85,7 +86,7 @@ class BeaconLoad:
         for connection in idle:
             connection.close()
 
-    async def _visit(self, connection: _Connection, idle: list[_Connection], body: bytes) -> None:
+    async def _visit(self, connection: Connection, idle: list[Connection], body: bytes) -> None:
         status, text = await connection.exchange("POST", "/v1/serve/batch", body)
         if status == 200:
             for seat in json.loads(text)["seatbid"]:
@@ -96,7 +97,7 @@ class BeaconLoad:
             self.outcomes.refused.append(f"serve: {status} {text[:200]}")
         idle.append(connection)
 
-    async def _beacon(self, connection: _Connection, event: str, url: str) -> None:
+    async def _beacon(self, connection: Connection, event: str, url: str) -> None:
         parts = urlsplit(url)
         key = (event, parse_qs(parts.query)["rid"][0])
         status, text = await connection.exchange("GET", f"{parts.path}?{parts.query}", None)
@@ -114,7 +115,7 @@ class BeaconLoad:
         left = list(self.outcomes.unknown.items())
 
         async def send() -> None:
-            connection = _Connection(self._host, self._port)
+            connection = Connection(self._host, self._port)
             while left:
                 (event, _), url = left.pop()
                 await self._beacon(connection, event, url)
@@ -123,7 +124,7 @@ class BeaconLoad:
         await asyncio.gather(*(send() for _ in range(CONNECTIONS // 4)))
 
 
-class _Connection:
+class Connection:
     """One kept-alive connection; an exchange that fails answers 0, for it may have happened."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -153,7 +154,8 @@ class _Connection:
             self._streams = None
 
 
-def _bodies(cluster: Cluster) -> Any:
+def bodies(cluster: Cluster) -> Iterator[bytes]:
+    """A page view of each page: its first two slots."""
     for site in cluster.sites():
         shown = cluster.ask("site", "show", site["site"])
         slots = [{"id": s["slot"], "w": s["width"], "h": s["height"]} for s in shown["slots"]][:2]

@@ -4,15 +4,39 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 
 from cluster_load import RATE, Load
 from cluster_world import Cluster, eventually
 
+from node.ads.facts import CreativeApproved, PageClassified
+from node.core.clock import SystemClock
+from node.store.lmdb import LmdbStore
+from node.store.port import FactPage, ReadFacts
+from node.wire.registry import REGISTRY
+
 BACK_WITHIN_S = 12.0
+DECISIONS = {REGISTRY.name_of(fact) for fact in (CreativeApproved, PageClassified)}
 
 
 def impressions(cluster: Cluster) -> int:
     return sum(row["impressions_count"] for row in cluster.ask("campaign", "list")["items"])
+
+
+def decisions(cluster: Cluster) -> Counter[str]:
+    """How often creatives were approved and pages classified, by the log of facts."""
+    found: Counter[str] = Counter()
+    after, more = 0, True
+    store = LmdbStore(cluster.data / "store", SystemClock())
+    try:
+        while more:
+            [page] = store.apply([ReadFacts(after=after)])
+            assert isinstance(page, FactPage), page
+            found.update(fact.type for fact in page.facts if fact.type in DECISIONS)
+            after, more = page.facts[-1].offset if page.facts else after, page.more
+    finally:
+        store.close()
+    return found
 
 
 def test_killing_an_entity_node_under_load(cluster: Cluster) -> None:
@@ -66,14 +90,17 @@ def test_down_and_up_keep_everything(cluster: Cluster) -> None:
 
 
 def test_killing_all_nodes_at_once_keeps_everything(cluster: Cluster) -> None:
+    """Also every slot's pool, without a page view; and nothing is approved or classified a second time."""
     with Load(cluster) as load:
         load.answered(200)
     assert load.failed() == []
-    kept = cluster.settled_state()
+    kept, decided = cluster.settled_state(), decisions(cluster)
+    assert decided.keys() == DECISIONS
     cluster.kill("api-1", "entity-1", "entity-2", "entity-3")
     cluster.up("-t", "30s")
     cluster.whole("30s")
     assert cluster.state() == kept
+    assert decisions(cluster) == decided
 
 
 def test_a_replica_that_was_deleted_is_filled_again(cluster: Cluster) -> None:
