@@ -23,7 +23,7 @@ from node.ads.entities.beacon_counter import BeaconCounter
 from node.ads.entities.beacon_guard import BeaconGuard
 from node.ads.entities.decision_ring import Decided, DecisionRing, explained
 from node.ads.entities.payers import SilentPayers, objection, payers, verdict
-from node.ads.entities.pools import Pools
+from node.ads.entities.pools import Merged, Pools
 from node.ads.entities.serve_tally import ServeTally
 from node.ads.entities.serving_batch import Batch, ReserveAnswer
 from node.ads.entities.site_pacing import OPEN, SitePacing
@@ -69,7 +69,7 @@ class _EditAgain(msgspec.Struct, frozen=True):
 
 
 # What its site and its auctioneer tell it, a replay too: no use of it, so that teaching wakes nobody for long.
-TAUGHT = frozenset({m.SiteSettings, m.CandidatesCollected, m.PageMarked, m.EditSite, _Learned, _Learn})
+TAUGHT = frozenset({m.SiteSettings, m.CandidatesCollected, Merged, m.PageMarked, m.EditSite, _Learned, _Learn})
 
 
 class AdServer:
@@ -134,7 +134,7 @@ class AdServer:
                 self._track(ctx, ctx.reply_later(), message)
             case m.Probe() | m.GetDecision() | m.GetServeStats() | m.GetTallies() | m.FindPages():
                 self._explain(ctx, message)
-            case _ if self._beacons.receive(ctx, message):
+            case _ if self._beacons.receive(ctx, message) or self._pools.receive(message):
                 pass
             case _:
                 ctx.reject(f"an ad server does not understand {type(message).__name__}")
@@ -215,7 +215,7 @@ class AdServer:
             self._away[collected.url] = collected.turned_away
         else:
             self._away.pop(collected.url, None)
-        waiting = self._pools.collect(collected, self._decider.approved, ctx.wall_ms())
+        waiting = self._pools.collect(ctx, collected, self._decider.approved)
         if waiting:
             ctx.tell(EntityRef("site", self._site), m.QueuePending(waiting))
 

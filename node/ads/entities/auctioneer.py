@@ -8,7 +8,8 @@ it offered before is taken away.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from node.ads.auction import Offer, decayed_score, fan_out, order_offers
 from node.ads.bidbook import demands_of
 from node.ads.entities.auction_tally import AuctionTally
 from node.ads.entities.category_ranking import CategoryRanking, RankTold
+from node.ads.entities.late_pages import LatePages
 from node.ads.entities.site_state import fresh
 from node.ads.floors.quality import UNMEASURED, effective_floor_micros
 from node.ads.hosts import under_domain
@@ -29,6 +31,7 @@ from node.ads.targeting import page_objection
 from node.ads.taxonomy import UNMATCHED, load_taxonomy
 from node.ads.view import AuctionInfo, CandidateView, TurnedAway
 from node.core import limits
+from node.core.clock import MS
 from node.core.hashing import spread_ms, stripe_of
 from node.core.ids import EntityRef
 
@@ -36,8 +39,8 @@ BIDDER_TIMEOUT_MS = 800
 DEBOUNCE_MS = 1_000
 PERIOD_MS = 5 * 60_000
 SITE_TIMEOUT_MS = 2_000
-RETRY_MS = 1_000
-RETRIES_MAX = 30
+LEARN_AGAIN_MS = 1_000
+LATE = "late-bidder"
 TAUGHT_MS = 60_000  # a page may age on its way here, or while it waits
 
 
@@ -99,10 +102,10 @@ class Auctioneer:
         self._approved: frozenset[str] = frozenset()
         self._suspended = False
         self._dirty: dict[str, str] = {}
-        self._retries: dict[str, int] = {}
+        self._late = LatePages()
         self._round: _Round | None = None
         self._rounds = 0
-        self._armed = False
+        self._run_ns: int | None = None  # when the timer is due
         self._tally = AuctionTally()
         self._ranking = CategoryRanking(site)
 
@@ -127,7 +130,7 @@ class Auctioneer:
             case RankTold():
                 self._ranking.hear(message, ctx.wall_ms())
             case _Run():
-                self._armed = False
+                self._run_ns = None
                 self._run(ctx)
             case m.GetTallies() | m.FindPages():
                 self._tell(ctx, message)
@@ -179,7 +182,7 @@ class Auctioneer:
         if isinstance(outcome, m.RestoreClassifications):
             self._restore(ctx, outcome)
         else:
-            ctx.after("learn", RETRY_MS, _Periodic())
+            ctx.after("learn", LEARN_AGAIN_MS, _Periodic())
 
     def _restore(self, ctx: Context, message: m.RestoreClassifications) -> m.Restored:
         self._slots = {slot.slot: slot for slot in message.slots}
@@ -218,13 +221,14 @@ class Auctioneer:
 
     def _pages_reaching(self, categories: Sequence[str]) -> tuple[str, ...]:
         wanted = set(categories)
-        return tuple(url for url, page in self._pages.items() if not wanted.isdisjoint(markets_of(page)))
+        return tuple(url for url, page in self._pages.items() if not wanted.isdisjoint(markets_of(page.categories)))
 
     def _mark(self, ctx: Context, urls: Sequence[str], trigger: str, delay_ms: int) -> None:
         if not urls or self._suspended:
             return
         for url in urls:
-            self._dirty.setdefault(url, trigger)
+            if self._dirty.get(url, LATE) == LATE:  # a page that waits for its bidder is asked for once more, too
+                self._dirty[url] = trigger
         if delay_ms == 0:
             self._run(ctx)
         else:
@@ -239,9 +243,10 @@ class Auctioneer:
     # ---- rounds
 
     def _run_in(self, ctx: Context, delay_ms: int) -> None:
-        # Not re-armed while it is armed: a stream of changes must not postpone the auction for ever.
-        if not self._armed:
-            self._armed = True
+        # Never later than it is armed for: a stream of changes must not postpone the auction for ever.
+        due_ns = ctx.now_ns() + delay_ms * MS
+        if self._run_ns is None or due_ns < self._run_ns:
+            self._run_ns = due_ns
             ctx.after("run", delay_ms, _Run())
 
     def _run(self, ctx: Context) -> None:
@@ -287,6 +292,7 @@ class Auctioneer:
             return
         current.waiting.discard(bid.category)
         self._tally.answered(bid.category, bid.outcome, ctx.wall_ms())
+        self._late.hear(bid.round, bid.category, bid.outcome)
         if isinstance(bid.outcome, m.CategoryBidResponse):
             current.answers[bid.category] = bid.outcome
         if not current.waiting:
@@ -300,34 +306,32 @@ class Auctioneer:
         asked = [c for fan in finished.fans.values() for c, _ in fan.page.categories if c in fan.hops]
         self._ranking.found(asked, finished.answers, ctx.wall_ms())
         self._ranking.renew(ctx, [category for category, answer in finished.answers.items() if answer.offers])
-        again: list[str] = []
+        late: list[str] = []
         for url, trigger in finished.urls.items():
             fan = finished.fans[url]
             if self._pages.get(url) is not fan.page:
-                continue  # it is no more, or was judged anew, and then it waits for its own auction
+                self._late.settled(url)  # it is no more, or was judged anew, and then it waits for its own auction
+                continue
+            if trigger == LATE and not self._late.would_learn(url, fan.hops):
+                late.append(url)
+                continue
             self._tally.auctioned(trigger, ctx.wall_ms())
-            if not self._auction(ctx, fan, trigger, finished):
-                again.append(url)
-        self._retry(ctx, again, [url for url in finished.urls if url not in again])
+            if self._auction(ctx, fan, trigger, finished):
+                self._late.settled(url)
+            else:
+                self._late.lacked(url, finished.number, fan.hops)
+                late.append(url)
+        again, delay_ms = self._late.again(late)
+        for url in again:
+            self._dirty.setdefault(url, LATE)
+        if again:
+            self._run_in(ctx, delay_ms)
         if not self._dirty:
             self._ranking.settled()
         # Pages of a late bidder wait for the retry's timer; what else waits, or is left when nothing has to be tried
         # again, goes on at once: no timer will come for it.
-        if not again or any(trigger != "late-bidder" for trigger in self._dirty.values()):
+        if not again or any(trigger != LATE for trigger in self._dirty.values()):
             self._run(ctx)
-
-    def _retry(self, ctx: Context, again: list[str], settled: list[str]) -> None:
-        for url in settled:
-            self._retries.pop(url, None)
-        for url in again:
-            attempt = self._retries.get(url, 0) + 1
-            if attempt <= RETRIES_MAX:
-                self._retries[url] = attempt
-                self._dirty.setdefault(url, "late-bidder")
-            else:
-                self._retries.pop(url)  # the periodic auction takes it up again
-        if again:
-            self._run_in(ctx, RETRY_MS)
 
     def _auction(self, ctx: Context, fan: _Fan, trigger: str, finished: _Round) -> bool:
         """Auctions one page from the round's answers; false when an answer was missing or not complete."""
@@ -388,7 +392,7 @@ class Auctioneer:
         self, page: m.PageEntry, offers: Sequence[Offer], answers: Sequence[m.CategoryBidResponse]
     ) -> tuple[list[Offer], tuple[TurnedAway, ...]]:
         """The offers whose campaigns want the page, and some of the campaigns that don't want it, or its site."""
-        reach, places = markets_of(page), dict(page.places)
+        reach, places = markets_of(page.categories), dict(page.places)
         objections = [page_objection(o.places, o.blocked_categories, places, reach) for o in offers]
         away = {found for answer in answers for found in answer.turned_away}
         away |= {TurnedAway(o.campaign_id, why) for o, why in zip(offers, objections, strict=True) if why}
@@ -420,9 +424,10 @@ def _report(pool: m.SlotPool, seen: m.SlotReport, offers: int) -> m.SlotReport:
     )
 
 
-def markets_of(page: m.PageEntry) -> dict[str, int]:
+@lru_cache(maxsize=4_096)  # few pages have categories of their own, and each change of a campaign looks at all of them
+def markets_of(categories: tuple[tuple[str, float], ...]) -> Mapping[str, int]:
     """Whom a page could be sold to: its categories and all above them; a page without any has a market of its own."""
-    hops = load_taxonomy().expand_with_hops(category for category, _ in page.categories)
+    hops = load_taxonomy().expand_with_hops(category for category, _ in categories)
     return hops or {UNMATCHED: 0}
 
 

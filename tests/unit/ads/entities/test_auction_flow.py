@@ -178,7 +178,7 @@ def test_pages_behind_a_late_bidder_are_not_forgotten() -> None:
     world.unsilence(bidder)
     world.advance(8_000)
     assert not auctioneer._dirty
-    assert not auctioneer._retries
+    assert not auctioneer._late
     assert auctioneer._round is None
 
 
