@@ -100,7 +100,7 @@ class AdminServer:
         self._requests_before = (0, 0)
         AuditRequests(self)
         FactRequests(self)
-        LedgerRequests(self)
+        self._ledger = LedgerRequests(self)
         ClusterRequests(self)
         DecisionRequests(self)
         PlanRequests(self)
@@ -267,6 +267,7 @@ class AdminServer:
         self.live.close()
         if self._verify is not None:
             await self._verify.close()
+        await self._ledger.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2)
 

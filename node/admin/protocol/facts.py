@@ -94,7 +94,10 @@ class LedgerShow(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.ledger_verify_get")
 class GetLedgerVerify(msgspec.Struct, frozen=True, kw_only=True):
-    """Make everything again from the facts and compare."""
+    """Make everything again from the facts and compare. `number`: of a verification that was told to be running; any
+    other begins one, or joins the one that runs."""
+
+    number: int = 0
 
 
 @wire_type("admin.ledger_difference")
@@ -111,7 +114,8 @@ class LedgerDifference(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.ledger_verify")
 class LedgerVerify(msgspec.Struct, frozen=True, kw_only=True):
     """`facts` were read, `rows` of projections and so many `entities` compared. `busy`: entities that wrote whenever
-    they were looked at, and were not. `items` are the first of those that are `differing`."""
+    they were looked at, and were not. `items` are the first of those that are `differing`. `state` is running or done;
+    one that runs has a `number` to ask for it again, has read `facts` of `last`, and says nothing yet."""
 
     ok: bool
     facts: int
@@ -121,6 +125,9 @@ class LedgerVerify(msgspec.Struct, frozen=True, kw_only=True):
     differing: int
     items: tuple[LedgerDifference, ...]
     busy: tuple[str, ...] = ()
+    state: str = "done"
+    number: int = 0
+    last: int = 0
 
 
 @wire_type("admin.fact_status_get")

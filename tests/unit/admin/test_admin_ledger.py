@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from test_admin_server import Console, played
 
+from node.admin import ledger_requests
 from node.admin.protocol import AdminError
 from node.admin.protocol.facts import GetLedger, GetLedgerVerify, LedgerShow, LedgerVerify
 from node.ads import ledger, totals
@@ -66,8 +67,8 @@ def plant(console: Console, consumer: str, key: str, body: bytes) -> None:
     assert isinstance(answer, port.Advanced)
 
 
-async def verified(console: Console) -> LedgerVerify:
-    found = await console.ask(GetLedgerVerify())
+async def verified(console: Console, number: int = 0) -> LedgerVerify:
+    found = await console.ask(GetLedgerVerify(number=number))
     assert isinstance(found, LedgerVerify), found
     return found
 
@@ -248,5 +249,50 @@ def test_what_an_advertiser_was_charged_is_compared_but_for_what_it_may_still_be
         found = await verified(console)
         assert (found.ok, found.entities) == (ok, 2)
         assert named(found) == ([] if ok else [("charged", "advertiser/acme")])
+
+    played(scene)
+
+
+def test_a_verification_that_takes_long_goes_on_by_itself_and_keeps_its_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger_requests, "VERIFY_LOOK_S", 0.01)
+
+    async def scene(console: Console) -> None:
+        write(console, RAIL, *facts_of(*FACTS))
+        follow(console)
+        store, held = console.engine.store, list[tuple[port.Request, Any]]()
+
+        def submit(request: port.Request, done: Any) -> None:
+            if isinstance(request, port.ReadState):
+                held.append((request, done))
+            else:
+                done(store.apply([request])[0])
+
+        console.engine.world.submit = submit
+        begun = await verified(console)
+        assert (begun.state, begun.ok, begun.facts, begun.last) == ("running", False, 5, 5)
+        joined = await verified(console)
+        assert joined == begun, "there is one at a time"
+        console.engine.world.submit = lambda request, done: done(store.apply([request])[0])
+        for request, done in held:
+            done(store.apply([request])[0])
+        found = await verified(console, begun.number)
+        assert (found.state, found.ok, found.facts, found.entities) == ("done", True, 5, 1)
+        assert await verified(console, begun.number) == found, "also for who joined it"
+        write(console, RAIL, *facts_of(seen(9)), revision=1)
+        assert (await verified(console, begun.number)).ok
+        assert not (await verified(console)).ok, "who names none begins another"
+
+    played(scene)
+
+
+def test_a_projection_that_is_ahead_of_its_log_differs() -> None:
+    async def scene(console: Console) -> None:
+        write(console, RAIL, *facts_of(*FACTS))
+        follow(console)
+        request = port.AdvanceConsumer(totals.CONSUMER, 5, 9, (ProjectionRow("campaign rail", b""),))
+        assert isinstance(console.engine.store.apply([request])[0], port.Advanced)
+        assert named(await verified(console)) == [(totals.CONSUMER, "campaign rail")]
 
     played(scene)

@@ -33,6 +33,19 @@ def test_ledger_verify_ends_with_ten_when_something_differs(tmp_path: Path, invo
         assert ("campaign/bus" in out) is bool(found.busy)
 
 
+def test_ledger_verify_waits_for_a_verification_that_runs_and_asks_for_the_same(tmp_path: Path, invoke: Invoke) -> None:
+    whole = msgspec.structs.replace(SAMPLES["LedgerVerify"], ok=True, unreadable=0, differing=0, items=(), busy=())
+    runs = msgspec.structs.replace(whole, ok=False, state="running", number=7, facts=10, last=40)
+    with FakeNode({GetLedgerVerify: lambda asked: whole if asked.number == 7 else runs}) as node:
+        node.write(tmp_path)
+        assert invoke("ledger", "verify")[0] == 0
+        assert node.seen == [GetLedgerVerify(), GetLedgerVerify(number=7)]
+    with FakeNode({GetLedgerVerify: lambda asked: runs}) as node:
+        node.write(tmp_path)
+        code, _, err = invoke("ledger", "verify", "-t", "1s")
+    assert (code, "10 of 40 facts" in err) == (9, True)
+
+
 def test_shard_check_ends_with_ten_when_it_finds_a_fault(tmp_path: Path, invoke: Invoke) -> None:
     silent = "not checked: node-3@1 did not answer"
     partly = p.ShardCheck(ok=True, faults=(), unchecked=SAMPLES["ShardCheck"].unchecked)
