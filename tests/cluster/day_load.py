@@ -108,10 +108,15 @@ class DayLoad:
                 continue
             task = asyncio.create_task(work)
             busy.add(task)
-            task.add_done_callback(busy.discard)
+            task.add_done_callback(lambda ended: self._ended(busy, ended))
         await asyncio.gather(*busy)
         for connection in idle:
             connection.close()
+
+    def _ended(self, busy: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        busy.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.books.refused.append(repr(error))
 
     async def _view(self, connection: Connection, idle: list[Connection]) -> None:
         status, text = await connection.exchange("POST", "/v1/serve/batch", next(self._views))
