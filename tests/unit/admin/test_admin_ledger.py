@@ -285,14 +285,3 @@ def test_a_verification_that_takes_long_goes_on_by_itself_and_keeps_its_outcome(
         assert not (await verified(console)).ok, "who names none begins another"
 
     played(scene)
-
-
-def test_a_projection_that_is_ahead_of_its_log_differs() -> None:
-    async def scene(console: Console) -> None:
-        write(console, RAIL, *facts_of(*FACTS))
-        follow(console)
-        request = port.AdvanceConsumer(totals.CONSUMER, 5, 9, (ProjectionRow("campaign rail", b""),))
-        assert isinstance(console.engine.store.apply([request])[0], port.Advanced)
-        assert named(await verified(console)) == [(totals.CONSUMER, "campaign rail")]
-
-    played(scene)
