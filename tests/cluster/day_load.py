@@ -1,7 +1,8 @@
 """A day's beacons as a careless network delivers them: late, overtaken, more than once; with the sender's own books.
 
-Every ad that a page view was given is reported by an impression, and each second one by a click. Each is sent until it
-is known to be counted, so that in the end the books hold exactly what the cluster has promised to have counted.
+Every ad that a page view was given is reported by an impression, each second one by a click, each fourth by a call to
+action. Each is sent until it is known to be counted, so that in the end the books hold exactly what the cluster has
+promised to have counted.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from node.ads.money import impression_cost_micros, parse_money
 CONNECTIONS = 48
 AGAIN_S = 0.5
 COPIES = (1, 1, 1, 1, 1, 2, 2, 2, 3, 5)
-PER_VIEW = 3  # events: two slots a page, an impression each and half a click
+PER_VIEW = 3.5  # events: two slots a page, an impression each, half a click and a quarter of a call to action
 
 
 class Event(NamedTuple):
-    """What may be counted once: `kind` imp or click; `micros` is what it costs."""
+    """What may be counted once: `kind` imp, click or cta; `micros` is what it costs."""
 
     kind: str
     request_id: str
@@ -127,6 +128,8 @@ class DayLoad:
                     self._plan(seat["winner"]["impUrl"], "imp")
                     if self._rng.random() < 0.5:
                         self._plan(seat["winner"]["clickUrl"], "click")
+                    if self._rng.random() < 0.25:
+                        self._plan(seat["winner"]["ctaUrl"], "cta")
         elif status not in (0, 503):
             self.books.refused.append(f"serve: {status} {text[:200]}")
 

@@ -18,7 +18,7 @@ from cluster_world import Cluster, eventually
 from day_load import DayLoad, Event
 from relayed import database, prepare, schema_of
 
-from node.ads.facts import Click, Impression
+from node.ads.facts import CallToAction, Click, Impression
 from node.ads.totals import CAMPAIGN, CONSUMER, CREATIVE, SITE_DAY, Totals, read_totals
 from node.core.clock import SystemClock
 from node.store.port import FactPage, ListProjection, ProjectionPage, ReadFacts
@@ -32,6 +32,8 @@ RATE = 300 if SCALE > 1 else 150
 LATE_S = 90.0 if SCALE > 1 else 8.0
 NODES = ("entity-1", "entity-2", "entity-3", "api-1")
 STEP = EVENTS // (len(NODES) + 2)
+KINDS = {Impression: "imp", Click: "click", CallToAction: "cta"}
+COUNTED = {"imp": "impressions", "click": "clicks", "cta": "ctas"}
 World = tuple[Cluster, PostgresServer]
 
 
@@ -63,8 +65,9 @@ def in_the_log(store: PostgresStore) -> Counter[Event]:
             for stored in page.facts:
                 after = stored.offset
                 fact = CODEC.decode_record(stored.body)
-                if isinstance(fact, Impression | Click):
-                    kind, micros = ("imp", fact.price_micros) if isinstance(fact, Impression) else ("click", 0)
+                if isinstance(fact, Impression | Click | CallToAction):
+                    micros = fact.price_micros if isinstance(fact, Impression) else 0
+                    kind = KINDS[type(fact)]
                     found[Event(kind, fact.request_id, fact.campaign, fact.creative, fact.site, micros)] += 1
             more = page.more
     finally:
@@ -92,7 +95,7 @@ def as_sent(events: set[Event]) -> dict[tuple[str, str], Totals]:
     """The same by the sender's books; nobody keeps a margin here."""
     found: dict[tuple[str, str], Totals] = {}
     for event in events:
-        one = Totals(1, 0, event.micros) if event.kind == "imp" else Totals(0, 1)
+        one = Totals(**{COUNTED[event.kind]: 1}, spend_micros=event.micros)
         for place in ((CAMPAIGN, event.campaign), (CREATIVE, event.creative), (SITE_DAY, event.site)):
             found[place] = found.get(place, Totals()).plus(one)
     return found
@@ -127,9 +130,10 @@ def test_every_counter_is_the_senders_own_count_of_what_was_acknowledged(
     expected = as_sent(books.counted)
     eventually(lambda: in_totals(opened(world)), lambda rows: rows == expected, 30, "totals as the sender has them")
     campaigns = {row["campaign"]: row for row in cluster.ask("campaign", "list")["items"]}
-    own = {name: (row["impressions_count"], row["clicks_count"]) for name, row in campaigns.items()}
+    counts = ("impressions_count", "clicks_count", "ctas_count")
+    own = {name: tuple(row[count] for count in counts) for name, row in campaigns.items()}
     sent = {name: expected.get((CAMPAIGN, name), Totals()) for name in campaigns}
-    assert own == {name: (totals.impressions, totals.clicks) for name, totals in sent.items()}
+    assert own == {name: (one.impressions, one.clicks, one.ctas) for name, one in sent.items()}
     verified = cluster.ask("ledger", "verify")
     assert verified["ok"], verified["items"]
     assert verified["busy"] == []
