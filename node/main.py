@@ -17,6 +17,7 @@ from pathlib import Path
 
 import setproctitle
 
+from node.actors import memory
 from node.core import grace, supervisor
 from node.core.errors import OperatingError
 from node.core.fault_signals import arm_from_environment
@@ -46,6 +47,7 @@ def run(argv: list[str]) -> int:
         if armed:
             _log.warning("faults are armed: %s", armed)
         _say_grace(settings)
+        memory.search_rarely()
         setproctitle.setproctitle(f"promovolve-node {settings.node.name} ({settings.cluster.name})")
         with contextlib.suppress(ImportError):
             import uvloop
@@ -75,6 +77,7 @@ async def _main(settings: NodeSettings, ring: LogRing) -> int:
     signals.on_stop(starting.cancel)  # until the process has signals of its own, as the last step of its start
     try:
         await starting
+        memory.settle()
         ended = await process.ended
         _log.info("ends: %s", ended.reason)
     except asyncio.CancelledError:

@@ -60,7 +60,7 @@ def bare_server() -> Iterator[tuple[int, str]]:
 
 
 def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
