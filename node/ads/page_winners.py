@@ -30,7 +30,7 @@ class PageWinners:
 
     def recent(self, url: str, now_ms: int) -> frozenset[str]:
         known = self._until.get(url)
-        return frozenset(name for name, until in known.items() if until > now_ms) if known else frozenset()
+        return frozenset([name for name, until in known.items() if until > now_ms]) if known else frozenset()
 
     def sweep(self, now_ms: int) -> None:
         """Forget pages whose winners' time is over."""

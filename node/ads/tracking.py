@@ -120,7 +120,8 @@ def verify(event: TrackedEvent, token: str, secret: bytes, *, now_ms: int) -> Ve
 
 def mac(data: str, secret: bytes) -> str:
     """The signature of any text: HMAC-SHA256, base64url, no padding."""
-    inner, outer = (half.copy() for half in _schedule(secret))
+    begun = _schedule(secret)
+    inner, outer = begun[0].copy(), begun[1].copy()
     inner.update(data.encode("utf-8"))
     outer.update(inner.digest())
     return base64.urlsafe_b64encode(outer.digest()).rstrip(b"=").decode("ascii")

@@ -69,9 +69,9 @@ def queries(beacon: Beacon, secret: bytes) -> tuple[str, str, str]:
     )
     bound = bound_of(seen)
     # A token is base64url: it stands in a query as it is.
-    impression, click, cta = (
+    impression, click, cta = [
         f"{before}&tok={sign_bound(event, bound, secret)}&{after}" for event in (seen, clicked, acted)
-    )
+    ]
     return impression, click, cta
 
 
