@@ -130,7 +130,36 @@ def serve(report: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {"serve": serve, "growth": growth}
+# ---- restart
+
+
+def restart(report: Mapping[str, Any]) -> str:
+    """A whole cluster's restart: until each slot has its pool again."""
+    found = report["restart"]
+    named = {"kept": "with their replicas", "rebuilt": "without any replica"}
+    lines = [
+        "## A whole cluster's restart",
+        "",
+        f"`kill -9` of all {found['nodes']} nodes, then their start, without a page view: {found['sites']:,} sites, "
+        f"{found['pages']:,} classified pages, {found['approvals']:,} approvals; {_machine(report)}. Seconds from the "
+        f"start until coverage is 1.0 (aim: {found['aim_max_s']:g} at most) and until all nodes serve, the processor's "
+        "time of all nodes until both, and how many approvals and classifications were made again.",
+        "",
+        "| nodes start | runs | coverage 1.0 | all serve | CPU | decided again |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {words} | {found[name]['covered']['runs']} | {_figure(found[name]['covered'], 1)} "
+            f"| {_figure(found[name]['ready'], 1)} | {_figure(found[name]['cpu'], 1)} "
+            f"| {found[name]['again']['max']:.0f} |"
+            for name, words in named.items()
+        ),
+        "",
+        "Measured by `PROMOVOLVE_TEST_SCALE=10 python -m scripts.benchmarks restart --runs 3 --page`.",
+    ]
+    return "\n".join(lines)
+
+
+_PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {"serve": serve, "growth": growth, "restart": restart}
 
 
 def _machine(report: Mapping[str, Any]) -> str:
