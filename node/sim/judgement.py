@@ -11,7 +11,7 @@ from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.page_shelf import PageShelfState
 from node.ads.entities.site_state import SiteState
-from node.ads.facts import Click, CreativeApproved, CreativeRevoked, Impression, PageClassified
+from node.ads.facts import Click, CreativeApproved, CreativeRevoked, Impression, PageClassified, SiteDeleted
 from node.core import limits
 from node.core.clock import MS
 from node.core.hashing import SHARD_COUNT
@@ -188,20 +188,25 @@ def _kept(world: World) -> tuple[list[msgspec.Struct], dict[str, frozenset[tuple
                 pass
     found: list[str] = []
     approved: set[tuple[str, str]] = set()
+    classified: set[tuple[str, str]] = set()
     for fact in _facts(world):
         match fact:
             case Impression():
                 final["imp"].add((fact.campaign, fact.request_id))
             case Click():
                 final["click"].add((fact.campaign, fact.request_id))
-            case PageClassified() if (fact.site, fact.url) not in pages:
-                found.append(f"{fact.url} was classified and is not among its site's pages")
+            case PageClassified():
+                classified.add((fact.site, fact.url))
             case CreativeApproved():
                 approved.add((fact.site, fact.creative))
             case CreativeRevoked():
                 approved.discard((fact.site, fact.creative))
+            case SiteDeleted():
+                classified = {each for each in classified if each[0] != fact.site}
+                approved = {each for each in approved if each[0] != fact.site}
             case _:
                 pass
+    found += [f"{url} was classified and is not among its site's pages" for _, url in sorted(classified - pages)]
     gone = sorted(approved - final["approve"])
     found += [f"{creative} was approved for {site} and is not" for site, creative in gone]
     return states, {verb: frozenset(keys) for verb, keys in final.items()}, found

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from node.actors.actor import Context
+from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import edits
 from node.ads import messages as m
@@ -181,6 +181,8 @@ class Auctioneer:
     def _learned(self, ctx: Context, outcome: Any) -> None:
         if isinstance(outcome, m.RestoreClassifications):
             self._restore(ctx, outcome)
+        elif isinstance(outcome, Failed) and "there is no site" in outcome.detail:
+            ctx.passivate()  # it was deleted: who asks again and again would keep both in memory for ever
         else:
             ctx.after("learn", LEARN_AGAIN_MS, _Periodic())
 

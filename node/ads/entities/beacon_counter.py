@@ -31,12 +31,14 @@ class _Served(msgspec.Struct, frozen=True):
 
 
 class _Confirmed(msgspec.Struct, frozen=True):
-    """The campaign's answer, on which the beacon's reply depends."""
+    """The campaign's answer, on which the beacon's reply depends. `ranks`: its category's ranker learns from it, which
+    a site that is being deleted has no more."""
 
     beacon: JudgedBeacon
     reply_to: ReplyTo
     outcome: Any
-    settle: _Settle | None = None
+    settle: _Settle | None
+    ranks: bool
 
 
 class _Settle(msgspec.Struct, frozen=True):
@@ -87,8 +89,13 @@ class BeaconCounter:
             question = m.RecordClick(track.request_id, self._site, track.creative, place)
         else:
             question = m.RecordCta(track.request_id, self._site, track.creative, place)
-        campaign = EntityRef("campaign", track.campaign)
-        ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Confirmed(beacon, reply_to, outcome, settle))
+        campaign, ranks = EntityRef("campaign", track.campaign), not settings.suspended
+        ctx.ask(
+            campaign,
+            question,
+            CONFIRM_TIMEOUT_MS,
+            lambda outcome: _Confirmed(beacon, reply_to, outcome, settle, ranks),
+        )
 
     def fold(self, ctx: Context, reply_to: ReplyTo, fold: m.Fold, secret: bytes) -> None:
         """Judge a fold and learn from it, once."""
@@ -133,16 +140,16 @@ class BeaconCounter:
                 # Not before: an impression that its campaign lost would be charged to the advertiser alone.
                 self._settle(ctx, confirmed.settle)
             self._guard.heard(beacon.event, beacon.request_id, ctx.wall_ms())
-            self._learn(ctx, beacon)
+            self._learn(ctx, beacon, ranks=confirmed.ranks)
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
 
-    def _learn(self, ctx: Context, beacon: JudgedBeacon) -> None:
+    def _learn(self, ctx: Context, beacon: JudgedBeacon, *, ranks: bool) -> None:
         served = self._served.get(beacon.request_id, _Served(SITE_WIDE, learns=True))
         if served.pinned or beacon.event == "cta":
             return
         seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
         self._stats.record(beacon.creative, ctx.wall_ms(), **seen)
-        if served.category:
+        if served.category and ranks:
             ranker = EntityRef(RANKER, ranker_id(served.category, self._site))
             ctx.tell(ranker, m.RankSeen(beacon.amount_micros) if beacon.event == "imp" else m.RankClicked())
         if beacon.event == "imp" and served.learns:

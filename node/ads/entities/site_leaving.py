@@ -1,4 +1,5 @@
-"""How a site goes for good: its pools first, then its pages, its publisher's word of it, and last its own record.
+"""How a site goes for good: its pools first, then its pages, its publisher's word of it, what its categories were
+worth, and last its own record.
 
 That it leaves is durable before anything else happens, so that a restart goes on; each step is acknowledged before the
 next, and tried again until it is. Facts, totals and the ledger stay: what was paid is owed.
@@ -15,9 +16,12 @@ from node.ads import messages as m
 from node.ads.edits import purge_site
 from node.ads.entities.page_shelf import KIND as PAGE_SHELF
 from node.ads.entities.page_shelf import shelf_id
+from node.ads.entities.ranker import KIND as RANKER
 from node.ads.entities.site_state import SiteState
 from node.ads.entities.site_views import info_of, lesson_of, settings_of
 from node.ads.facts import SiteDeleted
+from node.ads.ranking import ranker_id
+from node.ads.taxonomy import UNMATCHED, load_taxonomy
 from node.core.ids import EntityRef
 
 STEP_TIMEOUT_MS = 2_000
@@ -30,7 +34,11 @@ class Step(msgspec.Struct, frozen=True):
 
 class _Answered(msgspec.Struct, frozen=True):
     step: int
+    by: EntityRef
     outcome: Any
+
+
+_Orders = dict[EntityRef, msgspec.Struct]
 
 
 class SiteLeaving:
@@ -38,7 +46,9 @@ class SiteLeaving:
     refused."""
 
     def __init__(self) -> None:
+        self._steps: list[_Orders] = []
         self._due = 0
+        self._left: _Orders = {}  # of the step that is due, who has not acknowledged it
 
     def start(self, ctx: Context) -> None:
         ctx.after("leave", 0, Step())
@@ -47,8 +57,8 @@ class SiteLeaving:
         match message:
             case Step():
                 self._take(ctx, state)
-            case _Answered(step, outcome):
-                self._answered(ctx, state, step, outcome)
+            case _Answered():
+                self._answered(ctx, state, message)
             case m.DeleteSite():
                 ctx.reply_durable(info_of(state, (), ctx.wall_ms(), changed=False))
             case m.GetSite():
@@ -61,31 +71,43 @@ class SiteLeaving:
                 ctx.reject(f"conflict: site {state.site!r} is being deleted")
 
     def _take(self, ctx: Context, state: SiteState) -> None:
-        step, (to, order) = self._due, _steps(state)[self._due]
+        step = self._due
         if step == 0:
             # Told first: an auction that is under way must find the door shut when its pools come.
-            ctx.tell(to, settings_of(state, ()))
-        ctx.ask(to, order, STEP_TIMEOUT_MS, lambda outcome: _Answered(step, outcome))
+            ctx.tell(EntityRef("adserver", state.site), settings_of(state, ()))
+        self._steps = self._steps or _steps(state)
+        self._left = self._left or dict(self._steps[step])
+        for to, order in self._left.items():
+            ctx.ask(to, order, STEP_TIMEOUT_MS, lambda outcome, by=to: _Answered(step, by, outcome))  # type: ignore[misc]
 
-    def _answered(self, ctx: Context, state: SiteState, step: int, outcome: Any) -> None:
-        if not _is_done(outcome):
+    def _answered(self, ctx: Context, state: SiteState, answered: _Answered) -> None:
+        if answered.step != self._due or answered.by not in self._left:
+            return  # asked twice, answered twice
+        if not _is_done(answered.outcome):
             ctx.after("leave", AGAIN_MS, Step())
             return
-        self._due = step + 1
-        if self._due < len(_steps(state)):
+        del self._left[answered.by]
+        if self._left:
+            return
+        self._due += 1
+        if self._due < len(self._steps):
             self._take(ctx, state)
         else:
             ctx.delete(facts=(SiteDeleted(state.site, state.publisher),))
 
 
-def _steps(state: SiteState) -> list[tuple[EntityRef, msgspec.Struct]]:
-    """Who has to do what, in this order; each may be asked twice."""
-    return [
-        (EntityRef("adserver", state.site), m.EditSite((purge_site(),))),
-        (EntityRef("auctioneer", state.site), _nothing_left(state)),
-        *((EntityRef(PAGE_SHELF, shelf_id(state.site, number)), m.ClearShelf()) for number in range(state.shelves)),
-        (EntityRef("publisher", state.publisher), m.UnregisterSite(state.site)),
+def _steps(state: SiteState) -> list[_Orders]:
+    """Who has to do what: step after step, in each of them all at once; everyone may be asked twice."""
+    site, shelves = state.site, range(state.shelves)
+    categories = (*(category.id for category in load_taxonomy()), UNMATCHED)
+    steps: list[_Orders] = [
+        {EntityRef("adserver", site): m.EditSite((purge_site(),))},
+        {EntityRef("auctioneer", site): _nothing_left(state)},
+        {EntityRef(PAGE_SHELF, shelf_id(site, number)): m.ClearShelf() for number in shelves},
+        {EntityRef("publisher", state.publisher): m.UnregisterSite(site)},
+        {EntityRef(RANKER, ranker_id(category, site)): m.ForgetRank() for category in categories},
     ]
+    return [step for step in steps if step]
 
 
 def _nothing_left(state: SiteState) -> m.RestoreClassifications:

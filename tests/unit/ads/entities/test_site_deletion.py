@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ads_world import PAGE, SITE, TRAVEL_PARENT, World, serving_world
+from ads_world import PAGE, SITE, TRAVEL, TRAVEL_PARENT, World, serving_world
 
 from node.actors.actor import Failed
 from node.ads import messages as m
-from node.ads.entities.auctioneer import BIDDER_TIMEOUT_MS, DEBOUNCE_MS
+from node.ads.entities.auctioneer import BIDDER_TIMEOUT_MS, DEBOUNCE_MS, PERIOD_MS
+from node.ads.entities.ranker import FLUSH_MS
+from node.ads.entities.ranker import KIND as RANKER
 from node.ads.entities.site_leaving import AGAIN_MS
+from node.ads.ranking import ranker_id
 from node.core.hashing import stripe_of
 from node.core.ids import EntityRef
 from node.store.port import ListStates, StatePage
 
 PUBLISHER = EntityRef("publisher", "acme")
+LEARNED = EntityRef(RANKER, ranker_id(TRAVEL, SITE))
 
 
 def delete(world: World) -> Any:
@@ -29,9 +33,9 @@ def is_gone(world: World) -> bool:
 
 def records(world: World) -> list[str]:
     """Durable states of the site and of its shelves."""
-    [page] = world.store.apply([ListStates(("site", "page-shelf"), limit=500)])
+    [page] = world.store.apply([ListStates(("site", "page-shelf", RANKER), limit=500)])
     assert isinstance(page, StatePage)
-    return [f"{record.kind}/{record.id}" for record in page.records if record.id.startswith(SITE)]
+    return [f"{record.kind}/{record.id}" for record in page.records if SITE in record.id]
 
 
 def test_nothing_of_a_deleted_site_is_left_but_what_happened_there() -> None:
@@ -55,7 +59,8 @@ def test_nothing_of_a_deleted_site_is_left_but_what_happened_there() -> None:
 
 def test_an_auction_that_is_under_way_publishes_nothing() -> None:
     world = serving_world()
-    world.silence(EntityRef("category-bidder", f"{TRAVEL_PARENT}|{stripe_of(SITE)}"))
+    bidder = EntityRef("category-bidder", f"{TRAVEL_PARENT}|{stripe_of(SITE)}")
+    world.silence(bidder)
     world.tell("auctioneer", SITE, m.Reevaluate((), "test"))
     world.advance(DEBOUNCE_MS + BIDDER_TIMEOUT_MS // 2)
     assert world.actor("auctioneer", SITE)._round is not None
@@ -63,7 +68,10 @@ def test_an_auction_that_is_under_way_publishes_nothing() -> None:
     for _ in range(60):
         world.advance(500)
         assert world.index.views == {}
-    assert is_gone(world)
+    world.unsilence(bidder)
+    world.advance(4_000)
+    assert is_gone(world), "some rankers of it lived where the bidder does"
+    assert world.index.views == {}
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -112,3 +120,24 @@ def test_who_is_not_there_can_t_be_deleted() -> None:
     refused = delete(world)
     assert isinstance(refused, Failed)
     assert refused.detail == f"there is no site {SITE!r}"
+
+
+def test_what_its_categories_were_worth_is_forgotten_and_nobody_of_it_stays_in_memory() -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    world.beacon(won.impression_query)
+    world.advance(FLUSH_MS + 1_000)
+    assert f"{RANKER}/{LEARNED.id}" in records(world)
+    world.silence(LEARNED)
+    delete(world)
+    world.advance(4_000)
+    assert f"{RANKER}/{LEARNED.id}" in records(world), "who is away keeps it until it is asked again"
+    assert not is_gone(world)
+    world.unsilence(LEARNED)
+    world.advance(4_000)
+    assert is_gone(world)
+    assert records(world) == []
+    world.advance(PERIOD_MS + 5_000)
+    kinds = {cell.ref.kind for cell in world.system.cells() if SITE in cell.ref.id}
+    assert kinds <= {"adserver"}, "which leaves when nobody has visited it for an hour"
