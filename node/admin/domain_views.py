@@ -176,6 +176,7 @@ def campaign(info: m.CampaignInfo) -> p.CampaignShow:
         end_at=moment(info.targeting.end_ms),
         unmatched=info.targeting.unmatched,
         ctas_count=info.ctas,
+        folds_count=info.folds,
     )
 
 

@@ -15,10 +15,10 @@ from node.admin.protocol import facts as f
 from node.admin.states import States
 from node.ads import ledger
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign_state import CampaignState
+from node.ads.entities.campaign_state import CampaignState, counted
 from node.ads.ledger import read_entry
 from node.ads.projections import PROJECTIONS
-from node.ads.reconcile import Counted, Counters, Difference
+from node.ads.reconcile import Counters, Difference
 from node.ads.recount import Recount
 from node.core import limits
 from node.core.errors import RemoteProtocolError
@@ -135,8 +135,7 @@ class Verification:
             return False
         state = CODEC.decode_record(before.body)
         if isinstance(state, CampaignState):
-            counted = Counted(state.impressions, state.clicks, state.budget, state.ctas)
-            self._differences += self._counters.campaign(name, counted)
+            self._differences += self._counters.campaign(name, counted(state))
         return True
 
     async def _count_on(self) -> None:

@@ -144,9 +144,10 @@ class Account:
 
 
 class SettledIds:
-    """Request ids that were settled lately, in minutes, so that old ones go in one piece."""
+    """Request ids that were settled in the last `kept` minutes, by the minute, so that old ones go in one piece."""
 
-    def __init__(self, minutes: tuple[SettledMinute, ...] = ()) -> None:
+    def __init__(self, minutes: tuple[SettledMinute, ...] = (), kept: int = settled_minutes_kept) -> None:
+        self._kept = kept
         self._minutes: deque[tuple[int, bytearray]] = deque((m.minute, bytearray(m.ids)) for m in minutes)
         self._known = {bytes(ids[i : i + _ID_BYTES]) for _, ids in self._minutes for i in range(0, len(ids), _ID_BYTES)}
 
@@ -161,7 +162,7 @@ class SettledIds:
         key = digest8(request_id)
         self._minutes[-1][1].extend(key)
         self._known.add(key)
-        while self._minutes[0][0] <= minute - settled_minutes_kept:
+        while self._minutes[0][0] <= minute - self._kept:
             _, old = self._minutes.popleft()
             self._known.difference_update(bytes(old[i : i + _ID_BYTES]) for i in range(0, len(old), _ID_BYTES))
 

@@ -6,16 +6,23 @@ can be made from facts alone and compared with the account.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from node.ads import messages as m
 from node.ads.budget import BudgetState
-from node.ads.facts import CallToAction, Click, Impression, MoneyHeld, MoneyReleased
+from node.ads.facts import CallToAction, Click, Folded, Impression, MoneyHeld, MoneyReleased
 
 PPM: Final = 1_000_000
 NOWHERE: Final = m.Inventory("", "", "UTC", 0)
+Engagement = m.RecordClick | m.RecordCta | m.RecordFold
+_FACTS: Final[Mapping[type[Engagement], type[Click] | type[CallToAction] | type[Folded]]] = {
+    m.RecordClick: Click,
+    m.RecordCta: CallToAction,
+    m.RecordFold: Folded,
+}
 
 
 class Payer(msgspec.Struct, frozen=True):
@@ -68,17 +75,14 @@ def impression(
     )
 
 
-def engagement(
-    payer: Payer, timezone: str, made: m.RecordClick | m.RecordCta, *, now_ms: int
-) -> Click | CallToAction:
-    """What a reader did with an ad: it was clicked, or behind the click its call to action was followed."""
-    shape = Click if isinstance(made, m.RecordClick) else CallToAction
-    place = made.inventory or NOWHERE
-    return shape(
-        made.request_id,
-        made.site,
+def engagement(payer: Payer, timezone: str, done: Engagement, *, now_ms: int) -> Click | CallToAction | Folded:
+    """What a reader did with an ad."""
+    place = done.inventory or NOWHERE
+    return _FACTS[type(done)](
+        done.request_id,
+        done.site,
         payer.campaign,
-        made.creative,
+        done.creative,
         advertiser=payer.advertiser,
         publisher=place.publisher,
         category=place.category,

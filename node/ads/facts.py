@@ -162,3 +162,19 @@ class CallToAction(msgspec.Struct, frozen=True):
     at_ms: int = 0
     timezone: str = "UTC"
     site_timezone: str = "UTC"
+
+
+@wire_type("fact.fold")
+class Folded(msgspec.Struct, frozen=True):
+    """A reader folded the ad's corner to keep it. Costs nothing; the fields are as a click's."""
+
+    request_id: str
+    site: str
+    campaign: str
+    creative: str
+    advertiser: str = ""
+    publisher: str = ""
+    category: str = ""
+    at_ms: int = 0
+    timezone: str = "UTC"
+    site_timezone: str = "UTC"

@@ -17,7 +17,6 @@ from node.ads.tracking import TrackedEvent, bucket_of, canonical, mac
 from node.core.errors import BadInput
 from node.core.limits import fold_skew_buckets_max, fold_token_chars_max
 
-NONCE_BYTES = 16
 _FIELDS = 9
 
 
@@ -63,6 +62,11 @@ def fold_token(claim: FoldClaim, secret: bytes) -> str:
 def nonce_text(nonce: bytes) -> str:
     """Sixteen random bytes as they stand in a claim."""
     return _encode(nonce)
+
+
+def nonce_bytes(text: str) -> bytes:
+    """And back; of a nonce that was verified."""
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def is_fresh(bucket: int, now_ms: int) -> bool:

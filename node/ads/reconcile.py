@@ -11,14 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from node.ads.budget import BudgetState
-from node.ads.facts import CallToAction, Click, Impression, MoneyHeld, MoneyReleased
+from node.ads.facts import CallToAction, Click, Folded, Impression, MoneyHeld, MoneyReleased
 from node.ads.money import format_money
 from node.core.errors import RemoteProtocolError
 from node.store.port import StoredFact
 from node.wire.codec import CODEC
 from node.wire.registry import REGISTRY
 
-_COUNTED = frozenset(REGISTRY.name_of(shape) for shape in (CallToAction, Click, Impression, MoneyHeld, MoneyReleased))
+_COUNTED = frozenset(
+    REGISTRY.name_of(shape) for shape in (CallToAction, Click, Folded, Impression, MoneyHeld, MoneyReleased)
+)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -37,6 +39,7 @@ class Counted(msgspec.Struct, frozen=True):
     clicks: int
     budget: BudgetState
     ctas: int = 0
+    folds: int = 0
 
 
 class Counters:
@@ -48,6 +51,7 @@ class Counters:
         self._impressions: Counter[str] = Counter()
         self._clicks: Counter[str] = Counter()
         self._ctas: Counter[str] = Counter()
+        self._folds: Counter[str] = Counter()
         self._held: Counter[str] = Counter()
         self._days: Counter[tuple[str, str]] = Counter()  # campaign, day
         self._charged: Counter[str] = Counter()  # by advertiser
@@ -76,6 +80,8 @@ class Counters:
                 self._clicks[campaign] += 1
             case CallToAction(campaign=campaign):
                 self._ctas[campaign] += 1
+            case Folded(campaign=campaign):
+                self._folds[campaign] += 1
             case MoneyHeld(campaign=campaign, amount_micros=amount):
                 self._held[campaign] += amount
             case MoneyReleased(campaign=campaign, amount_micros=amount):
@@ -90,6 +96,7 @@ class Counters:
             ("impressions", str(own.impressions), str(self._impressions[campaign])),
             ("clicks", str(own.clicks), str(self._clicks[campaign])),
             ("calls to action", str(own.ctas), str(self._ctas[campaign])),
+            ("folds", str(own.folds), str(self._folds[campaign])),
             (
                 f"spend of {budget.day}",
                 format_money(budget.spent_micros),
@@ -109,7 +116,8 @@ class Counters:
     def strangers(self, campaigns: Iterable[str]) -> list[Difference]:
         """Campaigns that facts speak of and that do not exist."""
         known = set(campaigns)
-        counted = sorted((self._impressions.keys() | self._clicks.keys() | self._held.keys()) - known)
+        counters = (self._impressions, self._clicks, self._ctas, self._folds, self._held)
+        counted = sorted({name for counter in counters for name in counter} - known)
         return [
             Difference("campaign", f"campaign/{name}", "does not exist", f"{self._impressions[name]} impressions")
             for name in counted

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from node.ads.facts import CallToAction, Click, Impression
+from node.ads.facts import CallToAction, Click, Folded, Impression
 from node.ads.postings import UNKNOWN
 from node.core.errors import RemoteProtocolError
 from node.store.port import StoredFact
@@ -28,7 +28,7 @@ CAMPAIGN_DAY, CAMPAIGN_HOUR = "campaign-day", "campaign-hour"  # in the advertis
 SITE_DAY, SITE_HOUR = "site-day", "site-hour"  # in the publisher's timezone
 ADVERTISER = "advertiser"
 DIMENSIONS = "dimensions"  # campaign, advertiser's day, publisher's day, site, category
-_COUNTED: Final = frozenset(REGISTRY.name_of(shape) for shape in (Impression, Click, CallToAction))
+_COUNTED: Final = frozenset(REGISTRY.name_of(shape) for shape in (Impression, Click, CallToAction, Folded))
 _UTC: Final = ZoneInfo("UTC")
 
 
@@ -41,6 +41,7 @@ class Totals(msgspec.Struct, frozen=True):
     spend_micros: int = 0
     margin_micros: int = 0
     ctas: int = 0
+    folds: int = 0
 
     def plus(self, more: Totals) -> Totals:
         return Totals(
@@ -49,6 +50,7 @@ class Totals(msgspec.Struct, frozen=True):
             self.spend_micros + more.spend_micros,
             self.margin_micros + more.margin_micros,
             self.ctas + more.ctas,
+            self.folds + more.folds,
         )
 
 
@@ -106,11 +108,13 @@ def _counted(stored: StoredFact) -> tuple[tuple[str, ...], Totals]:
             return _keys(stored, fact, ""), Totals(0, 1)
         case CallToAction():
             return _keys(stored, fact, ""), Totals(ctas=1)
+        case Folded():
+            return _keys(stored, fact, ""), Totals(folds=1)
         case _:
             return (UNREADABLE,), Totals(impressions=1)
 
 
-def _keys(stored: StoredFact, fact: Impression | Click | CallToAction, day: str) -> tuple[str, ...]:
+def _keys(stored: StoredFact, fact: Impression | Click | CallToAction | Folded, day: str) -> tuple[str, ...]:
     at_ms = fact.at_ms or stored.at_ms
     hour, site_hour = local_hour(at_ms, fact.timezone), local_hour(at_ms, fact.site_timezone)
     day, site_day = day or hour[:10], site_hour[:10]

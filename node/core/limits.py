@@ -207,6 +207,7 @@ rebalance_after_ms = 10_000  # an imbalance must last this long, so that a resta
 homes_wanted_ms = 250  # least time between two requests for the table by one region
 region_hops_max = 2  # relays of one message between regions that disagree; then it waits for news
 escrow_block_ratio = 0.02  # of a day's budget: what a crash may keep from being spent for four minutes
+folded_minutes_kept = 62  # a fold's token lives half an hour either way
 settled_minutes_kept = 8  # a beacon's token lives three minutes either way, so older ids can't come again
 auction_round_pages_max = 64  # pages auctioned in one round, so that a large site shares its node
 turned_away_max = 10  # campaigns named in an auction that their own targeting kept out, by page in memory

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from node.ads.entities.advertiser import AdvertiserState
-from node.ads.entities.campaign_state import CampaignState
-from node.ads.reconcile import Counted, Counters, Difference
+from node.ads.entities.campaign_state import CampaignState, counted
+from node.ads.reconcile import Counters, Difference
 from node.sim import verdict
 from node.sim.verdict import Verdict
 from node.store.port import StoredFact
@@ -24,8 +24,7 @@ def books_true(states: Iterable[msgspec.Struct], facts: Sequence[StoredFact], no
         match state:
             case CampaignState():
                 campaigns.append(state.campaign)
-                own = Counted(state.impressions, state.clicks, state.budget, state.ctas)
-                found += counters.campaign(state.campaign, own)
+                found += counters.campaign(state.campaign, counted(state))
             case AdvertiserState():
                 found += counters.advertiser(state.advertiser, sum(state.charged.values()))
             case _:

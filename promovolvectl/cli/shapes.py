@@ -386,8 +386,8 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "CampaignShow": Shape(
         _columns(
             f"campaign advertiser name status:state standing:state max_cpm {_MONEY_AD} reserved impressions_count "
-            "clicks_count ctas_count categories sites places blocked_categories start_at end_at unmatched creatives "
-            "changed"
+            "clicks_count ctas_count folds_count categories sites places blocked_categories start_at end_at unmatched "
+            "creatives changed"
         ),
         _itself("campaign", "campaign"),
         _whole,

@@ -265,6 +265,7 @@ class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
     end_at: str | None = None
     unmatched: bool = False
     ctas_count: int = 0
+    folds_count: int = 0
 
 
 @wire_type("admin.campaign_list")

@@ -307,7 +307,7 @@ class AdServer:
         if self._settings is None:
             self._hold(ctx, reply_to, track)
         elif isinstance(track, m.Fold):
-            self._beacons.fold(ctx, reply_to, track, self._settings.secret)
+            self._beacons.fold(ctx, reply_to, track, self._settings)
         else:
             self._beacons.track(ctx, reply_to, track, self._settings)
 

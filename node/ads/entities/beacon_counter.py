@@ -10,9 +10,10 @@ from node.actors.actor import Context, ReplyTo
 from node.ads import messages as m
 from node.ads.creative_stats import RollingStats
 from node.ads.entities.beacon_guard import BeaconGuard
-from node.ads.entities.beacons import JudgedBeacon, judge
+from node.ads.entities.beacons import JudgedBeacon, judge, request_of
 from node.ads.entities.ranker import KIND as RANKER
 from node.ads.floors.site_floors import SITE_WIDE
+from node.ads.fold_token import FoldClaim, FoldVerdict, claim_of
 from node.ads.ranking import ranker_id
 from node.core import limits
 from node.core.ids import EntityRef
@@ -39,6 +40,14 @@ class _Confirmed(msgspec.Struct, frozen=True):
     outcome: Any
     settle: _Settle | None
     ranks: bool
+
+
+class _Folded(msgspec.Struct, frozen=True):
+    """The campaign's answer to a fold."""
+
+    claim: FoldClaim
+    reply_to: ReplyTo
+    outcome: Any
 
 
 class _Settle(msgspec.Struct, frozen=True):
@@ -97,18 +106,30 @@ class BeaconCounter:
             lambda outcome: _Confirmed(beacon, reply_to, outcome, settle, ranks),
         )
 
-    def fold(self, ctx: Context, reply_to: ReplyTo, fold: m.Fold, secret: bytes) -> None:
-        """Judge a fold and learn from it, once."""
+    def fold(self, ctx: Context, reply_to: ReplyTo, fold: m.Fold, settings: m.SiteSettings) -> None:
+        """Judge a fold and have it counted, once."""
         now_ms = ctx.wall_ms()
-        verdict = self._guard.fold(fold, secret, self._site, now_ms)
-        if verdict == "counted" and fold.event == "fold":
-            self._stats.record(fold.creative, now_ms, folds=1)
-        ctx.answer(reply_to, m.Tracked(verdict))
+        verdict = self._guard.judged(fold, settings.secret, self._site, now_ms)
+        claim = claim_of(fold.token)
+        if verdict != FoldVerdict.VALID.value:
+            self._guard.refused(verdict)
+            ctx.answer(reply_to, m.Tracked(verdict))
+        elif fold.event != "fold" or claim is None:
+            self._guard.folded(fold.event, "", now_ms)
+            ctx.answer(reply_to, m.Tracked("counted"))
+        else:
+            request_id = request_of(claim)
+            place = self._place(request_id, settings)
+            question = m.RecordFold(request_id, self._site, claim.creative, place)
+            campaign = EntityRef("campaign", claim.campaign)
+            ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Folded(claim, reply_to, outcome))
 
     def receive(self, ctx: Context, message: Any) -> bool:
         match message:
             case _Confirmed():
                 self._confirmed(ctx, message)
+            case _Folded():
+                self._folded(ctx, message)
             case _Settle():
                 self._settle(ctx, message)
             case _Settled(settle, outcome):
@@ -142,6 +163,19 @@ class BeaconCounter:
             self._guard.heard(beacon.event, beacon.request_id, ctx.wall_ms())
             self._learn(ctx, beacon, ranks=confirmed.ranks)
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
+
+    def _folded(self, ctx: Context, folded: _Folded) -> None:
+        claim, now_ms = folded.claim, ctx.wall_ms()
+        if not isinstance(folded.outcome, m.Confirmed):
+            self._guard.counts["unanswered"] += 1
+            ctx.answer_reject(folded.reply_to, "try again: the campaign did not answer")
+        elif folded.outcome.counted:
+            self._guard.folded("fold", claim.nonce, now_ms)
+            self._stats.record(claim.creative, now_ms, folds=1)
+            ctx.answer(folded.reply_to, m.Tracked("counted"))
+        else:
+            self._guard.refused("repeated")
+            ctx.answer(folded.reply_to, m.Tracked("repeated"))
 
     def _learn(self, ctx: Context, beacon: JudgedBeacon, *, ranks: bool) -> None:
         served = self._served.get(beacon.request_id, _Served(SITE_WIDE, learns=True))

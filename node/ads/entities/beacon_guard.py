@@ -2,7 +2,8 @@
 
 It judges beacons, never readers. A click that comes before its impression, or faster than a hand, is counted all the
 same, for beacons are overtaken on their way; that there are many of them is a question for an operator
-(`node.ads.fraud`). Folds are counted once by their nonce, for as long as their token lives.
+(`node.ads.fraud`). A fold that was counted is known by its nonce for as long as its token lives, so that its campaign
+is not asked again and again.
 """
 
 from __future__ import annotations
@@ -53,19 +54,18 @@ class BeaconGuard:
             self.counts[f"suspect_{judgement.value}"] += 1
             self._day["suspect"] += 1
 
-    def fold(self, fold: m.Fold, secret: bytes, site: str, now_ms: int) -> str:
-        """The verdict in a word: counted, repeated, or why the token is worth nothing."""
+    def judged(self, fold: m.Fold, secret: bytes, site: str, now_ms: int) -> str:
+        """What a fold is worth: valid, repeated, or why it proves nothing. To smooth a corner proves nothing, and need
+        not: it names nobody and teaches nothing."""
         if fold.event not in FOLD_EVENTS:
-            verdict = "unknown_event"
-        elif fold.event == "unfold":
-            verdict = "counted"  # telemetry: it names nobody, proves nothing and teaches nothing
-        else:
-            verdict = self._judged(fold, secret, site, now_ms)
-        if verdict == "counted":
-            self.counts[f"counted_{fold.event}"] += 1
-        else:
-            self.refused(verdict)
-        return verdict
+            return "unknown_event"
+        return self._judged(fold, secret, site, now_ms) if fold.event == "fold" else FoldVerdict.VALID.value
+
+    def folded(self, event: str, nonce: str, now_ms: int) -> None:
+        """One was counted."""
+        self.counts[f"counted_{event}"] += 1
+        if nonce:
+            self._used().first_use(nonce, now_ms)
 
     def viewed(self) -> None:
         """A page view was decided."""
@@ -83,6 +83,9 @@ class BeaconGuard:
             return judged.value
         if claim.pub != site:
             return FoldVerdict.BAD_SIGNATURE.value
+        return "repeated" if self._used().used(claim.nonce, now_ms) else judged.value
+
+    def _used(self) -> ReplayGuard:
         if self._folds is None:
             self._folds = ReplayGuard(validity_minutes=2 * fold_skew_buckets_max, expected=folds_expected)
-        return "counted" if self._folds.first_use(claim.nonce, now_ms) else "repeated"
+        return self._folds

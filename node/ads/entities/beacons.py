@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 import msgspec
 
 from node.ads import messages as m
-from node.ads.fold_token import FoldClaim, fold_token, nonce_text
+from node.ads.fold_token import FoldClaim, fold_token, nonce_bytes, nonce_text
 from node.ads.money import format_money, impression_cost_micros, parse_money
 from node.ads.tracking import TrackedEvent, Verdict, bound_of, bucket_of, sign_bound, verify
 from node.ads.view import CandidateView
@@ -100,6 +100,11 @@ def fold_proof(beacon: Beacon, secret: bytes) -> str:
         nonce_text(bytes.fromhex(beacon.request_id)),
     )
     return fold_token(claim, secret)
+
+
+def request_of(claim: FoldClaim) -> str:
+    """The request of which a fold token is a proof."""
+    return nonce_bytes(claim.nonce).hex()
 
 
 def judge(site: str, track: m.Track, secret: bytes, now_ms: int) -> tuple[str, JudgedBeacon | None]:

@@ -14,11 +14,12 @@ from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account, SettledIds
-from node.ads.booking import Payer, engagement, impression, money_facts
+from node.ads.booking import Engagement, Payer, engagement, impression, money_facts
 from node.ads.budget import BudgetState, day_bounds_ms, next_midnight_ms, open_budget
 from node.ads.entities.campaign_state import (
     STATUSES,
     CampaignState,
+    engaged,
     info_of,
     left_micros,
     next_turn_ms,
@@ -36,6 +37,7 @@ from node.ads.registries import Registry
 from node.core.errors import BadInput
 from node.core.hashing import STRIPE_COUNT, spread_ms
 from node.core.ids import EntityRef, SingletonRef
+from node.core.limits import folded_minutes_kept
 
 DIRECTORY = SingletonRef("campaign-directory")
 QUOTE_PERIOD_MS = 60_000
@@ -72,6 +74,7 @@ class Campaign:
         self._till: Till | None = None
         self._clicked = SettledIds()
         self._acted = SettledIds()
+        self._folded = SettledIds()
         self._charges = Charges(campaign)
         self._was_exhausted = False
         self._was_standing = ""
@@ -87,6 +90,7 @@ class Campaign:
         self._till = Till(state.budget, ctx.wall_ms())
         self._clicked = SettledIds(state.clicked)
         self._acted = SettledIds(state.acted)
+        self._folded = SettledIds(state.folded, folded_minutes_kept)
         ctx.subscribe(m.DIRECTORY_STARTED)
         ctx.every("quote", QUOTE_PERIOD_MS, _Announce(False), first_ms=spread_ms(self._campaign, QUOTE_PERIOD_MS))
         ctx.after("announce", 0, _Announce(True))
@@ -101,6 +105,8 @@ class Campaign:
             self._clicked = SettledIds(state.clicked)
         if state.acted is not known.acted:
             self._acted = SettledIds(state.acted)
+        if state.folded is not known.folded:
+            self._folded = SettledIds(state.folded, folded_minutes_kept)
         if spent_up(state, ctx.wall_ms()) != self._was_exhausted:
             ctx.after("announce", 0, _Announce(False))
 
@@ -129,7 +135,7 @@ class Campaign:
             case _Updated(budget):
                 till.written(budget)
                 self._announce(ctx, state, changed=True)
-            case m.RecordClick() | m.RecordCta():
+            case m.RecordClick() | m.RecordCta() | m.RecordFold():
                 self._engaged(ctx, state, message)
             case _Announce(changed):
                 self._announce(ctx, state, changed)
@@ -321,19 +327,15 @@ class Campaign:
             self._told_share = (end_ms, percent)
             self._spent_shares.set(self._campaign, percent, end_ms)
 
-    def _engaged(self, ctx: Context, state: CampaignState, message: m.RecordClick | m.RecordCta) -> None:
-        """A click, or what it led to: counted once for each request."""
-        clicked, now_ms = isinstance(message, m.RecordClick), ctx.wall_ms()
-        known = self._clicked if clicked else self._acted
-        if message.request_id in known:
+    def _engaged(self, ctx: Context, state: CampaignState, done: Engagement) -> None:
+        ids = {m.RecordClick: self._clicked, m.RecordCta: self._acted, m.RecordFold: self._folded}[type(done)]
+        if done.request_id in ids:
             ctx.reply_durable(m.Confirmed(False))
             return
-        known.add(message.request_id, now_ms)
-        if clicked:
-            self._state = msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=known.minutes())
-        else:
-            self._state = msgspec.structs.replace(state, ctas=state.ctas + 1, acted=known.minutes())
-        fact = engagement(Payer(self._campaign, state.advertiser), state.budget.timezone, message, now_ms=now_ms)
+        ids.add(done.request_id, ctx.wall_ms())
+        self._state = engaged(state, done, ids.minutes())
+        payer = Payer(self._campaign, state.advertiser)
+        fact = engagement(payer, state.budget.timezone, done, now_ms=ctx.wall_ms())
         ctx.persist(self._state, facts=(fact,), reply=m.Confirmed(True))
 
     # ---- the standing bid

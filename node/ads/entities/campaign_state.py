@@ -7,8 +7,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from node.ads import messages as m
+from node.ads.booking import Engagement
 from node.ads.budget import BudgetState, SettledMinute, roll_over
 from node.ads.money import impression_cost_micros
+from node.ads.reconcile import Counted
 from node.ads.targeting import Targeting, in_schedule, timed
 from node.ads.taxonomy import UNMATCHED
 from node.wire.registry import wire_type
@@ -18,10 +20,10 @@ STATUSES = ("active", "paused", "deleted")  # of a campaign and of each of its c
 
 @wire_type("state.campaign")
 class CampaignState(msgspec.Struct, frozen=True):
-    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions, and `acted` calls
-    to action (`ctas`). `status` is what
-    the operator said: active, paused or deleted. `withdrawn`: creatives that are not active, with what they are.
-    `targeting`: where and when it bids, besides `categories`. `charged_micros`: what all its impressions cost."""
+    """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions, `acted` calls to
+    action (`ctas`), and `folded` folds. `status` is what the operator said: active, paused or deleted. `withdrawn`:
+    creatives that are not active, with what they are. `targeting`: where and when it bids, besides `categories`.
+    `charged_micros`: what all its impressions cost."""
 
     campaign: str
     advertiser: str
@@ -40,6 +42,8 @@ class CampaignState(msgspec.Struct, frozen=True):
     charged_micros: int = 0
     ctas: int = 0
     acted: tuple[SettledMinute, ...] = ()
+    folds: int = 0
+    folded: tuple[SettledMinute, ...] = ()
 
     @property
     def active_creatives(self) -> tuple[m.CreativeSpec, ...]:
@@ -123,7 +127,24 @@ def info_of(state: CampaignState, now_ms: int, *, promised_micros: int) -> m.Cam
         targeting=state.targeting,
         standing=standing_of(state, now_ms),
         ctas=state.ctas,
+        folds=state.folds,
     )
+
+
+def engaged(state: CampaignState, done: Engagement, minutes: tuple[SettledMinute, ...]) -> CampaignState:
+    """With one more of what a reader did; `minutes`: all of that kind that are known by their request."""
+    match done:
+        case m.RecordClick():
+            return msgspec.structs.replace(state, clicks=state.clicks + 1, clicked=minutes)
+        case m.RecordCta():
+            return msgspec.structs.replace(state, ctas=state.ctas + 1, acted=minutes)
+        case m.RecordFold():
+            return msgspec.structs.replace(state, folds=state.folds + 1, folded=minutes)
+
+
+def counted(state: CampaignState) -> Counted:
+    """What it counts itself, to compare with the facts."""
+    return Counted(state.impressions, state.clicks, state.budget, state.ctas, state.folds)
 
 
 def spent_up(state: CampaignState, now_ms: int) -> bool:

@@ -62,6 +62,11 @@ class ReplayGuard:
             return False
         return self._current.add(nonce)
 
+    def used(self, nonce: str, now_ms: int) -> bool:
+        """Whether it was used, or looks as if it was; asking is no use of it."""
+        self._rotate(bucket_of(now_ms, self._bucket_ms))
+        return nonce in self._previous or nonce in self._current
+
     def _rotate(self, bucket: int) -> None:
         if self._bucket is None or bucket > self._bucket:
             passed = 2 if self._bucket is None else bucket - self._bucket

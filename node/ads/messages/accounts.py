@@ -95,6 +95,16 @@ class RecordCta(msgspec.Struct, frozen=True):
     inventory: Inventory | None = None
 
 
+@wire_type("ads.record_fold")
+class RecordFold(msgspec.Struct, frozen=True):
+    """A reader folded the ad's corner. Answered by Confirmed."""
+
+    request_id: str
+    site: str
+    creative: str
+    inventory: Inventory | None = None
+
+
 # ---- campaign, advertiser
 
 
@@ -206,6 +216,7 @@ class CampaignInfo(msgspec.Struct, frozen=True):
     targeting: Targeting = Targeting()
     standing: str = "active"
     ctas: int = 0
+    folds: int = 0
 
 
 @wire_type("ads.create_advertiser")

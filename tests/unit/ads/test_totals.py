@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from node.ads import totals as t
-from node.ads.facts import Click, Impression
+from node.ads.facts import CallToAction, Click, Folded, Impression
 from node.store.port import StoredFact
 from node.wire.codec import CODEC
 
@@ -14,7 +14,7 @@ def ms(*moment: int) -> int:
     return int(dt.datetime(*moment, tzinfo=dt.UTC).timestamp() * 1000)  # type: ignore[misc,arg-type]
 
 
-def stored(fact: Impression | Click, offset: int = 1, at_ms: int = 0) -> StoredFact:
+def stored(fact: Impression | Click | CallToAction | Folded, offset: int = 1, at_ms: int = 0) -> StoredFact:
     return StoredFact(offset, "campaign", "rail", at_ms, CODEC.body_of(fact)[0], CODEC.encode_record(fact))
 
 
@@ -78,3 +78,12 @@ def test_what_cannot_be_read_has_a_row_of_its_own() -> None:
     broken = StoredFact(1, "campaign", "rail", 0, "fact.click", b"no document")
     assert rows(broken) == {t.UNREADABLE: t.Totals(impressions=1)}
     assert rows(StoredFact(1, "site", "s", 0, "fact.page_classified", b"no document")) == {}
+
+
+def test_what_readers_do_with_an_ad_is_counted_by_its_kind() -> None:
+    at = ms(2026, 3, 1, 2)
+    place = ("r", "s.example", "rail", "cr", "acme", "ann", "653", at)
+    facts = [stored(shape(*place), number) for number, shape in enumerate((Click, CallToAction, Folded, Folded), 1)]
+    found = rows(*facts)
+    assert found["campaign rail"] == found["creative cr"] == t.Totals(clicks=1, ctas=1, folds=2)
+    assert found["site-day s.example 2026-03-01"] == t.Totals(clicks=1, ctas=1, folds=2)

@@ -6,11 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ads_world import DAY_MS, HOUR_MS, PAGE, SITE, World, serving_world
+from ads_world import DAY_MS, HOUR_MS, PAGE, SITE, TRAVEL, World, serving_world
 
+from node.actors.actor import Failed
 from node.ads import messages as m
 from node.ads.entities.site_conduct import Conduct, counted
+from node.ads.facts import Folded
 from node.ads.fraud import EVENTS_MIN, SiteDay
+from node.core.ids import EntityRef
+from node.singleton.campaign_directory import SETTLE_MS
+from node.store.port import ReadFacts
+from node.wire.codec import CODEC
 
 MINUTE_MS = 60_000
 
@@ -93,6 +99,61 @@ def test_a_fold_proves_itself_and_teaches_once() -> None:
     assert fold(world, won, "unfold", token="") == "counted"
     assert learned(world) == (0, 0, 2), "smoothing a corner teaches nothing"
     assert counts(world)["counted_unfold"] == 1
+
+
+def test_a_call_to_action_is_counted_once_and_judged_by_its_click() -> None:
+    world = serving_world()
+    first, second, third = served(world), served(world), served(world)
+    world.beacon(first.impression_query)
+    world.advance(5_000)
+    world.beacon(first.click_query, "click")
+    world.advance(5_000)
+    assert world.beacon(first.cta_query, "cta").verdict == "counted"
+    assert not any(name.startswith("suspect") for name in counts(world)), "a reader's"
+    before = learned(world)
+    assert world.beacon(first.cta_query, "cta").verdict == "repeated"
+    assert world.beacon(first.click_query, "cta").verdict == "bad_signature", "each url tells of one event"
+    assert world.beacon(second.cta_query, "cta").verdict == "counted"
+    assert counts(world)["suspect_chain"] == 1, "nobody has clicked"
+    world.beacon(third.click_query, "click")
+    world.beacon(third.cta_query, "cta")
+    assert counts(world)["suspect_timing"] == 1
+    assert learned(world) == (before[0], before[1] + 1, before[2]), "what follows a click teaches nothing of the ad"
+    assert (world.facts().count("fact.cta"), world.facts().count("fact.click")) == (3, 2)
+    assert world.ask("campaign", "camp", m.GetCampaign()).ctas == 3
+    world.restart()
+    world.advance(SETTLE_MS + 2_000)
+    assert world.beacon(first.cta_query, "cta").verdict == "repeated"
+
+
+def test_a_fold_is_a_fact_of_its_serve_and_is_counted_once_over_a_restart() -> None:
+    world = serving_world()
+    won = served(world)
+    assert fold(world, won) == "counted"
+    page: Any = world.store.apply([ReadFacts(0, 10_000)])[0]
+    (found,) = [CODEC.decode_record(fact.body) for fact in page.facts if fact.type == "fact.fold"]
+    assert isinstance(found, Folded)
+    assert (found.request_id, found.campaign, found.creative) == (won.request_id, "camp", "camp-1")
+    assert (found.category, found.publisher) == (TRAVEL, "acme")
+    for minutes in (0, 20):
+        world.advance(minutes * MINUTE_MS)
+        world.restart()
+        world.advance(SETTLE_MS + 2_000)
+        assert fold(world, won) == "repeated", "its campaign remembers for as long as the token lives"
+    assert world.ask("campaign", "camp", m.GetCampaign()).folds == 1
+
+
+def test_a_fold_whose_campaign_does_not_answer_may_be_said_again() -> None:
+    world = serving_world()
+    won = served(world)
+    world.silence(EntityRef("campaign", "camp"))
+    message = m.Fold("fold", PAGE, "top", won.creative, won.fold_token)
+    refused = world.ask("adserver", SITE, message)
+    assert isinstance(refused, Failed)
+    assert "try again" in refused.detail
+    world.unsilence(EntityRef("campaign", "camp"))
+    assert fold(world, won) == "counted"
+    assert learned(world) == (0, 0, 1)
 
 
 @pytest.mark.parametrize(
