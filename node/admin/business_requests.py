@@ -88,6 +88,7 @@ class BusinessRequests:
         return views.creative(spec, state, approved, changed=changed), call
 
     async def update_site(self, request: p.UpdateSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
+        await ready_for(request)
         order = order_messages.site_update(request)
         return views.site(await ask(self._engine, EntityRef("site", site_id(request.site)), order)), call
 

@@ -66,6 +66,7 @@ def site(info: m.SiteInfo) -> p.SiteShow:
         pages_fallback=info.pages_fallback,
         suspended_by=info.suspended_by,
         publisher_domains=info.publisher_domains,
+        audience=tuple(place for place, hops in info.audience if not hops),
     )
 
 
@@ -177,6 +178,7 @@ def campaign(info: m.CampaignInfo) -> p.CampaignShow:
         unmatched=info.targeting.unmatched,
         ctas_count=info.ctas,
         folds_count=info.folds,
+        audience=info.targeting.audience,
     )
 
 

@@ -69,6 +69,7 @@ class DomainForecasts:
         return _creation(f"site {wanted.site!r}", has, would, (f"with {_counted(wanted.slots, 'slot')}",))
 
     async def update_site(self, order: p.UpdateSite) -> Forecast:
+        await ready_for(order)
         wanted = order_messages.site_update(order)
         known = await self._state("site", site_id(order.site), SiteState)
         notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from node.admin import protocol as p
 from node.admin.protocol import publishers
-from node.admin.targets import no_category, targeting_of, with_targets
+from node.admin.targets import audience_of, no_category, targeting_of, with_targets
 from node.ads import messages as m
 from node.ads.budget import check_timezone
 from node.ads.hosts import domain_name, site_host
@@ -44,6 +44,7 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
         order.distrust,
         _slots(order.slots),
         tuple(slot_id(slot) for slot in order.drop_slots),
+        None if order.audience is None else audience_of(order.audience),
     )
     if message == m.UpdateSite():
         raise BadInput("site", "nothing to change is named", hint="--floor-cpm 0.80, --block-domain shop.example")

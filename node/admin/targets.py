@@ -10,7 +10,7 @@ import msgspec
 from node.admin import protocol as p
 from node.ads import messages as m
 from node.ads.keys import site_id
-from node.ads.places import load_gazetteer
+from node.ads.places import load_gazetteer, place_reach
 from node.ads.targeting import Targeting, timed
 from node.ads.taxonomy import load_taxonomy
 from node.core.clock import rfc3339
@@ -20,9 +20,9 @@ from node.core.limits import campaign_sites_max, candidate_targets_max
 LAST_S = 253_402_300_799  # the last second of the year 9999: no later time can be written
 
 
-async def ready_for(order: p.CreateCampaign | p.UpdateCampaign) -> None:
+async def ready_for(order: p.CreateCampaign | p.UpdateCampaign | p.UpdateSite) -> None:
     """Reads the table of places, where the order names some and it was not read yet: not on the event loop."""
-    if order.places:
+    if order.audience or (not isinstance(order, p.UpdateSite) and order.places):
         await asyncio.to_thread(load_gazetteer)
 
 
@@ -35,6 +35,7 @@ def targeting_of(order: p.CreateCampaign) -> Targeting:
             start_ms=time_of(order.start_at, "start_at"),
             end_ms=time_of(order.end_at, "end_at"),
             unmatched=order.unmatched,
+            audience=_places(order.audience, "audience"),
         )
     )
 
@@ -49,7 +50,14 @@ def with_targets(message: m.UpdateCampaign, order: p.UpdateCampaign) -> m.Update
         start_ms=None if order.start_at is None else time_of(order.start_at, "start_at"),
         end_ms=None if order.end_at is None else time_of(order.end_at, "end_at"),
         unmatched=order.unmatched,
+        audience=None if order.audience is None else _places(order.audience, "audience"),
     )
+
+
+def audience_of(codes: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """Places where readers are, with all that they lie in, each with its distance."""
+    known = _places(codes, "audience")
+    return tuple(place_reach(load_gazetteer(), known).items()) if known else ()
 
 
 def targets_shown(targeting: Targeting) -> dict[str, str]:
@@ -57,6 +65,7 @@ def targets_shown(targeting: Targeting) -> dict[str, str]:
     return {
         "sites": ", ".join(targeting.sites) or "any",
         "places": ", ".join(targeting.places) or "any",
+        "audience": ", ".join(targeting.audience) or "any",
         "blocked categories": ", ".join(targeting.blocked_categories) or "none",
         "start": moment(targeting.start_ms) or "at once",
         "end": moment(targeting.end_ms) or "never",
@@ -74,13 +83,13 @@ def _sites(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(site_id(name, "sites") for name in names))
 
 
-def _places(codes: tuple[str, ...]) -> tuple[str, ...]:
+def _places(codes: tuple[str, ...], field: str = "places") -> tuple[str, ...]:
     gazetteer = load_gazetteer() if codes else ()
     for code in codes:
         if code not in gazetteer:
             hint = "JP (ISO 3166-1), JP-14 (ISO 3166-2) or GN1860672 (GeoNames)"
-            raise BadInput("places", f"{code[:40]!r} is no place of the gazetteer", hint=hint)
-    return _few("places", codes)
+            raise BadInput(field, f"{code[:40]!r} is no place of the gazetteer", hint=hint)
+    return _few(field, codes)
 
 
 def _categories(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,7 +112,7 @@ def no_category(field: str, given: str, flag: str) -> BadInput:
 def _few(field: str, codes: tuple[str, ...]) -> tuple[str, ...]:
     kept = tuple(dict.fromkeys(codes))
     if len(kept) > candidate_targets_max:
-        raise BadInput(field, f"a campaign names at most {candidate_targets_max}")
+        raise BadInput(field, f"at most {candidate_targets_max} are named")
     return kept
 
 

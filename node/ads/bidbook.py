@@ -15,7 +15,7 @@ from node.ads.auction import Offer
 from node.ads.floors.demand import Demand, demand_of
 from node.ads.floors.site_floors import SITE_WIDE
 from node.ads.pricing import passes_floor
-from node.ads.targeting import SITE_NOT_ALLOWED, site_fits
+from node.ads.targeting import AUDIENCE_NOT_ALLOWED, SITE_NOT_ALLOWED, audience_fits, site_fits
 from node.ads.taxonomy import UNMATCHED
 from node.ads.view import TurnedAway
 from node.core import limits
@@ -88,12 +88,15 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
     able: list[m.Quote] = []
     rejected: list[m.Quote] = []
     away: list[TurnedAway] = []
+    audience = dict(request.audience)
     for name, bid in book.bids.items():
         quote = bid.quote
         if bid.expired(now_ms) or book.is_stranger(name) or not _takes_part(quote, book.category):
             continue
         if not site_fits(quote.targeting, request.site):
             away.append(TurnedAway(name, SITE_NOT_ALLOWED))
+        elif not audience_fits(quote.targeting, audience):
+            away.append(TurnedAway(name, AUDIENCE_NOT_ALLOWED))
         elif passes_floor(quote.max_cpm_micros, request.floor_micros):
             able.append(quote)
         else:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from node.ads.places import Gazetteer, hops_within, match_hops, place_reach
+from node.ads.places import Gazetteer, hops_within, place_reach
 from node.ads.pricing import passes_floor
 from node.core.errors import BadInput
 from node.wire.registry import wire_type
@@ -75,12 +75,17 @@ def in_schedule(targeting: Targeting, now_ms: int) -> bool:
     return targeting.start_ms <= now_ms and (targeting.end_ms == 0 or now_ms < targeting.end_ms)
 
 
-def audience_fits(gazetteer: Gazetteer, targeting: Targeting, chance: Opportunity) -> bool:
-    """A verified audience is known by country only: anything finer is a publisher's word."""
+def audience_fits(targeting: Targeting, audience: Mapping[str, int], *, verified: bool = False) -> bool:
+    """`audience`: where a site's readers are, and what that lies in, each with its distance. A verified one is known by
+    country only: anything finer is a publisher's word."""
     if not targeting.verified_audience:
-        return match_hops(gazetteer, targeting.audience, chance.site_audience) is not None
-    countries = tuple(code for code in chance.site_audience if "-" not in code and not code.startswith("GN"))
-    return chance.verified and match_hops(gazetteer, targeting.audience, countries) is not None
+        return hops_within(targeting.audience, audience) is not None
+    countries = {code: hops for code, hops in audience.items() if not hops and _is_country(code)}
+    return verified and hops_within(targeting.audience, countries) is not None
+
+
+def _is_country(code: str) -> bool:
+    return "-" not in code and not code.startswith("GN")
 
 
 def category_fits(targeting: Targeting, page_reach: Collection[str]) -> bool:
@@ -106,13 +111,13 @@ def page_objection(
 
 def objection(gazetteer: Gazetteer, targeting: Targeting, bidder: Bidder, chance: Opportunity, now_ms: int) -> str:
     """The first reason for which a campaign does not bid; empty when it does."""
-    places = place_reach(gazetteer, chance.page_places)
+    places, audience = (place_reach(gazetteer, codes) for codes in (chance.page_places, chance.site_audience))
     page = page_objection(targeting.places, targeting.blocked_categories, places, chance.page_reach)
     checks = (
         (PAUSED, bidder.active),
         (OUT_OF_SCHEDULE, in_schedule(targeting, now_ms)),
         (SITE_NOT_ALLOWED, site_fits(targeting, chance.site)),
-        (AUDIENCE_NOT_ALLOWED, audience_fits(gazetteer, targeting, chance)),
+        (AUDIENCE_NOT_ALLOWED, audience_fits(targeting, audience, verified=chance.verified)),
         (PLACE_NOT_ALLOWED, page != PLACE_NOT_ALLOWED),
         (CATEGORY_MISMATCH, category_fits(targeting, chance.page_reach)),
         (CATEGORY_BLOCKED, page != CATEGORY_BLOCKED),

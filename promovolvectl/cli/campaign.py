@@ -25,6 +25,7 @@ from promovolvectl.cli.render import Answer, answer_of, read_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.targeting import (
+    Audience,
     BlockCategories,
     End,
     Lift,
@@ -67,6 +68,7 @@ def create(
     name: Title = "",
     on_site: Sites = None,
     place: Places = None,
+    audience: Audience = None,
     block_category: BlockCategories = None,
     start: Start = "",
     end: End = "",
@@ -80,7 +82,7 @@ def create(
         max_cpm=money(max_cpm, "--max-cpm"),
         daily_budget=money(daily_budget, "--daily-budget"),
         categories=tuple(dict.fromkeys(category)),
-        **chosen(on_site, place, block_category, start, end, unmatched),
+        **chosen(on_site, place, audience, block_category, start, end, unmatched),
         **on_record(given),
     )
     return Change(order)
@@ -154,6 +156,7 @@ def update(
     name: NewTitle = "",
     on_site: Sites = None,
     place: Places = None,
+    audience: Audience = None,
     block_category: BlockCategories = None,
     start: Start = "",
     end: End = "",
@@ -161,7 +164,7 @@ def update(
     lift: Lift = None,
     **given: Any,
 ) -> Change:
-    targets = chosen(on_site, place, block_category, start, end, unmatched)
+    targets = chosen(on_site, place, audience, block_category, start, end, unmatched)
     targets |= lifted(lift, targets)
     if not (max_cpm or daily_budget or name or targets):
         hint = f"promovolvectl campaign update {campaign} --max-cpm 3.50"

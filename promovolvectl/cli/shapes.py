@@ -350,8 +350,8 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "SiteShow": Shape(
         _columns(
             "site host publisher verified_host slots:slots floor_cpm pages_fresh pages_fallback suspended suspended_by "
-            "approved pending rejected blocked_domains publisher_domains blocked_products suspicions timezone margin "
-            "changed"
+            "approved pending rejected blocked_domains publisher_domains blocked_products audience suspicions timezone "
+            "margin changed"
         ),
         _itself("site", "site"),
         _whole,
@@ -386,8 +386,8 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "CampaignShow": Shape(
         _columns(
             f"campaign advertiser name status:state standing:state max_cpm {_MONEY_AD} reserved impressions_count "
-            "clicks_count ctas_count folds_count categories sites places blocked_categories start_at end_at unmatched "
-            "creatives changed"
+            "clicks_count ctas_count folds_count categories sites places audience blocked_categories start_at end_at "
+            "unmatched creatives changed"
         ),
         _itself("campaign", "campaign"),
         _whole,

@@ -38,6 +38,17 @@ DeclareSlots = Annotated[
 DropSlots = Annotated[
     _Names, typer.Option("--drop-slot", metavar="NAME", help="A place that is declared no more; repeatable.")
 ]
+Audience = Annotated[
+    _Names,
+    typer.Option("--audience", metavar="CODE", show_default=False, help="Where readers are: JP, JP-14; repeatable."),
+]
+ClearAudience = Annotated[
+    bool, typer.Option("--clear-audience", help="Say nothing any more of where the readers are.")
+]
+Pace = Annotated[
+    bool | None,
+    typer.Option("--pace/--no-pace", show_default=False, help="Whether budgets are made to last their day here."),
+]
 app = group("Publishers' sites and their slots.")
 
 
@@ -141,10 +152,7 @@ def update(
     unblock_domain: UnblockDomains = None,
     block_product: BlockProducts = None,
     unblock_product: UnblockProducts = None,
-    pace: Annotated[
-        bool | None,
-        typer.Option("--pace/--no-pace", show_default=False, help="Whether budgets are made to last their day here."),
-    ] = None,
+    pace: Pace = None,
     auto_approve: Annotated[
         bool | None,
         typer.Option(
@@ -175,8 +183,12 @@ def update(
             "--margin", metavar="RATIO", show_default=False, help="The share of each price that the platform keeps."
         ),
     ] = None,
+    audience: Audience = None,
+    clear_audience: ClearAudience = False,
     **given: Any,
 ) -> Change:
+    if audience and clear_audience:
+        raise usage("--clear-audience", "the audience is cleared and given at once", "--audience JP")
     order = UpdateSite(
         site=site,
         floor_cpm=money(floor_cpm, "--floor-cpm", zero=True) if floor_cpm else None,
@@ -192,6 +204,7 @@ def update(
         drop_slots=tuple(drop_slot or ()),
         timezone=timezone,
         margin=None if margin is None else share(margin, "--margin"),
+        audience=tuple(dict.fromkeys(audience)) if audience else () if clear_audience else None,
         **on_record(given),
     )
     if order == UpdateSite(site=site, **on_record(given)):

@@ -20,6 +20,15 @@ Places = Annotated[
         "--place", metavar="CODE", show_default=False, help="Bid only on pages about JP, JP-14, GN1860672; repeatable."
     ),
 ]
+Audience = Annotated[
+    _Names,
+    typer.Option(
+        "--audience",
+        metavar="CODE",
+        show_default=False,
+        help="Only on sites whose readers are in JP, JP-14, GN1860672; repeatable.",
+    ),
+]
 BlockCategories = Annotated[
     _Names, naming("--block-category", "category", "ID", "Never on pages of this category or below; repeatable.")
 ]
@@ -36,6 +45,7 @@ Unmatched = Annotated[
 LIFTS: Final = {
     "sites": "sites",
     "places": "places",
+    "audience": "audience",
     "block-categories": "blocked_categories",
     "start": "start_at",
     "end": "end_at",
@@ -46,12 +56,19 @@ Lift = Annotated[
 
 
 def chosen(
-    sites: _Names, places: _Names, block_categories: _Names, start: str, end: str, unmatched: bool | None
+    sites: _Names,
+    places: _Names,
+    audience: _Names,
+    block_categories: _Names,
+    start: str,
+    end: str,
+    unmatched: bool | None,
 ) -> dict[str, Any]:
     """The fields of an order that were given; raises CommandFailed (2) for a time that is none."""
     given: dict[str, Any] = {
         "sites": _each(sites),
         "places": _each(places),
+        "audience": _each(audience),
         "blocked_categories": _each(block_categories),
         "start_at": _time(start, "--start"),
         "end_at": _time(end, "--end"),

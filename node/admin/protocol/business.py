@@ -44,6 +44,7 @@ class UpdateCampaign(msgspec.Struct, frozen=True, kw_only=True):
     start_at: str | None = None
     end_at: str | None = None
     unmatched: bool | None = None
+    audience: tuple[str, ...] | None = None
 
 
 @wire_type("admin.advertiser_update")
@@ -71,7 +72,8 @@ class SetCreativeStatus(msgspec.Struct, frozen=True, kw_only=True):
 class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     """What is None or empty stays as it is. `timezone` tells the publisher's days; `margin` is the share of each price
     that stays with the platform, such as 0.2. `distrust`: campaigns and domains that skip the queue no more, as
-    `campaign|id` and `domain|name`. `slots` are added, or get another size; `drop_slots` go, with their own floors."""
+    `campaign|id` and `domain|name`. `slots` are added, or get another size; `drop_slots` go, with their own floors.
+    `audience`: places where the readers are; empty: nothing is said."""
 
     site: str
     floor_cpm: str | None = None
@@ -86,6 +88,7 @@ class UpdateSite(msgspec.Struct, frozen=True, kw_only=True):
     clear_slot_floors: tuple[str, ...] = ()
     timezone: str = ""
     margin: str | None = None
+    audience: tuple[str, ...] | None = None
     reason: str = ""
     request_id: str = ""
     distrust: tuple[str, ...] = ()

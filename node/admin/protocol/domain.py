@@ -69,7 +69,7 @@ class SlotQuality(msgspec.Struct, frozen=True, kw_only=True):
 class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     """`pages_fallback`: of the fresh pages, those that were not judged by the provider that should have.
     `suspended_by`: the site, its publisher, its deletion, or several. `publisher_domains`: those that its publisher
-    blocks on all its sites."""
+    blocks on all its sites. `audience`: where its readers are, by the publisher's word."""
 
     site: str
     host: str
@@ -99,6 +99,7 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     pages_fallback: int = 0
     suspended_by: tuple[str, ...] = ()
     publisher_domains: tuple[str, ...] = ()
+    audience: tuple[str, ...] = ()
 
 
 @wire_type("admin.site_list")
@@ -208,8 +209,9 @@ class AdvertiserList(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.campaign_create")
 class CreateCampaign(msgspec.Struct, frozen=True, kw_only=True):
-    """`sites` and `places`: where it bids, empty for anywhere; never on pages of `blocked_categories` or below them.
-    From `start_at` until `end_at` (RFC 3339; empty: open). `unmatched`: on pages without a category, too."""
+    """`sites` and `places`: where it bids, empty for anywhere; `audience`: on sites whose readers are there, empty for
+    any; never on pages of `blocked_categories` or below them. From `start_at` until `end_at` (RFC 3339; empty: open).
+    `unmatched`: on pages without a category, too."""
 
     campaign: str
     advertiser: str
@@ -225,6 +227,7 @@ class CreateCampaign(msgspec.Struct, frozen=True, kw_only=True):
     start_at: str = ""
     end_at: str = ""
     unmatched: bool = False
+    audience: tuple[str, ...] = ()
 
 
 @wire_type("admin.campaign_list_get")
@@ -266,6 +269,7 @@ class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
     unmatched: bool = False
     ctas_count: int = 0
     folds_count: int = 0
+    audience: tuple[str, ...] = ()
 
 
 @wire_type("admin.campaign_list")

@@ -100,6 +100,7 @@ class Auctioneer:
         self._least_floor_micros = 0
         self._worst_quality = UNMEASURED
         self._approved: frozenset[str] = frozenset()
+        self._audience: tuple[tuple[str, int], ...] = ()
         self._suspended = False
         self._dirty: dict[str, str] = {}
         self._late = LatePages()
@@ -196,6 +197,7 @@ class Auctioneer:
         self._least_floor_micros = message.least_floor_micros
         self._worst_quality = min((message.qualities.get(slot, UNMEASURED) for slot in self._slots), default=UNMEASURED)
         self._approved = frozenset(message.approved)
+        self._audience = message.audience
         resumed = self._suspended and not message.suspended
         self._suspended = message.suspended
         if message.all_pages:
@@ -267,7 +269,8 @@ class Auctioneer:
         self._ranking.renew(ctx, [category for fan in fans.values() for category, _ in fan.page.categories])
         sizes = tuple(sorted({(slot.width, slot.height) for slot in self._slots.values()}))
         for category in categories:
-            self._ask_bidder(ctx, category, m.CategoryBidRequest(self._site, sizes, self._floor_of(category)))
+            request = m.CategoryBidRequest(self._site, sizes, self._floor_of(category), self._audience)
+            self._ask_bidder(ctx, category, request)
         if not categories:
             self._finish(ctx, self._round)
 

@@ -83,6 +83,7 @@ def retargeted(targeting: Targeting, order: m.UpdateCampaign) -> Targeting:
         "start_ms": order.start_ms,
         "end_ms": order.end_ms,
         "unmatched": order.unmatched,
+        "audience": order.audience,
     }
     return timed(msgspec.structs.replace(targeting, **{name: v for name, v in named.items() if v is not None}))
 

@@ -48,7 +48,8 @@ class SiteState(msgspec.Struct, frozen=True):
     too. `conduct`: how its days went, and which were odd. `qualities`: of the slots that page tags have
     measured. `token` is what the site's tag carries, empty before anybody has asked for it. `timezone` tells the
     publisher's days; `margin_ppm`, in millionths, what of a price stays with the platform. `terms` are the publisher's
-    for all its sites: they come on top of the site's own. `leaving`: it is being deleted."""
+    for all its sites: they come on top of the site's own. `leaving`: it is being deleted.
+    `audience`: where its readers are, by the publisher's word, with distance 0, and what that lies in."""
 
     site: str
     host: str
@@ -79,6 +80,7 @@ class SiteState(msgspec.Struct, frozen=True):
     margin_ppm: int = 0
     terms: m.PublisherTerms = m.PublisherTerms()
     leaving: bool = False
+    audience: tuple[tuple[str, int], ...] = ()
 
     @property
     def suspended_by(self) -> tuple[str, ...]:
@@ -233,6 +235,7 @@ def update(state: SiteState, order: m.UpdateSite) -> SiteState:
         paced=state.paced if order.paced is None else order.paced,
         timezone=check_timezone(order.timezone) if order.timezone else state.timezone,
         margin_ppm=state.margin_ppm if order.margin_ppm is None else order.margin_ppm,
+        audience=state.audience if order.audience is None else order.audience,
         blocked_domains=domains,
         blocked_products=products,
         trust=_trusting(state.trust, order),

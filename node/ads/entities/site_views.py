@@ -54,6 +54,7 @@ def lesson_of(
         state.slot_floors,
         state.qualities,
         state.floor_micros,
+        state.audience,
     )
 
 
@@ -88,4 +89,5 @@ def info_of(state: SiteState, pages: Iterable[m.PageEntry], now_ms: int, *, chan
         sum(page.fallback for page in living),
         state.suspended_by,
         state.terms.blocked_domains,
+        state.audience,
     )

@@ -157,6 +157,7 @@ class UpdateCampaign(msgspec.Struct, frozen=True):
     start_ms: int | None = None
     end_ms: int | None = None
     unmatched: bool | None = None
+    audience: tuple[str, ...] | None = None
 
 
 @wire_type("ads.set_creative_status")

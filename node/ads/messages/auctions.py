@@ -35,6 +35,7 @@ class RestoreClassifications(msgspec.Struct, frozen=True):
     slot_floors: dict[str, int] = msgspec.field(default_factory=dict)
     qualities: dict[str, float] = {}
     least_floor_micros: int = 0
+    audience: tuple[tuple[str, int], ...] = ()
 
 
 @wire_type("ads.restored")
@@ -91,9 +92,12 @@ class GetQuote(msgspec.Struct, frozen=True):
 
 @wire_type("ads.category_bid_request")
 class CategoryBidRequest(msgspec.Struct, frozen=True):
+    """`audience`: where the site's readers are, by its publisher's word, and what that lies in, with distances."""
+
     site: str
     sizes: tuple[tuple[int, int], ...]
     floor_micros: int
+    audience: tuple[tuple[str, int], ...] = ()
 
 
 @wire_type("ads.rejected_bid")

@@ -120,7 +120,8 @@ class SiteInfo(msgspec.Struct, frozen=True):
     `qualities`, in [0, 1], are those of the slots that page tags have measured; `pages_fallback`: how many of the
     fresh pages were not judged by the provider that should have. `suspended`: nothing is served, because of what
     `suspended_by` names: the site, its publisher, its deletion, or several. `publisher_domains` are blocked on all of
-    the publisher's sites."""
+    the publisher's sites. `audience`: where its readers are, by the publisher's word, with distance 0, and what that
+    lies in."""
 
     site: str
     host: str
@@ -149,6 +150,7 @@ class SiteInfo(msgspec.Struct, frozen=True):
     pages_fallback: int = 0
     suspended_by: tuple[str, ...] = ()
     publisher_domains: tuple[str, ...] = ()
+    audience: tuple[tuple[str, int], ...] = ()
 
 
 @wire_type("ads.classify_page")
@@ -287,7 +289,8 @@ class UpdateSite(msgspec.Struct, frozen=True):
     """What is None or empty stays as it is. Domains and products are added to those blocked, or taken from them;
     `slot_floors` set the floors of slots, whatever the site's are; `distrust` names anchors of trust, as `campaign|id`
     and `domain|name`, that count no more; `slots` are declared or get another size, `drop_slots` are declared no more,
-    and their own floors go with them. Answered by SiteInfo."""
+    and their own floors go with them. `audience`: where the readers are, as in SiteInfo; empty:
+    nothing is said. Answered by SiteInfo."""
 
     floor_micros: int | None = None
     suspended: bool | None = None
@@ -304,6 +307,7 @@ class UpdateSite(msgspec.Struct, frozen=True):
     distrust: tuple[str, ...] = ()
     slots: tuple[SlotSpec, ...] = ()
     drop_slots: tuple[str, ...] = ()
+    audience: tuple[tuple[str, int], ...] | None = None
 
 
 @wire_type("ads.slot_report")

@@ -6,7 +6,7 @@ import pytest
 from node.ads import targeting as t
 from node.ads import trust as tr
 from node.ads.domains import registrable_domain
-from node.ads.places import decayed, load_gazetteer, match_hops, page_places, places_in
+from node.ads.places import decayed, load_gazetteer, match_hops, page_places, place_reach, places_in
 
 UNIT = 1_000_000
 
@@ -221,5 +221,6 @@ def test_a_page_without_a_category_goes_to_those_who_want_such() -> None:
 )
 def test_a_verified_audience_is_known_by_country(regions: tuple[str, ...], verified: bool, fits: bool) -> None:
     strict = msgspec.structs.replace(WANTS, verified_audience=True)
+    assert t.audience_fits(strict, place_reach(PLACES, regions), verified=verified) is fits
     chance = msgspec.structs.replace(CHANCE, site_audience=regions, verified=verified)
-    assert t.audience_fits(PLACES, strict, chance) is fits
+    assert t.objection(PLACES, strict, BIDS, chance, 150) == ("" if fits else t.AUDIENCE_NOT_ALLOWED)

@@ -8,7 +8,9 @@ from ads_world import AUTO, CARS, PAGE, SITE, TRAVEL, TRAVEL_PARENT, World, serv
 from node.ads import explain
 from node.ads import messages as m
 from node.ads import targeting as t
+from node.ads.places import load_gazetteer, place_reach
 from node.ads.view import TurnedAway
+from node.singleton.campaign_directory import SETTLE_MS
 
 KAMAKURA = f"https://{SITE}/kamakura"
 PARIS = f"https://{SITE}/paris"
@@ -91,6 +93,29 @@ def test_a_campaign_bids_on_the_sites_that_it_names() -> None:
     world.ask("campaign", "aimed", m.UpdateCampaign(sites=("other.example",)))
     world.run()
     assert world.index.creatives() == {"camp-1"}, "a site that is taken away is left before any auction"
+
+
+def test_a_campaign_bids_where_its_readers_are_by_the_publishers_word() -> None:
+    world = world_with(t.Targeting(audience=("JP",)))
+    assert world.index.creatives() == {"camp-1"}, "a site that says nothing has no such readers"
+    assert TurnedAway("aimed", t.AUDIENCE_NOT_ALLOWED) in away_from(world, PAGE)
+    kamakura = tuple(place_reach(load_gazetteer(), ("GN1860672",)).items())
+    assert world.ask("site", SITE, m.UpdateSite(audience=kamakura)).audience == kamakura
+    world.advance(3_000)
+    world.approve("aimed-1")
+    world.advance(3_000)
+    assert "aimed" in winners(world, PAGE), "what is wanted is where that lies in"
+    world.ask("campaign", "aimed", m.UpdateCampaign(audience=("JP-13",)))
+    world.advance(3_000)
+    assert winners(world, PAGE) == {"camp"}
+    world.ask("campaign", "aimed", m.UpdateCampaign(audience=()))
+    world.advance(3_000)
+    assert "aimed" in winners(world, PAGE)
+    world.ask("campaign", "aimed", m.UpdateCampaign(audience=("JP",)))
+    assert world.ask("site", SITE, m.UpdateSite(audience=())).audience == ()
+    world.restart()
+    world.advance(SETTLE_MS + 5_000)
+    assert world.index.creatives() == {"camp-1"}
 
 
 def test_another_targeting_replaces_what_stands_in_the_pools() -> None:
