@@ -135,6 +135,7 @@ def today(served: m.ServeTallies | None) -> x.SiteDay:
         without_money=stats.budget_exhausted if stats else 0,
         without_candidates=stats.no_candidates if stats else 0,
         spent=format_money(stats.spend_micros if stats else 0),
+        too_old=stats.content_too_old if stats else 0,
     )
 
 

@@ -42,8 +42,10 @@ class Offer(msgspec.Struct, frozen=True):
     blocked_categories: tuple[str, ...] = ()
 
 
+@wire_type("ads.auction_outcome", version=1)
 class AuctionOutcome(msgspec.Struct, frozen=True):
-    """What the auction saw, in distinct campaigns. 0 stands for no such bid; prices are CPM micros."""
+    """What the auction saw, in distinct campaigns. 0 stands for no such bid; prices are CPM micros. `clearing_micros`
+    is what it would come to between bids alone: a page view weighs what readers do, too."""
 
     bidders: int
     max_micros: int

@@ -190,16 +190,6 @@ def dropping(predicate: Predicate, *, keep_creatives: Collection[str] = ()) -> C
     return change
 
 
-def repricing(cpm_micros_by_campaign: Mapping[str, int]) -> Change:
-    """A change that sets the CPM of the named campaigns' candidates."""
-
-    def change(candidate: CandidateView) -> CandidateView:
-        cpm = cpm_micros_by_campaign.get(candidate.campaign_id, candidate.cpm_micros)
-        return candidate if cpm == candidate.cpm_micros else msgspec.structs.replace(candidate, cpm_micros=cpm)
-
-    return change
-
-
 def editor(edits: Iterable[SiteEdit], *, now_ms: int) -> Callable[[ServeView], ServeView | None]:
     """All of them as one function from view to view. Raises BadInput for a rule that is none."""
     steps = [(_change_of(edit), frozenset(edit.values), edit.until_ms) for edit in edits]

@@ -1,4 +1,4 @@
-"""The ServeIndex value: one slot's pool of candidates, and how auctions and approvals add to it.
+"""The ServeIndex value: one slot's pool of candidates, and how auctions add to it.
 
 A view is the union of the pools of several pages, because its key names a slot and not a page. So a candidate is
 identified by its creative *and* the category it won under, and carries what a page needs to judge it.
@@ -127,35 +127,6 @@ def merge_auction(
         expires_at_ms=expires_at_ms,
         page_categories=auction.page_categories,
         auctions=auctions_in_use((auction, *remembered), candidates),
-    )
-
-
-def append_candidate(
-    existing: ServeView | None,
-    candidate: CandidateView,
-    *,
-    auction: AuctionInfo | None = None,
-    now_ms: int,
-    expires_at_ms: int,
-) -> ServeView:
-    """Add one candidate, as an approval does.
-
-    A new candidate extends the whole view's life; one that is already there changes nothing. An expired view is
-    replaced, never revived.
-    """
-    extra = () if auction is None else (auction,)
-    if existing is None or existing.expired(now_ms):
-        categories = () if auction is None else auction.page_categories
-        return ServeView((candidate,), now_ms, expires_at_ms, categories, extra)
-    if any(present.identity == candidate.identity for present in existing.candidates):
-        return existing
-    candidates = (candidate, *existing.candidates)[:view_candidates_max]
-    return msgspec.structs.replace(
-        existing,
-        candidates=candidates,
-        version_ms=now_ms,
-        expires_at_ms=max(expires_at_ms, existing.expires_at_ms),
-        auctions=auctions_in_use((*extra, *existing.auctions), candidates),
     )
 
 

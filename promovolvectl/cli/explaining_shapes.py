@@ -15,7 +15,8 @@ def _site_head(payload: Payload) -> Sequence[str]:
         f"PAGES      {pages['total']}, {pages['fresh']} fresh; {pages['outdated']} outdated, "
         f"{pages['fallback']} by a fallback; {pages['waiting']} to be auctioned",
         f"TODAY      {today['filled']} slots filled for {today['spent']}; page views without an ad: {today['paced']} "
-        f"paced, {today['without_money']} without money, {today['without_candidates']} without candidates",
+        f"paced, {today['without_money']} without money, {today['too_old']} of pages judged too long ago, "
+        f"{today['without_candidates']} without candidates",
         f"UNKNOWN    {pages['unknown_last_minute']} page views of unknown urls in the last minute",
     ]
     if pages["classifying"]:

@@ -114,13 +114,15 @@ class SitePages(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site_day")
 class SiteDay(msgspec.Struct, frozen=True, kw_only=True):
-    """Since midnight, UTC, at the site's ad server: slots that were filled, and page views without an ad."""
+    """Since midnight, UTC, at the site's ad server: slots that were filled, and page views without an ad; `too_old`:
+    for the page was judged too long ago."""
 
     filled: int
     paced: int
     without_money: int
     without_candidates: int
     spent: str
+    too_old: int = 0
 
 
 @wire_type("admin.site_explanation")

@@ -386,10 +386,13 @@ class AdServer:
         chosen = [decision.chosen for decision in batch.decisions]
         won = [choice.candidate.campaign_id for choice in chosen if choice is not None]
         self._winners.won(batch.url, won, now_ms)
+        page = self._pages.get(batch.url)
+        left_ms = reclassify_in_ms(page.classified_at_ms if page else None, now_ms, settings.window_ms)
         self._pacing.decided(
             [Filled(choice.price_micros, choice.pinned) if choice else None for choice in chosen],
             held_back=not won and any(why_empty(decision) == explain.PACED for decision in batch.decisions),
             penniless=not won and any(explain.BUDGET in decision.refused.values() for decision in batch.decisions),
+            too_old=page is not None and left_ms <= 0,
             now_ms=now_ms,
         )
         self._tally.decided(batch.decisions, now_ms)
@@ -403,8 +406,6 @@ class AdServer:
                 learns = not pinned and decision.request.slot not in settings.slot_floors
                 category = decision.chosen.candidate.category
                 self._beacons.expect(decision.request_id, category, learns=learns, pinned=pinned)
-        page = self._pages.get(batch.url)
-        left_ms = reclassify_in_ms(page.classified_at_ms if page else None, now_ms, settings.window_ms)
         ctx.answer(batch.reply_to, m.BatchSelected("served", tuple(results), max(left_ms, 0), batch.stale_pins))
 
     def _record(self, decision: SlotDecision, url: str, now_ms: int) -> Decided:

@@ -18,7 +18,7 @@ from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import edits
 from node.ads import messages as m
-from node.ads.auction import Offer, decayed_score, fan_out, order_offers
+from node.ads.auction import AuctionOutcome, Offer, decayed_score, fan_out, order_offers, summarize
 from node.ads.bidbook import demands_of
 from node.ads.entities.auction_tally import AuctionTally
 from node.ads.entities.category_ranking import CategoryRanking, RankTold
@@ -389,7 +389,9 @@ class Auctioneer:
             turned_away=away,
         )
         unfit = max((answer.other_sizes for answer in known), default=0)
-        report = tuple(_report(pool, seen, len(ordered) + unfit) for pool in pools)
+        report = tuple(
+            _report(pool, seen, len(ordered) + unfit, self._outcome(ordered, self._slots[pool.slot])) for pool in pools
+        )
         ctx.tell(self._ref_site, m.AuctionReport(page.url, ctx.wall_ms(), report))
         return late == 0
 
@@ -410,6 +412,10 @@ class Auctioneer:
         floor = effective_floor_micros(raw, self._worst_quality, least_micros=self._least_floor_micros)
         return floor if self._slot_floor_micros is None else min(floor, self._slot_floor_micros)
 
+    def _outcome(self, offers: Sequence[Offer], slot: m.SlotSpec) -> AuctionOutcome:
+        fitting = [offer for offer in offers if _fits(offer, slot)]
+        return summarize(fitting, floor_micros=self._floor_micros)
+
     def _counts(self, creative: str) -> bool:
         """Only what the publisher has approved teaches the floors."""
         return creative in self._approved
@@ -418,7 +424,7 @@ class Auctioneer:
         return offer.product in self._blocked_products or under_domain(offer.landing_domain, self._blocked_domains)
 
 
-def _report(pool: m.SlotPool, seen: m.SlotReport, offers: int) -> m.SlotReport:
+def _report(pool: m.SlotPool, seen: m.SlotReport, offers: int, outcome: AuctionOutcome) -> m.SlotReport:
     """What the auction found for one slot; `offers` there were of all sizes."""
     return msgspec.structs.replace(
         seen,
@@ -426,6 +432,7 @@ def _report(pool: m.SlotPool, seen: m.SlotReport, offers: int) -> m.SlotReport:
         creatives=tuple(c.creative_id for c in pool.candidates[: limits.report_creatives_max]),
         offers=len(pool.candidates),
         other_sizes=offers - len(pool.candidates),
+        outcome=outcome,
     )
 
 

@@ -25,6 +25,7 @@ from typing import Final
 import msgspec
 
 from node.ads import messages as m
+from node.ads.auction import AuctionOutcome
 from node.ads.entities.site_state import FRESHNESS_WINDOW_MS, SiteState, fresh
 from node.ads.keys import serve_key
 from node.ads.money import format_money
@@ -170,11 +171,25 @@ def _explained(
     if wanted.urls and _filled(wanted, index, key):
         view = index.read(key)
         count = len(view.candidates) if view else 0
-        return m.SlotExplained(spec.slot, FILLED, f"{_many(count, 'candidate')} in its pool", "", len(wanted.urls))
+        seen = max(
+            (report.outcome for report in slot_reports(spec.slot, wanted.urls, reports)),
+            key=lambda outcome: outcome.bidders,
+            default=None,
+        )
+        why = f"{_many(count, 'candidate')} in its pool{_bids(seen)}"
+        return m.SlotExplained(spec.slot, FILLED, why, "", len(wanted.urls))
     reason = slot_reason(state, spec.slot, wanted, reports)
     why, fix = _words(reason, state, spec, wanted, slot_reports(spec.slot, wanted.urls, reports))
     reach = tuple(sorted(wanted.reach)) if reason == NO_DEMAND else ()
     return m.SlotExplained(spec.slot, reason, why, fix, len(wanted.urls), reach)
+
+
+def _bids(seen: AuctionOutcome | None) -> str:
+    """What the last auctions saw at most of pages that show a slot."""
+    if seen is None or not seen.bidders:
+        return ""
+    best, price = format_money(seen.max_micros), format_money(seen.clearing_micros)
+    return f"; {_many(seen.bidders, 'campaign')} bid for it, {best} at most, which by bids alone clears at {price}"
 
 
 def _words(

@@ -20,7 +20,7 @@ from node.ads.pacing import controller as k
 from node.ads.pacing import shape as s
 from node.ads.pacing.rate import RequestRate, request_seen
 from node.ads.pacing.window import DAY_MS, Window, elapsed_fraction, second_of_utc_day
-from node.ads.serve_stats import Filled, ServeStats, count_batch, count_paced
+from node.ads.serve_stats import Filled, ServeStats, count_batch, count_paced, count_stale
 
 HEARD_MS_MAX = 10 * 60_000
 FRACTION_MS = 1_000
@@ -127,9 +127,14 @@ class SitePacing:
         )
         return [money for money in found if money is not None]
 
-    def decided(self, slots: list[Filled | None], *, held_back: bool, penniless: bool, now_ms: int) -> None:
-        """A page view has ended. `held_back`: but for pacing it would have had an ad; `penniless`: but for a budget."""
-        if not any(slots) and (held_back or penniless):
+    def decided(
+        self, slots: list[Filled | None], *, held_back: bool, penniless: bool, too_old: bool, now_ms: int
+    ) -> None:
+        """A page view has ended. `too_old`: the page was judged too long ago; `held_back`: but for pacing it would have
+        had an ad; `penniless`: but for a budget."""
+        if not any(slots) and too_old:
+            self.stats = count_stale(self.stats)
+        elif not any(slots) and (held_back or penniless):
             self.stats = count_paced(self.stats, hard_stop=not held_back)
         else:
             self.stats = count_batch(self.stats, slots, now_ms)

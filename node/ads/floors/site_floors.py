@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from node.ads.floors.demand import Demand, learn, saw
-from node.ads.floors.sweep import DEFAULT, FloorCycle, Sweep, SweepSettings, credit, open_sweep, set_min
+from node.ads.floors.sweep import DEFAULT, FloorCycle, Sweep, SweepSettings, credit, open_sweep
 from node.core.limits import floor_categories_max, floor_observations_max
 from node.wire.registry import wire_type
 
@@ -53,13 +53,6 @@ class Ticked(msgspec.Struct, frozen=True):
 
 def open_floors(min_floor_micros: int, initial_micros: int) -> SiteFloors:
     return SiteFloors(open_sweep(min_floor_micros, initial_micros))
-
-
-def set_min_floor(state: SiteFloors, min_floor_micros: int) -> SiteFloors:
-    return SiteFloors(
-        set_min(state.site, min_floor_micros),
-        {category: set_min(sweep, min_floor_micros) for category, sweep in state.categories.items()},
-    )
 
 
 def see_auction(state: SiteFloors, demands: Mapping[str, Demand]) -> SiteFloors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from node.ads.auction import AuctionOutcome
 from node.ads.edits import SiteEdit
 from node.ads.floors.demand import Demand
 from node.ads.floors.quality import Placement
@@ -317,7 +318,8 @@ class SlotReport(msgspec.Struct, frozen=True):
     `creatives`: those offered in the slot's size, the best bids first, at most so many as an explanation shows;
     `other_sizes`: offers that fit only other slots; `rejected`: campaigns below the floor, the best of them at
     `best_rejected_micros`; `blocked`: offers that the publisher has blocked; `late`: categories without an answer that
-    is complete; `turned_away`: some of the campaigns that don't want the site, or the page."""
+    is complete; `turned_away`: some of the campaigns that don't want the site, or the page; `outcome`: the slot's
+    bids."""
 
     slot: str
     creatives: tuple[str, ...] = ()
@@ -329,6 +331,7 @@ class SlotReport(msgspec.Struct, frozen=True):
     blocked: int = 0
     late: int = 0
     turned_away: tuple[TurnedAway, ...] = ()
+    outcome: AuctionOutcome = AuctionOutcome(0, 0, 0, 0, 0)
 
 
 @wire_type("ads.auction_found")

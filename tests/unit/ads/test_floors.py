@@ -400,13 +400,6 @@ def test_a_category_that_no_auction_reported_on_keeps_its_floor() -> None:
     assert sf.tick_floors(state, {"483": demand()}).state.category_floors_micros == {"483": 100_000}
 
 
-def test_a_least_floor_reaches_every_learner() -> None:
-    one = {"483": demand(5)}
-    state = sf.set_min_floor(sf.tick_floors(sf.see_auction(sf.open_floors(100_000, 500_000), one), one).state, 6 * UNIT)
-    assert (state.floor_micros, state.category_floors_micros) == (6 * UNIT, {"483": 6 * UNIT})
-    assert isinstance(CODEC.decode_record(CODEC.encode_record(state)), sf.SiteFloors)
-
-
 def test_v33_observations_are_bounded_newest_first() -> None:
     seen: tuple[sf.FloorObservation, ...] = ()
     for n in range(101):

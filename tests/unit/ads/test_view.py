@@ -65,15 +65,6 @@ def test_each_predicate_drops_only_its_own(predicate: v.Predicate) -> None:
 def test_an_edit_without_effect_is_the_same_object() -> None:
     start = view(candidate("c1"))
     assert e.edit_view(start, e.dropping(e.of_campaigns({"Z"})), now_ms=2_000) is start
-    assert e.edit_view(start, e.repricing({}), now_ms=2_000) is start
-    assert e.edit_view(start, e.repricing({"A": 1_000_000}), now_ms=2_000) is start
-
-
-def test_repricing_touches_only_the_named_campaigns() -> None:
-    priced = e.edit_view(view(candidate("c1"), candidate("c2", "B")), e.repricing({"A": 5}), now_ms=2_000)
-    assert priced is not None
-    assert [c.cpm_micros for c in priced.candidates] == [5, 1_000_000]
-    assert priced.version_ms == 2_000
 
 
 def test_an_auction_keeps_the_other_pages_candidates() -> None:
@@ -92,17 +83,8 @@ def test_an_auction_keeps_the_other_pages_candidates() -> None:
 def test_an_expired_view_is_never_revived() -> None:
     """TR22."""
     dead = view(candidate("old"), expires_at_ms=1_500)
-    appended = v.append_candidate(dead, candidate("new"), now_ms=1_500, expires_at_ms=9_000)
-    assert creatives(appended) == ["new"]
     assert creatives(v.merge_auction(dead, [candidate("new")], AUCTION, now_ms=1_500, expires_at_ms=9_000)) == ["new"]
     assert v.merge_auction(dead, [], AUCTION, now_ms=1_500, expires_at_ms=9_000) is None
-
-
-def test_appending_again_changes_nothing() -> None:
-    start = view(candidate("c1"))
-    assert v.append_candidate(start, candidate("c1"), now_ms=2_000, expires_at_ms=99_000) is start
-    grown = v.append_candidate(start, candidate("c2"), now_ms=2_000, expires_at_ms=99_000)
-    assert (creatives(grown), grown.expires_at_ms) == (["c2", "c1"], 99_000)
 
 
 def test_views_stay_bounded_and_forget_unused_auctions() -> None:

@@ -30,7 +30,7 @@ def samples(nasty: str) -> dict[str, msgspec.Struct]:
                 waiting=2,
                 unknown_last_minute=3,
             ),
-            today=x.SiteDay(filled=7, paced=2, without_money=1, without_candidates=4, spent="0.0213"),
+            today=x.SiteDay(filled=7, paced=2, without_money=1, without_candidates=4, spent="0.0213", too_old=3),
             counts=(
                 x.Counted(of="auctions", label="periodic", this_hour=1, last_hour=12, day=13, day_ratio=1.0),
                 x.Counted(of="late", label="653 rail", this_hour=0, last_hour=2, day=2, day_ratio=1.0),

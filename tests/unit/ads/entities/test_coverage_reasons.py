@@ -124,7 +124,7 @@ TABLE: list[tuple[Callable[[], World], str, str, str]] = [
     (suspended, c.SUSPENDED, "the site is suspended", "site resume news.example"),
     (all_blocked, c.BLOCKED, "all that is offered is of blocked domains or products: 1 creative", "--unblock-domain"),
     (wanted_elsewhere, c.TURNED_AWAY, "1 page wants to be there: aimed (place_not_allowed)", "campaign show aimed"),
-    (filled, c.FILLED, "1 candidate in its pool", ""),
+    (filled, c.FILLED, "1 candidate in its pool; 1 campaign bid for it, 2.00 at most, which by bids alone clears", ""),
 ]
 
 

@@ -104,6 +104,14 @@ def test_question_53_51_slots_are_counted_by_what_became_of_them_and_by_hops() -
     assert found.ok, failed(found)
 
 
+def test_page_views_of_pages_that_were_judged_too_long_ago_are_counted_apart() -> None:
+    world = serving_world()
+    world.advance(49 * HOUR_MS)
+    assert world.winner() is None
+    today = Console(world).site().today
+    assert (today.too_old, today.without_candidates, today.filled) == (1, 0, 0)
+
+
 def test_question_15_auctions_are_counted_by_what_made_them_and_a_tick_without_a_change_makes_none() -> None:
     world = serving_world()
     console = Console(world)
