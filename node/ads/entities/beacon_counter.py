@@ -91,7 +91,7 @@ class BeaconCounter:
         place = self._place(track.request_id, settings)
         if track.event == "imp":
             question = m.Confirm(
-                track.request_id, self._site, track.creative, beacon.amount_micros, place, track.campaign
+                track.request_id, self._site, track.creative, beacon.amount_micros, place, track.campaign, ctx.wall_ms()
             )
             settle = _Settle(EntityRef("advertiser", track.advertiser), question)
         elif track.event == "click":

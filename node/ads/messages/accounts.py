@@ -54,7 +54,7 @@ class Inventory(msgspec.Struct, frozen=True):
 @wire_type("ads.confirm")
 class Confirm(msgspec.Struct, frozen=True):
     """An impression was seen: its reservation becomes spend. `amount_micros` is what its signed beacon says; `campaign`
-    tells an advertiser whose it is."""
+    tells an advertiser whose it is, `at_ms` when it was counted (wall; 0: nobody says)."""
 
     request_id: str
     site: str
@@ -62,6 +62,7 @@ class Confirm(msgspec.Struct, frozen=True):
     amount_micros: int
     inventory: Inventory | None = None
     campaign: str = ""
+    at_ms: int = 0
 
 
 @wire_type("ads.charged_total")

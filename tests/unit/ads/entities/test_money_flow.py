@@ -192,3 +192,27 @@ def test_an_advertiser_catches_up_with_what_an_ad_server_that_died_did_not_tell(
     assert len(world.facts()) == revision
     assert counters.advertiser("adv", first + second) == []
     assert [one.kind for one in counters.advertiser("adv", first + second + 1)] == ["charged"]
+
+
+def test_an_impression_that_is_told_again_when_its_id_is_forgotten_is_charged_once() -> None:
+    """Seed 140 with three projections: a node's clock jumped by an hour between two attempts to tell an advertiser."""
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    at_ms = world.clock.wall_ms()
+    world.beacon(won.impression_query)
+
+    def charged() -> int:
+        [record] = world.store.apply([ReadState("advertiser", "adv")])
+        assert isinstance(record, Record)
+        state = CODEC.decode_record(record.body)
+        assert isinstance(state, AdvertiserState)
+        return sum(state.charged.values())
+
+    amount = impression_cost_micros(won.price_micros)
+    assert charged() == amount
+    again = m.Confirm(won.request_id, SITE, won.creative, amount, None, "camp", at_ms)
+    for pause_ms in (0, HOUR_MS):
+        world.advance(pause_ms)
+        assert world.ask("advertiser", "adv", again) == m.Confirmed(False)
+        assert charged() == amount
