@@ -43,7 +43,8 @@ def shard_number(text: str) -> int:
 # Of entities, those that a person asks about first; the cluster has the last word.
 TYPES: Final = (
     *("site", "campaign", "advertiser", "publisher", "adserver", "auctioneer", "category-bidder", "page-shelf"),
-    *("operation", "replay", "replay-register", "answer-book", "campaign-directory", "demand-liveness"),
+    *("ranker", "operation", "replay", "replay-register", "answer-book", "campaign-directory", "demand-liveness"),
+    "rate-limiter",
 )
 EntityType = Annotated[
     str, typer.Argument(metavar="TYPE", show_default=False, help="Such as site; or TYPE/ID at once.")
