@@ -36,7 +36,7 @@ class Choice(msgspec.Struct, frozen=True, gc=False):
     pinned: bool = False
 
 
-class SlotDecision(msgspec.Struct, gc=False):
+class SlotDecision(msgspec.Struct):
     """A slot's pool after the draw: `order` holds places in the pool, the best first, without those that are held back
     this time. `refused` grows while reservations fail; `taken` says of creatives that were passed over why: another
     slot of the batch has them or their campaign, or their campaign steps back. `chosen` is what is offered now,

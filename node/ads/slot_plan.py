@@ -23,7 +23,7 @@ from node.ads.targeting import page_objection
 from node.ads.view import CandidateView, ServeView
 
 
-class Rules(msgspec.Struct, frozen=True, gc=False):
+class Rules(msgspec.Struct, frozen=True):
     """What holds for all slots of one batch. `left_of`: what is known to be left of a campaign's budget, None of most:
     one that would refuse its reservation for certain is not asked. `paced_out`: campaigns that this page view goes by
     because they are ahead of their day; `served`: whether the whole page view is, pins aside; `slots`: those that the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from node.sim import report, settle
 from node.sim.conditions import converged
 from node.sim.run import Result, run_seed
 from node.sim.story import story
+from node.sim.world import World
 
 SCALE = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 
@@ -29,6 +31,19 @@ def test_invariants_hold_under_faults(seed: int) -> None:
     assert result.ok, failure(result)
     assert sum(result.disturbed.values()) >= len(result.knobs.disturbances)
     assert result.rounds.keys() == {"membership", "placement", "replicas"}
+
+
+def test_a_run_leaves_nothing_of_its_cluster_in_memory() -> None:
+    """What holds its owner where no collector looks, as a decision without it did that remembered its ad server, keeps
+    whole nodes: those of a simulation, and of a real node each site that it gave away."""
+
+    def worlds() -> int:
+        gc.collect()
+        return sum(isinstance(thing, World) for thing in gc.get_objects())
+
+    before = worlds()
+    assert run_seed(1, seconds=10).ok
+    assert worlds() == before
 
 
 # What is drawn from a seed changes with the faults that can be drawn; each of these has a unit test besides.

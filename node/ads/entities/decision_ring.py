@@ -16,7 +16,7 @@ from node.ads.view import TurnedAway
 from node.core import limits
 
 
-class Decided(msgspec.Struct, frozen=True, gc=False):
+class Decided(msgspec.Struct, frozen=True):
     """A slot's decision with its circumstances. `page` as it was known, fresh or not; `away`: some of those that its
     newest auction left out."""
 
