@@ -21,7 +21,7 @@ def history(key: str, found: Sequence[n.KeyHistory]) -> p.ServeIndexHistory:
         p.HistoryItem(
             node=one.node,
             version=_version(seen.version),
-            what="removed" if seen.tombstone else "put",
+            what=_what(seen),
             bytes=seen.bytes,
             expires_at=_at(seen.expires_at_ms),
             at=rfc3339(seen.at_ms),
@@ -34,6 +34,12 @@ def history(key: str, found: Sequence[n.KeyHistory]) -> p.ServeIndexHistory:
     certificates = [(one.certificate, one.node) for one in found if one.certificate is not None]
     newest = max(certificates, key=lambda item: _order(item[0].version), default=None)
     return p.ServeIndexHistory(key=key, items=tuple(items), removal=_certificate(*newest) if newest else None)
+
+
+def _what(seen: n.SeenRow) -> str:
+    if seen.discarded:
+        return "discarded"
+    return "removed" if seen.tombstone else "put"
 
 
 def _certificate(found: n.CertificateRow, node: str) -> p.RemovalCertificate:

@@ -14,7 +14,7 @@ class VersionRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SeenRow(msgspec.Struct, frozen=True, array_like=True):
-    """One version of a key that the replica held."""
+    """One version of a key that the replica held, or discarded."""
 
     version: VersionRow
     tombstone: bool
@@ -22,6 +22,7 @@ class SeenRow(msgspec.Struct, frozen=True, array_like=True):
     expires_at_ms: int
     at_ms: int
     source: str
+    discarded: bool = False
 
 
 class HeldRow(msgspec.Struct, frozen=True, array_like=True):

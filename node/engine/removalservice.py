@@ -26,7 +26,7 @@ from node.engine.removal_messages import (
     VersionRow,
 )
 from node.gossip.replica_io import RemovalOutcome
-from node.gossip.replica_views import Certificate, WriteToken, parse_token
+from node.gossip.replica_views import Certificate, VersionSeen, WriteToken, parse_token
 from node.gossip.version import version_of
 from node.store.replica_keys import site_of
 from node.wire.envelope import Envelope
@@ -53,10 +53,7 @@ class RemovalService:
 
     def history(self, key: str) -> KeyHistory:
         certificate = self._replicator.questions.certificate(key)
-        seen = tuple(
-            SeenRow(VersionRow(*one.version), one.tombstone, one.bytes, one.expires_at_ms, one.at_ms, one.source)
-            for one in self._replicator.questions.history(key)
-        )
+        seen = tuple(map(_seen, self._replicator.questions.history(key)))
         return KeyHistory(self._engine.me.name, seen, _certificate(certificate) if certificate else None)
 
     def removals(self, limit: int) -> Removals:
@@ -142,6 +139,11 @@ class RemovalService:
             streaming = self._replicator.questions.streaming()
             reply = ReplicaPhase(self._engine.me.name, streaming.phase, streaming.ratio, self._replicator.tenure)
             self._engine.reply(envelope, reply)
+
+
+def _seen(one: VersionSeen) -> SeenRow:
+    version = VersionRow(*one.version)
+    return SeenRow(version, one.tombstone, one.bytes, one.expires_at_ms, one.at_ms, one.source, one.discarded)
 
 
 def _certificate(found: Certificate) -> CertificateRow:

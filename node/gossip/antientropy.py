@@ -43,13 +43,14 @@ from node.gossip.replica_messages import (
 from node.gossip.round import Phase, Round
 from node.gossip.stay import Stay
 from node.gossip.version import Version
+from node.store.replica_port import ReplicaEntry
 
 
 class AntiEntropy:
     """Rounds with random peers. Every method returns what is to be sent.
 
-    `compared(peer, began_ns, tenure)` is called when a round that began then has ended whole. `discarded` are keys that
-    a take-over forgot, for the caller to empty.
+    `compared(peer, began_ns, tenure)` is called when a round that began then has ended whole. `discarded` is what a
+    take-over forgot, and from whom it takes over, for the caller to empty.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class AntiEntropy:
         self._was_hurried = False
         self._compared: set[str] = set()
         self.whole_ns: int | None = None  # when the last round began that ended whole, with a ready replica that counts
-        self.discarded: list[str] = []
+        self.discarded: list[tuple[ReplicaEntry, str]] = []
         self.counters: Counter[str] = Counter()
 
     # ---- time and peers
@@ -179,7 +180,7 @@ class AntiEntropy:
             return []
         round_.todo.extendleft(reversed(round_.window[message.done :]))
         if round_.takes_over:
-            self._discard(round_.window[: message.done], message.items, wall_ms)
+            self._discard(sender, round_.window[: message.done], message.items, wall_ms)
         round_.window = ()
         round_.phase = Phase.FETCH
         self._touch(round_, now_ns)
@@ -280,7 +281,7 @@ class AntiEntropy:
         self._fetching.complete = True
         self._stay.taken_over(at_ns)
 
-    def _discard(self, places: Iterable[Place], theirs: Iterable[KeyVersion], wall_ms: int) -> None:
+    def _discard(self, sender: str, places: Iterable[Place], theirs: Iterable[KeyVersion], wall_ms: int) -> None:
         """Forgets what these leaves hold and the other does not, since it may have been removed, and its tombstone
         settled and forgotten. Where the other holds an older version of a key, no newer one can have been settled
         (`node.gossip.settling`), so what is here was never removed, and wins as it does anywhere. Kept, too, are what
@@ -292,7 +293,7 @@ class AntiEntropy:
                 if key in self._stay.proven or entry.tombstone or key in held:
                     continue
                 self._contents.replace(key, entry, None)
-                self.discarded.append(key)
+                self.discarded.append((entry, sender))
                 self._fetching.fill.discarded += 1
 
     def _expected(self, sender: str, number: int, phase: Phase) -> Round | None:

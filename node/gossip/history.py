@@ -1,4 +1,5 @@
-"""The last versions of each key that this replica saw, without values: a bounded ring per key, bounded in total."""
+"""The last versions of each key that this replica held, or discarded, without values: a bounded ring per key, bounded
+in total."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ class History:
 
     def note(self, entry: ReplicaEntry, at_ms: int, source: str) -> None:
         """The replica holds this entry from now on."""
-        seen = VersionSeen(version_of(entry), entry.tombstone, len(entry.value), entry.expires_at_ms, at_ms, source)
+        self._add(entry, at_ms, source, discarded=False)
+
+    def discarded(self, entry: ReplicaEntry, at_ms: int, source: str) -> None:
+        """The replica forgot this entry in a take-over from `source`, which lacks it."""
+        self._add(entry, at_ms, source, discarded=True)
+
+    def _add(self, entry: ReplicaEntry, at_ms: int, source: str, *, discarded: bool) -> None:
+        size = len(entry.value)
+        seen = VersionSeen(version_of(entry), entry.tombstone, size, entry.expires_at_ms, at_ms, source, discarded)
         ring = self._rings.pop(entry.key, ())
         self._rings[entry.key] = (*ring, seen)[-limits.history_versions_max :]
         if len(self._rings) > limits.history_keys_max:

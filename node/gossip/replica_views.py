@@ -20,7 +20,8 @@ class MapStatus(NamedTuple):
 
 class VersionSeen(NamedTuple):
     """One version of a key that this replica held: `bytes` of its value, `at_ms` when it came here, `source` from whom
-    (this node's own name for its own writes, "" for one found in the file)."""
+    (this node's own name for its own writes, "" for one found in the file). `discarded`: from then on it was *not* held
+    any more, since a take-over found that its source lacks it."""
 
     version: Version
     tombstone: bool
@@ -28,6 +29,7 @@ class VersionSeen(NamedTuple):
     expires_at_ms: int
     at_ms: int
     source: str
+    discarded: bool = False
 
 
 class HeldAt(NamedTuple):

@@ -321,11 +321,17 @@ class Replicator:
             effects.extend(self._joining.tick(now_ns, self._peers))
             effects.extend(self._removals.due(now_ns))
         if self._antientropy.discarded:
-            effects.append(Applied(tuple(self._antientropy.discarded)))
-            self._antientropy.discarded.clear()
+            effects.append(self._discarded(wall_ms))
         effects.extend(Send(peer, delta) for peer, delta in self._sender.flush(now_ns))
         effects.extend(self._commit(now_ns))
         return effects
+
+    def _discarded(self, wall_ms: int) -> Applied:
+        """Takes what a take-over forgot into the keys' histories."""
+        forgotten, self._antientropy.discarded = self._antientropy.discarded, []
+        for entry, source in forgotten:
+            self._parts.history.discarded(entry, wall_ms, source)
+        return Applied(tuple(entry.key for entry, _ in forgotten))
 
     def next_wake_ns(self) -> int:
         """When a `Tick` is due; in the past when it is due at once."""

@@ -173,7 +173,8 @@ class Put:
 class Held:
     """What a node's replica held for a key at a look. `damaged`: disks lost bits in this run, so a replica may
     have set an entry aside and fetched an older one from whoever was there. `absent`: it reads as nothing, being a
-    removal or expired at `wall_ms`, the node's time; `expires_at_ms` 0: never."""
+    removal or expired at `wall_ms`, the node's time; `expires_at_ms` 0: never. `discarded`: the newest version
+    that a take-over has forgotten since the node's start."""
 
     at_ns: int
     node: NodeId
@@ -184,6 +185,7 @@ class Held:
     absent: bool = False
     expires_at_ms: int = 0
     wall_ms: int = 0
+    discarded: KeyVersion = NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,8 +173,8 @@ class InTime:
 class ReplicaTruth:
     """X1: what a replica holds for a key was written so, under that version, by somebody. I3: within one start of a
     node, a key never goes back: not to an older version, and not to an older one after it was gone. Only what expired
-    leaves no trace: an older removal may come after it, or what expired as well, and reads as absent. It may have come
-    and gone between two looks at a replica; that it was, another one's look has told."""
+    and what a take-over discards leave no trace: an older removal may come after it, or what expired as well, and reads
+    as absent. It may have come and gone between two looks at a replica; that it was, another one's look has told."""
 
     written: dict[tuple[str, h.KeyVersion], int] = field(default_factory=dict)
     newest: dict[tuple[NodeId, str], h.KeyVersion] = field(default_factory=dict)
@@ -192,7 +192,8 @@ class ReplicaTruth:
             if event.expires_at_ms:
                 self.expiring.setdefault(event.key, {})[event.version] = event.expires_at_ms
             newest = self.newest.get((event.node, event.key), event.version)
-            excused = event.damaged or (event.absent and self._expired_since(newest, event))
+            traceless = event.discarded >= newest or self._expired_since(newest, event)
+            excused = event.damaged or (event.absent and traceless)
             if event.version < newest and not excused:
                 words = f"{event.key} on {event.node} went back from version {newest} to {event.version}"
                 return Violation("I3", event.at_ns, words)

@@ -138,6 +138,12 @@ def validate(world: World) -> Violation | None:
     return _look(world)
 
 
+def _discarded(engine: Engine, key: str) -> h.KeyVersion:
+    """The newest version of the key that a take-over of this start has forgotten."""
+    past = engine.replication.machine.questions.history(key)
+    return max((one.version for one in past if one.discarded), default=h.NEVER)
+
+
 def _look(world: World) -> Violation | None:
     """Record what every replica holds of the probes' keys, and which removals have reached all of them."""
     history, now_ns = world.history, world.scheduler.now_ns
@@ -151,7 +157,8 @@ def _look(world: World) -> Violation | None:
             if entry is not None:
                 wall_ms = engine.world.clock.wall_ms()
                 absent = entry.tombstone or expired(entry, wall_ms)
-                seen = (version_of(entry), zlib.crc32(entry.value), damaged, absent, entry.expires_at_ms, wall_ms)
+                lapses = (absent, entry.expires_at_ms, wall_ms, _discarded(engine, key))
+                seen = (version_of(entry), zlib.crc32(entry.value), damaged, *lapses)
                 world.record(h.Held(now_ns, engine.me, key, *seen))
         held = [version_of(entry) >= removal for entry in entries if entry is not None]
         everywhere = all(held) and len(held) == len(world.hosts)

@@ -16,7 +16,8 @@ class GetKeyHistory(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.serveindex_history_row")
 class HistoryItem(msgspec.Struct, frozen=True, kw_only=True):
     """A version that a node's replica held: since `at`, from `source` (the node itself, a peer, or empty when it was
-    found in the file). `what`: put or removed."""
+    found in the file). `what`: put, removed, or discarded: since `at` it is not held any more, as `source` lacked it
+    when this replica took over from it."""
 
     node: str
     version: EntryVersion

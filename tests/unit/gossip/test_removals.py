@@ -293,6 +293,9 @@ def test_who_is_taken_off_while_it_is_cut_off_keeps_what_is_newer_than_its_sourc
     assert [world.get(name, "s|k") for name in world.names] == [b"newer"] * 3
     assert [world.get(name, "s|alone") for name in world.names] == [None] * 3, "it may have been removed meanwhile"
     assert world.hosts["n2"].replicator.questions.streaming().discarded == 1
+    put, gone = world.hosts["n2"].replicator.questions.history("s|alone")
+    assert (put.version, put.source, put.discarded) == (gone.version, "n2", False)
+    assert (gone.source in {"n0", "n1"}, gone.discarded) == (True, True), "an operator sees why it is gone"
 
 
 def test_a_replica_that_is_copied_from_an_old_backup_keeps_no_vote_d17():
