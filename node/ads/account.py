@@ -2,29 +2,20 @@
 
 Reserving answers whether the durable escrow has to be raised first; a reply that promises money leaves only then.
 Everything is idempotent by request id: a reservation is open until its impression confirms it or its time is over,
-and what was settled is remembered for longer than any beacon's token lives.
+and what was settled is known by its id for longer than any beacon's token lives (`node.ads.settled_ids`).
 """
 
 from __future__ import annotations
 
 import enum
 import sys
-from collections import deque
 
 import msgspec
 
-from node.ads.budget import BudgetState, SettledMinute, raise_escrow, roll_over, spend
-from node.core.check import invariant
-from node.core.hashing import digest8
-from node.core.limits import (
-    reservation_ms_max,
-    reservations_open_max,
-    reserve_request_age_ms_max,
-    settled_minutes_kept,
-)
+from node.ads.budget import BudgetState, raise_escrow, roll_over, spend
+from node.ads.settled_ids import SettledIds
+from node.core.limits import reservation_ms_max, reservations_open_max, reserve_request_age_ms_max
 
-MINUTE_MS = 60_000
-_ID_BYTES = 8
 # What was promised before a crash, as one reservation: its parts are unknown.
 _BEFORE = ""
 _NEVER = sys.maxsize
@@ -105,29 +96,34 @@ class Account:
         amount, _ = self._open.pop(request_id, (0, 0))
         self._promised -= amount
 
-    def confirm(self, request_id: str, amount_micros: int, *, now_ms: int) -> bool:
-        """Turn a promise into spend when its impression arrives; False for a repeat.
+    def confirm(self, request_id: str, amount_micros: int, *, minute: int = 0, now_ms: int) -> bool:
+        """Turn a promise into spend when its impression arrives; False for a repeat, and for what may be one. `minute`:
+        in which its url was signed.
 
         `amount_micros` comes from the signed beacon: a promise that was forgotten in a crash is paid all the same,
         out of what was set aside for such.
         """
         self.pass_time(now_ms)
-        if request_id in self._settled:
+        if not self._settled.add(request_id, minute, now_ms):
             return False
         amount, _ = self._open.pop(request_id, (0, 0))
         self._promised -= amount
         if not amount:
             amount = amount_micros
             self._take_from_before(amount)
-        self._settled.add(request_id, now_ms)
         paid = spend(self.budget, amount, self._promised)
         self.budget = msgspec.structs.replace(paid, settled=self._settled.minutes())
         return True
 
-    def unsettle(self, request_id: str, amount_micros: int, now_ms: int) -> None:
-        """Take back the newest confirmation: its impression may come again, so its money is promised again."""
-        self._settled.undo(request_id)
+    def promise_again(self, request_id: str, amount_micros: int, now_ms: int) -> None:
+        """Its payment was not written: its impression may come again, so its money is promised again."""
         self._promise(request_id, amount_micros, now_ms)
+
+    def roll_back(self, budget: BudgetState) -> None:
+        """This budget is durable, and no later one is: what only those knew was not settled."""
+        if budget.settled is not self.budget.settled:
+            self._settled = SettledIds(budget.settled)
+        self.budget = budget
 
     def _promise(self, request_id: str, amount: int, now_ms: int) -> None:
         end_ms = now_ms + reservation_ms_max
@@ -141,41 +137,3 @@ class Account:
         if taken:
             self._open[_BEFORE] = (before - taken, end_ms)
             self._promised -= taken
-
-
-class SettledIds:
-    """Request ids that were settled in the last `kept` minutes, by the minute, so that old ones go in one piece."""
-
-    def __init__(self, minutes: tuple[SettledMinute, ...] = (), kept: int = settled_minutes_kept) -> None:
-        self._kept = kept
-        self._minutes: deque[tuple[int, bytearray]] = deque((m.minute, bytearray(m.ids)) for m in minutes)
-        self._known = {bytes(ids[i : i + _ID_BYTES]) for _, ids in self._minutes for i in range(0, len(ids), _ID_BYTES)}
-
-    def __contains__(self, request_id: str) -> bool:
-        return digest8(request_id) in self._known
-
-    def add(self, request_id: str, now_ms: int) -> None:
-        """Remember an id, and forget minutes that are too old to be asked about."""
-        minute = now_ms // MINUTE_MS
-        if not self._minutes or self._minutes[-1][0] < minute:
-            self._minutes.append((minute, bytearray()))
-        key = digest8(request_id)
-        self._minutes[-1][1].extend(key)
-        self._known.add(key)
-        while self._minutes[0][0] <= minute - self._kept:
-            _, old = self._minutes.popleft()
-            self._known.difference_update(bytes(old[i : i + _ID_BYTES]) for i in range(0, len(old), _ID_BYTES))
-
-    def undo(self, request_id: str) -> None:
-        """Forget the id that was added last."""
-        key = digest8(request_id)
-        _, ids = self._minutes[-1]
-        invariant(ids.endswith(key), "settled-undone", request_id=request_id)
-        del ids[-_ID_BYTES:]
-        if not ids:
-            self._minutes.pop()
-        self._known.discard(key)
-
-    def minutes(self) -> tuple[SettledMinute, ...]:
-        """What to make durable."""
-        return tuple(SettledMinute(minute, bytes(ids)) for minute, ids in self._minutes)

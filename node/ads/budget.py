@@ -24,7 +24,8 @@ from node.wire.registry import wire_type
 
 @wire_type("ads.settled_minute", version=1)
 class SettledMinute(msgspec.Struct, frozen=True):
-    """Request ids that were settled in one minute, each as 8 bytes, joined."""
+    """Request ids that were settled whose urls were signed in one minute, each as 8 bytes, joined; none: it is
+    forgotten, and so is every earlier minute."""
 
     minute: int
     ids: bytes

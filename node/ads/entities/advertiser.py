@@ -12,13 +12,11 @@ from node.ads.budget import BudgetState, open_budget, roll_over
 from node.ads.entities.money import BudgetWritten, Till, answer_at_once
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
-from node.core.limits import settled_minutes_kept
 from node.wire.registry import wire_type
 
 STATUSES = ("active", "suspended", "deleted")
 TELL_TIMEOUT_MS = 2_000
 TELL_AGAIN_MS = 5_000
-KNOWN_MS = (settled_minutes_kept - 1) * 60_000  # so long at least ids are kept that were settled
 
 
 @wire_type("state.advertiser")
@@ -185,10 +183,6 @@ class Advertiser:
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
         now_ms = ctx.wall_ms()
-        if isinstance(message, m.Confirm) and message.at_ms and now_ms - message.at_ms > KNOWN_MS:
-            # Told again, or a clock jumped: ids so old are forgotten, and it can't be told from one that was charged.
-            ctx.reply(m.Confirmed(False))  # its campaign's total brings it, if it was not
-            return
         till.account.pass_time(now_ms)
         spent_before = till.account.budget.spent_micros
         reply, at_once = till.handle(message, now_ms)

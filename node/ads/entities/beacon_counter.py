@@ -88,16 +88,16 @@ class BeaconCounter:
             return
         question: m.Confirm | m.RecordClick | m.RecordCta
         settle: _Settle | None = None
-        place = self._place(track.request_id, settings)
+        place, minute = self._place(track.request_id, settings), int(track.bucket)
         if track.event == "imp":
             question = m.Confirm(
-                track.request_id, self._site, track.creative, beacon.amount_micros, place, track.campaign, ctx.wall_ms()
+                track.request_id, self._site, track.creative, beacon.amount_micros, place, track.campaign, minute
             )
             settle = _Settle(EntityRef("advertiser", track.advertiser), question)
         elif track.event == "click":
-            question = m.RecordClick(track.request_id, self._site, track.creative, place)
+            question = m.RecordClick(track.request_id, self._site, track.creative, place, minute)
         else:
-            question = m.RecordCta(track.request_id, self._site, track.creative, place)
+            question = m.RecordCta(track.request_id, self._site, track.creative, place, minute)
         campaign, ranks = EntityRef("campaign", track.campaign), not settings.suspended
         ctx.ask(
             campaign,
@@ -120,7 +120,7 @@ class BeaconCounter:
         else:
             request_id = request_of(claim)
             place = self._place(request_id, settings)
-            question = m.RecordFold(request_id, self._site, claim.creative, place)
+            question = m.RecordFold(request_id, self._site, claim.creative, place, int(claim.bucket))
             campaign = EntityRef("campaign", claim.campaign)
             ctx.ask(campaign, question, CONFIRM_TIMEOUT_MS, lambda outcome: _Folded(claim, reply_to, outcome))
 

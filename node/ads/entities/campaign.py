@@ -13,7 +13,7 @@ import msgspec
 from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
-from node.ads.account import Account, SettledIds
+from node.ads.account import Account
 from node.ads.booking import Engagement, Payer, engagement, impression, money_facts
 from node.ads.budget import BudgetState, day_bounds_ms, next_midnight_ms, open_budget
 from node.ads.entities.campaign_state import (
@@ -34,6 +34,7 @@ from node.ads.money import impression_cost_micros
 from node.ads.pacing.campaigns import CampaignMoney, told_percent
 from node.ads.pacing.window import Window
 from node.ads.registries import Registry
+from node.ads.settled_ids import SettledIds
 from node.core.errors import BadInput
 from node.core.hashing import STRIPE_COUNT, spread_ms
 from node.core.ids import EntityRef, SingletonRef
@@ -329,10 +330,9 @@ class Campaign:
 
     def _engaged(self, ctx: Context, state: CampaignState, done: Engagement) -> None:
         ids = {m.RecordClick: self._clicked, m.RecordCta: self._acted, m.RecordFold: self._folded}[type(done)]
-        if done.request_id in ids:
+        if not ids.add(done.request_id, done.minute, ctx.wall_ms()):
             ctx.reply_durable(m.Confirmed(False))
             return
-        ids.add(done.request_id, ctx.wall_ms())
         self._state = engaged(state, done, ids.minutes())
         payer = Payer(self._campaign, state.advertiser)
         fact = engagement(payer, state.budget.timezone, done, now_ms=ctx.wall_ms())

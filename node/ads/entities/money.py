@@ -70,7 +70,7 @@ class Till:
                 return m.Reserved(outcome.value), (request_id, amount, False) if made else None
             case m.Confirm(request_id, _, _, amount):
                 amount = account.promised_to(request_id) or amount
-                counted = account.confirm(request_id, amount, now_ms=now_ms)
+                counted = account.confirm(request_id, amount, minute=message.minute, now_ms=now_ms)
                 return m.Confirmed(counted), (request_id, amount, True) if counted else None
             case m.Release(request_id):
                 account.release(request_id, now_ms=now_ms)
@@ -113,10 +113,11 @@ class Till:
         while self._unwritten:
             lost = self._unwritten.pop()
             if lost.paid:
-                self.account.unsettle(lost.request_id, lost.amount_micros, now_ms)
+                self.account.promise_again(lost.request_id, lost.amount_micros, now_ms)
             else:
                 self.account.release(lost.request_id, now_ms=now_ms)
-        self.account.budget = self._durable = self._passed = budget
+        self.account.roll_back(budget)
+        self._durable = self._passed = budget
 
     def _settle_up_to(self, budget: BudgetState) -> None:
         # Budgets are told apart by identity: each is replaced, never changed, and a state keeps the one it was given.

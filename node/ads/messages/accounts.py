@@ -54,7 +54,8 @@ class Inventory(msgspec.Struct, frozen=True):
 @wire_type("ads.confirm")
 class Confirm(msgspec.Struct, frozen=True):
     """An impression was seen: its reservation becomes spend. `amount_micros` is what its signed beacon says; `campaign`
-    tells an advertiser whose it is, `at_ms` when it was counted (wall; 0: nobody says)."""
+    tells an advertiser whose it is. `minute`, of this and of what is recorded below: in which its url was signed, the
+    same of all its repeats (0: nobody says)."""
 
     request_id: str
     site: str
@@ -62,7 +63,7 @@ class Confirm(msgspec.Struct, frozen=True):
     amount_micros: int
     inventory: Inventory | None = None
     campaign: str = ""
-    at_ms: int = 0
+    minute: int = 0
 
 
 @wire_type("ads.charged_total")
@@ -84,6 +85,7 @@ class RecordClick(msgspec.Struct, frozen=True):
     site: str
     creative: str
     inventory: Inventory | None = None
+    minute: int = 0
 
 
 @wire_type("ads.record_cta")
@@ -94,6 +96,7 @@ class RecordCta(msgspec.Struct, frozen=True):
     site: str
     creative: str
     inventory: Inventory | None = None
+    minute: int = 0
 
 
 @wire_type("ads.record_fold")
@@ -104,6 +107,7 @@ class RecordFold(msgspec.Struct, frozen=True):
     site: str
     creative: str
     inventory: Inventory | None = None
+    minute: int = 0
 
 
 # ---- campaign, advertiser

@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from node.ads.account import Account, ReserveOutcome, SettledIds
+from node.ads.account import Account, ReserveOutcome
 from node.ads.budget import BudgetState, open_budget
-from node.core.limits import reservation_ms_max, reserve_request_age_ms_max, settled_minutes_kept
+from node.core.limits import reservation_ms_max, reserve_request_age_ms_max
 
 NOON = int(dt.datetime(2026, 7, 14, 12, tzinfo=dt.UTC).timestamp() * 1000)
 
@@ -72,18 +72,6 @@ def test_a_crash_keeps_promises_and_pays_those_that_were_forgotten() -> None:
     assert recovered.budget.spent_micros == 30
     recovered.pass_time(NOON + reservation_ms_max)
     assert recovered.available_micros == 970
-
-
-def test_settled_ids_survive_and_are_forgotten_by_the_minute() -> None:
-    ids = SettledIds()
-    ids.add("a", NOON)
-    ids.add("b", NOON + 60_000)
-    again = SettledIds(ids.minutes())
-    assert "a" in again
-    assert "c" not in again
-    again.add("d", NOON + settled_minutes_kept * 60_000)
-    assert "a" not in again
-    assert "b" in again
 
 
 class AccountMachine(RuleBasedStateMachine):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from node.ads import messages as m
-from node.ads.account import SettledIds
 from node.ads.budget import BudgetState, open_budget
 from node.ads.entities.money import Till
+from node.ads.settled_ids import SettledIds
 from node.core.limits import reservation_ms_max
 
 NOON = int(dt.datetime(2026, 7, 14, 12, tzinfo=dt.UTC).timestamp() * 1000)

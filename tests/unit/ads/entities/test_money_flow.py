@@ -16,7 +16,9 @@ from node.ads.ledger import Ledger, place_of, read_entry
 from node.ads.money import impression_cost_micros
 from node.ads.postings import ADVERTISER, HELD, MARGIN, PUBLISHER
 from node.ads.reconcile import Counted, Counters
+from node.ads.settled_ids import MINUTE_MS, SettledIds
 from node.core.ids import EntityRef
+from node.core.limits import settled_minutes_kept
 from node.store.port import FactPage, ReadFacts, ReadState, Record, StoredFact
 from node.wire.codec import CODEC
 
@@ -197,29 +199,18 @@ def test_an_advertiser_catches_up_with_what_an_ad_server_that_died_did_not_tell(
 def test_an_impression_that_is_told_again_when_its_id_is_forgotten_is_charged_once() -> None:
     """Seed 140 with three projections: a node's clock jumped by an hour between two attempts to tell an advertiser."""
     world = serving_world()
+    minute = world.clock.wall_ms() // MINUTE_MS
     won = world.winner()
     assert won is not None
-    at_ms = world.clock.wall_ms()
     world.beacon(won.impression_query)
-
-    def charged() -> int:
-        [record] = world.store.apply([ReadState("advertiser", "adv")])
-        assert isinstance(record, Record)
-        state = CODEC.decode_record(record.body)
-        assert isinstance(state, AdvertiserState)
-        return sum(state.charged.values())
-
     amount = impression_cost_micros(won.price_micros)
-    assert charged() == amount
-    again = m.Confirm(won.request_id, SITE, won.creative, amount, None, "camp", at_ms)
+    again = m.Confirm(won.request_id, SITE, won.creative, amount, None, "camp", minute)
     assert world.ask("advertiser", "adv", again) == m.Confirmed(False)
+    assert advertiser_of(world).charged == {"camp": amount}
     world.advance(HOUR_MS)
-    world.classify()
-    world.advance(3_000)
-    later = world.winner()
-    assert later is not None
-    world.beacon(later.impression_query)  # with it the ids of an hour ago are forgotten
-    both = amount + impression_cost_micros(later.price_micros)
-    assert charged() == both
+    for ago in range(settled_minutes_kept):  # with them those of an hour ago are forgotten
+        other = m.Confirm(f"other-{ago}", SITE, won.creative, 1, None, "camp", minute + HOUR_MS // MINUTE_MS - ago)
+        assert world.ask("advertiser", "adv", other) == m.Confirmed(True)
+    assert again.request_id not in SettledIds(advertiser_of(world).budget.settled)
     assert world.ask("advertiser", "adv", again) == m.Confirmed(False)
-    assert charged() == both
+    assert advertiser_of(world).charged == {"camp": amount + settled_minutes_kept}
