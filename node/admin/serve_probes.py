@@ -11,6 +11,8 @@ from node.admin import protocol as p
 from node.admin.outcomes import NOT_FOUND, REFUSED, ask, not_found
 from node.ads import explain
 from node.ads import messages as m
+from node.ads.entities.payers import refused_with
+from node.ads.explain import CandidateOutcome
 from node.ads.hosts import host_of_url
 from node.ads.keys import page_url, site_id, slot_id
 from node.ads.money import impression_cost_micros
@@ -50,22 +52,23 @@ class ServeProbes:
                 why = _WHY.get(probed.refusal, probed.refusal)
                 raise p.AdminRefusal(REFUSED, "E-NOT-SERVED", f"nothing is served there: {why}", about=site)
             won = next((c for c in decision.candidates if c.outcome == explain.WON), None)
-            objection = await self._objection(won.campaign_id, probed.advertiser, decision.price_micros) if won else ""
+            objection = await self._objection(won, probed.advertiser, decision.price_micros) if won else ""
             if won is None or not objection:
                 return views.probed(decision, self._engine.world.clock.wall_ms()), call
-            of_it = (c.creative_id for c in decision.candidates if c.campaign_id == won.campaign_id)
-            refused |= dict.fromkeys(of_it, objection)
+            refused |= refused_with(won, objection, decision.candidates)
         raise AssertionError("more payers than candidates")
 
-    async def _objection(self, campaign: str, advertiser: str, price_micros: int) -> str:
+    async def _objection(self, won: CandidateOutcome, advertiser: str, price_micros: int) -> str:
         """Why one of the payers would refuse the price of an impression; empty when both would pay."""
         cost = impression_cost_micros(price_micros)
         try:
-            paying: m.CampaignInfo = await ask(self._engine, EntityRef("campaign", campaign), m.GetCampaign())
+            paying: m.CampaignInfo = await ask(self._engine, EntityRef("campaign", won.campaign_id), m.GetCampaign())
             above: m.AdvertiserInfo = await ask(self._engine, EntityRef("advertiser", advertiser), m.GetAdvertiser())
         except p.AdminRefusal as refused:
             return explain.NOT_ACTIVE if refused.exit_status == NOT_FOUND else explain.NO_ANSWER
-        if paying.status != "active" or above.status != "active":
+        if paying.standing not in ("active", "exhausted") or above.status != "active":
             return explain.NOT_ACTIVE
+        if won.creative_id in paying.withdrawn:
+            return explain.WITHDRAWN
         left = paying.daily_budget_micros - paying.spent_micros - paying.reserved_micros
         return explain.BUDGET if cost > min(left, above.daily_budget_micros - above.spent_micros) else ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from node.admin.protocol import reasons
 from promovolvectl.cli.leaf import MEANINGS
 from promovolvectl.cli.render import FORMATS
 
@@ -17,6 +18,10 @@ One topic; `about` is its line in the list."""
 
     about: str
     text: str
+
+
+def _words(meanings: Mapping[str, str]) -> str:
+    return "\n".join(f"  {word.ljust(25)}  {meaning}" for word, meaning in meanings.items())
 
 
 _ENDS: Final = "\n".join(f"  {int(status):>3}  {meaning}" for status, meaning in MEANINGS.items())
@@ -126,6 +131,17 @@ terminal and without --yes nothing happens and the status is 6. What loses somet
 takes it by --confirm NAME. 'plan list', 'plan show', 'plan commit ID' commit one that was staged before; it is refused
 with 4 when the placement has moved on. --force names the rule that it overrides. --reason goes to the audit log.
 --request-id makes a retry the same operation.
+""",
+    ),
+    "reasons": Text(
+        "the words by which 'serve explain' says why a candidate did not win",
+        f"""\
+Of a candidate, 'reason':
+{_words(reasons.CANDIDATES)}
+Of a campaign that was turned away, 'reason':
+{_words(reasons.TURNED_AWAY)}
+Of a slot that stayed empty, 'why':
+{_words(reasons.EMPTY)}
 """,
     ),
     "roles": Text(

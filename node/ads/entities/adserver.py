@@ -22,7 +22,7 @@ from node.ads.edits import SiteEdit
 from node.ads.entities.beacon_counter import BeaconCounter
 from node.ads.entities.beacon_guard import BeaconGuard
 from node.ads.entities.decision_ring import Decided, DecisionRing, explained
-from node.ads.entities.payers import SilentPayers, objection, payers, verdict
+from node.ads.entities.payers import SilentPayers, objection, payers, refused_with, verdict
 from node.ads.entities.pools import Merged, Pools
 from node.ads.entities.serve_tally import ServeTally
 from node.ads.entities.serving_batch import Batch, ReserveAnswer
@@ -371,7 +371,7 @@ class AdServer:
             return
         refused = decision.chosen.candidate
         for other in batch.decisions:
-            other.refused.update({c.creative_id: reason for c in other.pool if c.campaign_id == refused.campaign_id})
+            other.refused.update(refused_with(refused, reason, other.pool))
         choose_again(decision, batch.decisions, batch.back)
         decision.request_id = ""
         if decision.chosen is not None:

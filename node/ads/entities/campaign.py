@@ -24,6 +24,7 @@ from node.ads.entities.campaign_state import (
     left_micros,
     next_turn_ms,
     quote_of,
+    refusal_of,
     retargeted,
     spent_up,
     standing_of,
@@ -278,8 +279,8 @@ class Campaign:
         self, ctx: Context, state: CampaignState, till: Till, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
         now_ms = ctx.wall_ms()
-        if isinstance(message, m.Reserve) and (not state.bids(now_ms) or message.creative in state.withdrawn):
-            ctx.reply(m.Reserved(m.NOT_ACTIVE))
+        if isinstance(message, m.Reserve) and (refusal := refusal_of(state, message.creative, now_ms)):
+            ctx.reply(m.Reserved(refusal))
             return
         account = till.account
         account.pass_time(now_ms)  # else an impression that begins a day would be priced by the day before

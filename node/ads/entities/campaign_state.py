@@ -69,6 +69,13 @@ def standing_of(state: CampaignState, now_ms: int) -> str:
     return "exhausted" if spent_up(state, now_ms) else "active"
 
 
+def refusal_of(state: CampaignState, creative: str, now_ms: int) -> str:
+    """What it answers to Reserve whatever money it has; empty when money decides."""
+    if not state.bids(now_ms):
+        return m.NOT_ACTIVE
+    return m.WITHDRAWN if creative in state.withdrawn else ""
+
+
 def next_turn_ms(targeting: Targeting, now_ms: int) -> int | None:
     """When its schedule says something else; None: never."""
     return min((at for at in (targeting.start_ms, targeting.end_ms) if at > now_ms), default=None)

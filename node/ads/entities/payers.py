@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final, Protocol
 
 from node.ads import explain
 from node.ads import messages as m
@@ -11,6 +11,7 @@ from node.ads.decide import SlotDecision
 from node.core.ids import EntityRef
 
 SILENT_MS = 1_000
+_ANSWERS: Final = {m.NOT_ACTIVE: explain.NOT_ACTIVE, m.WITHDRAWN: explain.WITHDRAWN, "reserved": "", "repeated": ""}
 
 
 def payers(campaign: str, advertiser: str) -> tuple[tuple[str, EntityRef], ...]:
@@ -22,15 +23,31 @@ def objection(outcome: Any) -> str:
     """Why a payer's answer is not a yes; empty when it is."""
     if not isinstance(outcome, m.Reserved):
         return explain.NO_ANSWER
-    if outcome.outcome == m.NOT_ACTIVE:
-        return explain.NOT_ACTIVE
-    return "" if outcome.outcome in ("reserved", "repeated") else explain.BUDGET
+    return _ANSWERS.get(outcome.outcome, explain.BUDGET)
 
 
 def verdict(objections: Mapping[str, str]) -> str:
-    """What the objections of all payers come to: one that said no explains more than one that said nothing."""
-    told = (explain.NOT_ACTIVE, explain.BUDGET, explain.NO_ANSWER)
+    """What the objections of all payers come to: one that said no explains more than one that said nothing, and what
+    holds for all of a campaign more than what holds for one creative."""
+    told = (explain.NOT_ACTIVE, explain.BUDGET, explain.WITHDRAWN, explain.NO_ANSWER)
     return next((reason for reason in told if reason in objections.values()), "")
+
+
+class Candidate(Protocol):
+    """As a pool has it, or a decision that is remembered."""
+
+    @property
+    def creative_id(self) -> str: ...
+    @property
+    def campaign_id(self) -> str: ...
+
+
+def refused_with(refused: Candidate, reason: str, pool: Iterable[Candidate]) -> dict[str, str]:
+    """Whom of a pool the refusal of one candidate speaks of, with the reason: all creatives of its campaign, but for
+    what holds for this one alone."""
+    if reason == explain.WITHDRAWN:
+        return {refused.creative_id: reason}
+    return {each.creative_id: reason for each in pool if each.campaign_id == refused.campaign_id}
 
 
 class SilentPayers:

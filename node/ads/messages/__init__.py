@@ -2,6 +2,7 @@
 
 from node.ads.messages.accounts import (
     NOT_ACTIVE,
+    WITHDRAWN,
     AddCreative,
     AdvertiserInfo,
     AdvertiserStanding,
@@ -283,4 +284,5 @@ __all__ = [
     "UpdatePublisher",
     "UpdateSite",
     "Winner",
+    "WITHDRAWN",
 ]

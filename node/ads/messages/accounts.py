@@ -22,14 +22,16 @@ class Reserve(msgspec.Struct, frozen=True):
     creative: str = ""
 
 
-# What a payer that is paused, suspended or deleted, or whose creative is, answers to Reserve, whatever money it has.
+# What a payer that is paused, suspended, deleted or out of its schedule answers to Reserve, whatever money it has.
 NOT_ACTIVE = "not_active"
+# What a campaign answers for a creative that is paused or deleted: others of it may still be served.
+WITHDRAWN = "withdrawn"
 
 
 @wire_type("ads.reserved")
 class Reserved(msgspec.Struct, frozen=True):
-    """`outcome` is an `account.ReserveOutcome` value, or NOT_ACTIVE; only reserved and repeated mean yes. A campaign
-    says with it how its day's `money` stands; an advertiser does not."""
+    """`outcome` is an `account.ReserveOutcome` value, NOT_ACTIVE or WITHDRAWN; only reserved and repeated mean yes.
+    A campaign says with it how its day's `money` stands; an advertiser does not."""
 
     outcome: str
     money: CampaignMoney | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from test_admin_server import Console, played
 
 from node.admin import protocol as p
@@ -27,8 +28,11 @@ def decision(*outcomes: tuple[str, str, str]) -> ServeDecision:
     )
 
 
-def campaign(name: str, left: int = 10_000, status: str = "active", reserved: int = 0) -> m.CampaignInfo:
-    return m.CampaignInfo(name, "adv", name, status, PRICE, 10_000, 10_000 - left, reserved, 0, 0, ("653",), ())
+def campaign(name: str, left: int = 10_000, standing: str = "active", reserved: int = 0) -> m.CampaignInfo:
+    spent = 10_000 - left
+    return m.CampaignInfo(
+        *(name, "adv", name, "active", PRICE, 10_000, spent, reserved, 0, 0, ("653",), ()), standing=standing
+    )
 
 
 def advertiser(left: int = 10_000, status: str = "active") -> m.AdvertiserInfo:
@@ -45,7 +49,8 @@ def test_who_would_not_pay_is_passed_over_with_the_reason() -> None:
         (campaign("rich", left=1_999), advertiser(), explain.BUDGET),
         (campaign("rich", reserved=9_000), advertiser(), explain.BUDGET),
         (campaign("rich"), advertiser(left=1_999), explain.BUDGET),
-        (campaign("rich", status="paused"), advertiser(), explain.NOT_ACTIVE),
+        (campaign("rich", standing="paused"), advertiser(), explain.NOT_ACTIVE),
+        (campaign("rich", standing="ended"), advertiser(), explain.NOT_ACTIVE),
         (campaign("rich"), advertiser(status="suspended"), explain.NOT_ACTIVE),
     )
     for paying, above, reason in payers:
@@ -65,6 +70,24 @@ def test_who_would_not_pay_is_passed_over_with_the_reason() -> None:
             assert told == {m.GetSite, m.Probe, m.GetCampaign, m.GetAdvertiser}
 
         played(scene)
+
+
+def test_of_a_campaign_that_withdrew_a_creative_another_may_be_served() -> None:
+    first = decision(("rich", explain.WON, ""), ("rich", explain.LOST, explain.OUTSCORED))
+    other = msgspec.structs.replace(first.candidates[1], creative_id="rich-2")
+    first = msgspec.structs.replace(first, candidates=(first.candidates[0], other))
+    paying = msgspec.structs.replace(campaign("rich"), withdrawn={"rich-1": "paused"})
+
+    async def scene(console: Console) -> None:
+        won = msgspec.structs.replace(other, outcome=explain.WON, reason="")
+        second = msgspec.structs.replace(first, candidates=(won,), winner="rich-2")
+        answers = [INFO, m.Probed("", first, "adv"), paying, advertiser()]
+        console.engine.answers = [*answers, m.Probed("", second, "adv"), paying, advertiser()]
+        found = await console.ask(ASK)
+        assert (found.served, found.winner) == (True, "rich-2")
+        assert [each.refused for each in probed(console)] == [{}, {"rich-1": explain.WITHDRAWN}]
+
+    played(scene)
 
 
 def test_what_serves_nothing_says_why() -> None:
