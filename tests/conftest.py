@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -15,6 +16,10 @@ from canary import RECENTLY_MADE, fail_if_told
 
 from scripts.postgres_server import PostgresServer
 
+# Set in many an image. Tests start hundreds of nodes and commands, and each would spend more on compiling the sources
+# again than on the rest of its start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 RECENTLY_MADE.listen()  # before a module of tests is imported, which may make keys
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts tests in the background has them ignore Ctrl-C, and so would every program that they start.
