@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from node.core import limits
+from node.core.clock import Moment
 from node.core.ids import EntityRef, Ref
 from node.core.rng import Rng
 
@@ -95,6 +96,10 @@ class Context(Protocol):
         ...
 
     def wall_ms(self) -> int: ...
+
+    def moment(self) -> Moment:
+        """This turn's by both clocks: what is only remembered for a while in memory is so by the monotonic one."""
+        ...
 
     def tell(self, to: Ref, message: msgspec.Struct) -> None:
         """Send without expecting anything. What can't be sent is a dead letter, counted with its reason."""

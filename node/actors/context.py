@@ -16,7 +16,7 @@ from node.actors.cell import Cell
 from node.actors.kernel import Kernel
 from node.actors.mailbox import Mail, Origin
 from node.actors.persist import Staged, stage, stage_delete
-from node.core.clock import MS
+from node.core.clock import MS, Moment
 from node.core.errors import LocalProtocolError
 from node.core.ids import EntityRef, Ref
 from node.core.rng import Rng
@@ -111,6 +111,9 @@ class CellContext:
 
     def wall_ms(self) -> int:
         return self._kernel.clock.wall_ms()
+
+    def moment(self) -> Moment:
+        return Moment(self._kernel.clock.wall_ms(), self.now // MS)
 
     def tell(self, to: Ref, message: msgspec.Struct) -> None:
         # The common cases without further calls; everything else is `routing.tell`'s.

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 US = 1_000
 MS = 1_000_000
 SECOND = 1_000_000_000
+
+
+class Moment(NamedTuple):
+    """One moment by both clocks: `wall_ms`, which jumps, says which day it is, and is compared with what others say;
+    `mono_ms` says how much time has passed in this process."""
+
+    wall_ms: int
+    mono_ms: int
 
 
 class Clock(Protocol):
@@ -54,6 +62,10 @@ class ManualClock:
         if delta_ns < 0:
             raise ValueError("monotonic time does not go back")
         self._mono_ns += delta_ns
+
+    def step_wall_ms(self, delta_ms: int) -> None:
+        """Somebody sets the wall clock, forwards or back."""
+        self._wall_offset_ms += delta_ms
 
 
 def rfc3339(wall_ms: int) -> str:

@@ -72,7 +72,7 @@ class AnswerBook:
 
     def __init__(self, _name: str) -> None:
         self._answers: dict[str, KeptAnswer] = {}
-        self._running: dict[str, tuple[str, int]] = {}
+        self._running: dict[str, tuple[str, int]] = {}  # until when, by the monotonic clock
 
     def start(self, ctx: Context, state: AnswerBookState | None) -> None:
         self._answers = {answer.key: answer for answer in state.answers} if state else {}
@@ -83,26 +83,26 @@ class AnswerBook:
     def receive(self, ctx: Context, message: Any) -> None:
         match message:
             case BeginOnce(key, fingerprint):
-                ctx.reply(self._begin(key, fingerprint, ctx.wall_ms()))
+                ctx.reply(self._begin(key, fingerprint, *ctx.moment()))
             case EndOnce():
                 self._end(ctx, message)
             case _:
                 ctx.reject(f"an answer book does not understand {type(message).__name__}")
 
-    def _begin(self, key: str, fingerprint: str, now_ms: int) -> BegunOnce:
+    def _begin(self, key: str, fingerprint: str, now_ms: int, mono_ms: int) -> BegunOnce:
         known = self._answers.get(key)
         if known is not None and now_ms - known.at_ms < answer_kept_ms:
             if known.print != fingerprint:
                 return BegunOnce(OTHER)
             return BegunOnce(ANSWERED, known.status, known.body)
-        self._running = {name: held for name, held in self._running.items() if held[1] > now_ms}
+        self._running = {name: held for name, held in self._running.items() if held[1] > mono_ms}
         running = self._running.get(key)
         if running is not None:
             return BegunOnce(RUNNING if running[0] == fingerprint else OTHER)
         fresh = sum(now_ms - answer.at_ms < answer_kept_ms for answer in self._answers.values())
         if fresh + len(self._running) >= answer_book_entries_max:
             return BegunOnce(FULL)
-        self._running[key] = (fingerprint, now_ms + answer_held_ms)
+        self._running[key] = (fingerprint, mono_ms + answer_held_ms)
         return BegunOnce(FIRST)
 
     def _end(self, ctx: Context, end: EndOnce) -> None:

@@ -129,7 +129,7 @@ class Replay:
         self._go(ctx)
 
     def _go(self, ctx: Context) -> None:
-        self._polled_ms = self._heard_ms = self._best_at_ms = ctx.wall_ms()
+        self._polled_ms = self._heard_ms = self._best_at_ms = ctx.moment().mono_ms
         ctx.every("poll", POLL_MS, _Poll(), first_ms=0)
 
     def _status(self) -> ReplayStatus:
@@ -139,7 +139,7 @@ class Replay:
     # ---- what comes next
 
     def _poll(self, ctx: Context, state: ReplayState) -> None:
-        now_ms = ctx.wall_ms()
+        now_ms = ctx.moment().mono_ms
         if state.rate:
             earned = state.rate * max(0, now_ms - self._polled_ms) / 1_000
             self._budget = min(self._budget + earned, float(state.rate))  # nothing is saved up for a burst
@@ -208,7 +208,7 @@ class Replay:
         self._hearing.discard(site)
         if isinstance(outcome, SiteCoverage):
             if not state.surveyed or site not in self._known:
-                self._heard_ms = ctx.wall_ms()
+                self._heard_ms = ctx.moment().mono_ms
             self._known[site] = outcome
         elif _is_gone(outcome):
             self._drop(ctx, state, site)
@@ -229,11 +229,11 @@ class Replay:
             return
         self._tries.pop(site, None)
         self._state = state = rules.counted(state, site, report)
-        self._heard_ms, self._unsaved = ctx.wall_ms(), True
+        self._heard_ms, self._unsaved = ctx.moment().mono_ms, True
         if not report.next:
             # What was known of its coverage is from before its auctions: only news counts from here on.
             self._known.pop(site, None)
-            self._best, self._best_at_ms = -1.0, ctx.wall_ms()
+            self._best, self._best_at_ms = -1.0, ctx.moment().mono_ms
             if site not in self._hearing:
                 self._hear(ctx, site)
         self._ask_sites(ctx, state)

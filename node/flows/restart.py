@@ -114,10 +114,10 @@ class Restart:
         return self._state.start.witnesses or tuple(name for name, _ in self._nodes)
 
     def _poll(self, ctx: Context) -> None:
-        if self._waits_for and ctx.wall_ms() - self._asked_ms < 2 * ASK_MS:
+        if self._waits_for and ctx.moment().mono_ms - self._asked_ms < 2 * ASK_MS:
             return
         self._round += 1
-        self._asked_ms = ctx.wall_ms()
+        self._asked_ms = ctx.moment().mono_ms
         # Who is away is not asked: each round would last as long as its silence.
         self._standings = dict.fromkeys(self._witnesses)
         self._waits_for = {name for name in self._witnesses if self._cluster.reachable(name)}

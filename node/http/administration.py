@@ -20,6 +20,7 @@ from node.ads.guards.rate_gate import RateGate
 from node.ads.keys import entity_id, site_id, slot_id
 from node.ads.taxonomy import load_taxonomy
 from node.core import limits
+from node.core.clock import MS
 from node.core.errors import BadInput
 from node.core.ids import EntityRef
 from node.http import admin_answers as answers
@@ -91,10 +92,10 @@ class Administration:
 
     async def admitted(self, route: Route, call: Call) -> Token:
         """The bearer, who may ask this, of those things. Raises ProblemError."""
-        counters, now_ms = self._server.engine.counters, self._server.engine.world.clock.wall_ms()
+        counters, clock = self._server.engine.counters, self._server.engine.world.clock
         try:
-            token = self._access().bearer(call.header(b"authorization"), now_ms)
-            self._in_time(token, now_ms)
+            token = self._access().bearer(call.header(b"authorization"), clock.wall_ms())
+            self._in_time(token, clock.mono_ns() // MS)
         except ProblemError as problem:
             counters[f"http_refused_{problem.code or problem.status}"] += 1
             raise

@@ -36,10 +36,11 @@ class RateLimiter:
                 ctx.reject(f"a rate limiter does not understand {type(message).__name__}")
 
     def _acquire(self, ctx: Context, pace: LimiterSettings) -> None:
-        now_ms = ctx.wall_ms()
-        before = self._limiter or opened(pace, now_ms, self._kept)
+        wall_ms, now_ms = ctx.moment()
+        kept = self._kept
+        before = self._limiter or opened(pace, now_ms, kept, wall_ms - kept.at_ms if kept else 0)
         self._limiter, ((_, verdict),) = acquire(before, NOBODY, now_ms + 1, pace, now_ms)
         if verdict == "granted":
-            ctx.persist(self._limiter.state, reply=m.TokenTold(0))
+            ctx.persist(self._limiter.state(wall_ms), reply=m.TokenTold(0))
         else:
             ctx.reply(m.TokenTold(missing_ms(self._limiter, pace)))

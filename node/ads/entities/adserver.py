@@ -248,7 +248,7 @@ class AdServer:
             self._hold(ctx, reply_to, request)
             return
         self.requests_count += 1
-        now_ms = ctx.wall_ms()
+        now_ms, mono_ms = ctx.moment()
         if refused := refusal(settings, request.host):
             self._tally.refused(refused, len(request.slots), now_ms)
             ctx.answer(reply_to, m.BatchSelected(refused))
@@ -265,11 +265,11 @@ class AdServer:
             campaigns = self._pools.campaigns(slot.slot for slot in request.slots)
             gate = self._pacing.gate(self._pace_draws, now_ms, campaigns)
         decisions = self._decider.decide(settings, page, request.slots, now_ms, gate, request.elsewhere)
-        back = dict.fromkeys(self._winners.recent(request.url, now_ms), explain.RECENT_ON_PAGE)
-        back |= self._silent.asked_last(decisions, now_ms)
+        back = dict.fromkeys(self._winners.recent(request.url, mono_ms), explain.RECENT_ON_PAGE)
+        back |= self._silent.asked_last(decisions, mono_ms)
         choose_all(decisions, slot_order(request.slots, self._decider.draws), back)
         if page is not None:
-            self._activate_slots(ctx, page, request.slots, now_ms)
+            self._activate_slots(ctx, page, request.slots, mono_ms)
         self._batch_count += 1
         kept = [*[m.Pin(slot.slot, slot.pin) for slot in request.slots if slot.pin], *request.elsewhere]
         gone = stale(kept, self._decider.approved.__contains__, {slot.slot for slot in settings.slots}) if kept else ()
@@ -293,12 +293,12 @@ class AdServer:
         if refused := refusal(settings, probe.host):
             ctx.reply(m.Probed(refused))
             return
-        now_ms, decider = ctx.wall_ms(), self._decider.fork()
+        (now_ms, mono_ms), decider = ctx.moment(), self._decider.fork()
         page = self._fresh_page(settings, probe.url, now_ms)
         (decision,) = decisions = decider.decide(settings, page, (probe.slot,), now_ms)
         decision.refused |= probe.refused
-        back = dict.fromkeys(self._winners.recent(probe.url, now_ms), explain.RECENT_ON_PAGE)
-        back |= self._silent.asked_last(decisions, now_ms)
+        back = dict.fromkeys(self._winners.recent(probe.url, mono_ms), explain.RECENT_ON_PAGE)
+        back |= self._silent.asked_last(decisions, mono_ms)
         choose_all(decisions, slot_order((probe.slot,), decider.draws), back)
         payer = decision.chosen.candidate.advertiser_id if decision.chosen else ""
         ctx.reply(m.Probed("", explained(self._record(decision, probe.url, now_ms)), payer))
@@ -311,11 +311,11 @@ class AdServer:
         else:
             self._beacons.track(ctx, reply_to, track, self._settings)
 
-    def _activate_slots(self, ctx: Context, page: m.PageEntry, slots: tuple[m.SlotRequest, ...], now_ms: int) -> None:
+    def _activate_slots(self, ctx: Context, page: m.PageEntry, slots: tuple[m.SlotRequest, ...], mono_ms: int) -> None:
         """A slot that was added or renamed after the page's text was judged would never be auctioned."""
-        if all(slot.slot in page.slots for slot in slots) or now_ms < self._activate_after_ms:
+        if all(slot.slot in page.slots for slot in slots) or mono_ms < self._activate_after_ms:
             return
-        self._activate_after_ms = now_ms + ACTIVATE_PERIOD_MS
+        self._activate_after_ms = mono_ms + ACTIVATE_PERIOD_MS
         new = tuple(m.SlotSpec(s.slot, s.width, s.height) for s in slots if s.slot not in page.slots)
         ctx.tell(EntityRef("site", self._site), m.ActivateSlots(page.url, new))
 
@@ -361,7 +361,7 @@ class AdServer:
             for _, ref in payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
                 ctx.tell(ref, m.Release(answer.request_id))
             if explain.NO_ANSWER in votes.values():
-                self._silent.said_nothing(choice.candidate.campaign_id, ctx.wall_ms())
+                self._silent.said_nothing(choice.candidate.campaign_id, ctx.moment().mono_ms)
             self._refused(ctx, answer.batch, batch, answer.slot, verdict(votes))
         self._finish_if_done(ctx, answer.batch, batch)
 
@@ -382,10 +382,10 @@ class AdServer:
         if batch.waiting or settings is None:
             return
         del self._batches[number]
-        now_ms = ctx.wall_ms()
+        now_ms, mono_ms = ctx.moment()
         chosen = [decision.chosen for decision in batch.decisions]
         won = [choice.candidate.campaign_id for choice in chosen if choice is not None]
-        self._winners.won(batch.url, won, now_ms)
+        self._winners.won(batch.url, won, mono_ms)
         page = self._pages.get(batch.url)
         left_ms = reclassify_in_ms(page.classified_at_ms if page else None, now_ms, settings.window_ms)
         self._pacing.decided(

@@ -54,7 +54,7 @@ class Advertiser:
 
     def start(self, ctx: Context, state: AdvertiserState | None) -> None:
         self._state = state
-        self._till = Till(state.budget, ctx.wall_ms()) if state else None
+        self._till = Till(state.budget, ctx.moment()) if state else None
         if state is not None and state.untold:
             ctx.after("tell", 0, _Tell())
 
@@ -63,7 +63,7 @@ class Advertiser:
         if state is None or self._till is None:
             self._till = None
         else:
-            self._till.roll_back(state.budget, ctx.wall_ms())
+            self._till.roll_back(state.budget, ctx.moment())
 
     def receive(self, ctx: Context, message: Any) -> None:
         if isinstance(message, m.CreateAdvertiser):
@@ -103,7 +103,7 @@ class Advertiser:
         known = self._state
         if known is None:
             self._state = AdvertiserState(self._advertiser, message.name, budget)
-            self._till = Till(budget, ctx.wall_ms())
+            self._till = Till(budget, ctx.moment())
             ctx.persist(self._state, reply=self._info(ctx, self._state))
         elif (known.name, known.budget.daily_budget_micros, known.budget.timezone) == (
             message.name,
@@ -134,7 +134,7 @@ class Advertiser:
             return
         updated = msgspec.structs.replace(state, name=order.name or state.name)
         if order.daily_budget_micros not in (0, state.budget.daily_budget_micros):
-            budget = till.rebudget(order.daily_budget_micros, ctx.wall_ms())
+            budget = till.rebudget(order.daily_budget_micros, ctx.moment())
             updated = msgspec.structs.replace(updated, budget=budget)
         if updated == state:
             ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
@@ -182,10 +182,10 @@ class Advertiser:
         if isinstance(message, m.Reserve) and state.status != "active":
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
-        now_ms = ctx.wall_ms()
-        till.account.pass_time(now_ms)
+        now = ctx.moment()
+        till.account.pass_time(now)
         spent_before = till.account.budget.spent_micros
-        reply, at_once = till.handle(message, now_ms)
+        reply, at_once = till.handle(message, now)
         if at_once:
             answer_at_once(ctx, reply)
             return
@@ -201,7 +201,7 @@ class Advertiser:
         """Charge what ad servers that died did not tell of; told again it changes nothing."""
         missing = told.charged_micros - state.charged.get(told.campaign, 0)
         if missing > 0:
-            budget = till.charge(missing, ctx.wall_ms())
+            budget = till.charge(missing, ctx.moment())
             charged = state.charged | {told.campaign: told.charged_micros}
             self._state = msgspec.structs.replace(state, budget=budget, charged=charged)
             ctx.persist(self._state, then=BudgetWritten(budget))

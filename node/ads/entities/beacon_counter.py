@@ -108,14 +108,14 @@ class BeaconCounter:
 
     def fold(self, ctx: Context, reply_to: ReplyTo, fold: m.Fold, settings: m.SiteSettings) -> None:
         """Judge a fold and have it counted, once."""
-        now_ms = ctx.wall_ms()
-        verdict = self._guard.judged(fold, settings.secret, self._site, now_ms)
+        now = ctx.moment()
+        verdict = self._guard.judged(fold, settings.secret, self._site, now)
         claim = claim_of(fold.token)
         if verdict != FoldVerdict.VALID.value:
             self._guard.refused(verdict)
             ctx.answer(reply_to, m.Tracked(verdict))
         elif fold.event != "fold" or claim is None:
-            self._guard.folded(fold.event, "", now_ms)
+            self._guard.folded(fold.event, "", now.mono_ms)
             ctx.answer(reply_to, m.Tracked("counted"))
         else:
             request_id = request_of(claim)
@@ -160,18 +160,18 @@ class BeaconCounter:
             if confirmed.settle is not None:
                 # Not before: an impression that its campaign lost would be charged to the advertiser alone.
                 self._settle(ctx, confirmed.settle)
-            self._guard.heard(beacon.event, beacon.request_id, ctx.wall_ms())
+            self._guard.heard(beacon.event, beacon.request_id, ctx.moment().mono_ms)
             self._learn(ctx, beacon, ranks=confirmed.ranks)
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))
 
     def _folded(self, ctx: Context, folded: _Folded) -> None:
-        claim, now_ms = folded.claim, ctx.wall_ms()
+        claim, now = folded.claim, ctx.moment()
         if not isinstance(folded.outcome, m.Confirmed):
             self._guard.counts["unanswered"] += 1
             ctx.answer_reject(folded.reply_to, "try again: the campaign did not answer")
         elif folded.outcome.counted:
-            self._guard.folded("fold", claim.nonce, now_ms)
-            self._stats.record(claim.creative, now_ms, folds=1)
+            self._guard.folded("fold", claim.nonce, now.mono_ms)
+            self._stats.record(claim.creative, now.wall_ms, folds=1)
             ctx.answer(folded.reply_to, m.Tracked("counted"))
         else:
             self._guard.refused("repeated")

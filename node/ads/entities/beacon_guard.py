@@ -15,6 +15,7 @@ from node.ads.fold_token import FoldVerdict, claim_of, verify_fold
 from node.ads.fraud import SiteDay
 from node.ads.guards.engagement import EngagementGuard, Judgement
 from node.ads.guards.replay import ReplayGuard
+from node.core.clock import Moment
 from node.core.limits import fold_skew_buckets_max, folds_expected
 
 FOLD_EVENTS = ("fold", "unfold")
@@ -38,7 +39,7 @@ class BeaconGuard:
         self._day["total"] += 1
         self._day["suspect"] += verdict not in HARMLESS
 
-    def heard(self, event: str, request_id: str, now_ms: int) -> None:
+    def heard(self, event: str, request_id: str, mono_ms: int) -> None:
         """A beacon whose signature holds and that has not been counted before."""
         guard = self._engagement
         judge, counted = {
@@ -46,7 +47,7 @@ class BeaconGuard:
             "click": (guard.click, "clicks"),
             "cta": (guard.call_to_action, "ctas"),
         }[event]
-        judgement = judge(request_id, now_ms)
+        judgement = judge(request_id, mono_ms)
         self.counts[f"counted_{event}"] += 1
         self._day["total"] += 1
         self._day[counted] += 1
@@ -54,18 +55,18 @@ class BeaconGuard:
             self.counts[f"suspect_{judgement.value}"] += 1
             self._day["suspect"] += 1
 
-    def judged(self, fold: m.Fold, secret: bytes, site: str, now_ms: int) -> str:
+    def judged(self, fold: m.Fold, secret: bytes, site: str, now: Moment) -> str:
         """What a fold is worth: valid, repeated, or why it proves nothing. To smooth a corner proves nothing, and need
         not: it names nobody and teaches nothing."""
         if fold.event not in FOLD_EVENTS:
             return "unknown_event"
-        return self._judged(fold, secret, site, now_ms) if fold.event == "fold" else FoldVerdict.VALID.value
+        return self._judged(fold, secret, site, now) if fold.event == "fold" else FoldVerdict.VALID.value
 
-    def folded(self, event: str, nonce: str, now_ms: int) -> None:
+    def folded(self, event: str, nonce: str, mono_ms: int) -> None:
         """One was counted."""
         self.counts[f"counted_{event}"] += 1
         if nonce:
-            self._used().first_use(nonce, now_ms)
+            self._used().first_use(nonce, mono_ms)
 
     def viewed(self) -> None:
         """A page view was decided."""
@@ -76,14 +77,14 @@ class BeaconGuard:
         day, self._day = self._day, Counter()
         return SiteDay(day["impressions"], day["clicks"], day["page_views"], day["suspect"], day["total"])
 
-    def _judged(self, fold: m.Fold, secret: bytes, site: str, now_ms: int) -> str:
-        judged = verify_fold(fold.token, secret, slot=fold.slot, creative=fold.creative, now_ms=now_ms)
+    def _judged(self, fold: m.Fold, secret: bytes, site: str, now: Moment) -> str:
+        judged = verify_fold(fold.token, secret, slot=fold.slot, creative=fold.creative, now_ms=now.wall_ms)
         claim = claim_of(fold.token)
         if judged is not FoldVerdict.VALID or claim is None:
             return judged.value
         if claim.pub != site:
             return FoldVerdict.BAD_SIGNATURE.value
-        return "repeated" if self._used().used(claim.nonce, now_ms) else judged.value
+        return "repeated" if self._used().used(claim.nonce, now.mono_ms) else judged.value
 
     def _used(self) -> ReplayGuard:
         if self._folds is None:

@@ -89,7 +89,7 @@ class Campaign:
             self._live(ctx, state)
 
     def _live(self, ctx: Context, state: CampaignState) -> None:
-        self._till = Till(state.budget, ctx.wall_ms())
+        self._till = Till(state.budget, ctx.moment())
         self._clicked = SettledIds(state.clicked)
         self._acted = SettledIds(state.acted)
         self._folded = SettledIds(state.folded, folded_minutes_kept)
@@ -102,7 +102,7 @@ class Campaign:
         if state is None or known is None or self._till is None:
             self._till = None
             return
-        self._till.roll_back(state.budget, ctx.wall_ms())
+        self._till.roll_back(state.budget, ctx.moment())
         if state.clicked is not known.clicked:
             self._clicked = SettledIds(state.clicked)
         if state.acted is not known.acted:
@@ -241,7 +241,7 @@ class Campaign:
             targeting=targeting,
         )
         if order.daily_budget_micros not in (0, state.budget.daily_budget_micros):
-            budget = till.rebudget(order.daily_budget_micros, ctx.wall_ms())
+            budget = till.rebudget(order.daily_budget_micros, ctx.moment())
             updated = msgspec.structs.replace(updated, budget=budget)
         if updated == state:
             ctx.reply_durable(msgspec.structs.replace(self._info(ctx, state), changed=False))
@@ -278,14 +278,15 @@ class Campaign:
     def _money(
         self, ctx: Context, state: CampaignState, till: Till, message: m.Reserve | m.Confirm | m.Release
     ) -> None:
-        now_ms = ctx.wall_ms()
+        now = ctx.moment()
+        now_ms = now.wall_ms
         if isinstance(message, m.Reserve) and (refusal := refusal_of(state, message.creative, now_ms)):
             ctx.reply(m.Reserved(refusal))
             return
         account = till.account
-        account.pass_time(now_ms)  # else an impression that begins a day would be priced by the day before
+        account.pass_time(now)  # else an impression that begins a day would be priced by the day before
         spent_before = account.budget.spent_micros
-        reply, at_once = till.handle(message, now_ms)
+        reply, at_once = till.handle(message, now)
         if isinstance(reply, m.Reserved):
             money = self._money_now(state, account)
             reply = m.Reserved(reply.outcome, money)
@@ -342,9 +343,10 @@ class Campaign:
     # ---- the standing bid
 
     def _announce(self, ctx: Context, state: CampaignState, changed: bool) -> None:
-        now_ms = ctx.wall_ms()
+        now = ctx.moment()
+        now_ms = now.wall_ms
         if self._till is not None:
-            self._till.account.pass_time(now_ms)
+            self._till.account.pass_time(now)
             self._tell_share(self._money_now(state, self._till.account), also_less=True)
         self._charges.tell(ctx, state.advertiser, state.charged_micros)
         quote = self._quote(ctx, state)
@@ -388,12 +390,12 @@ class Campaign:
 
     def _quote(self, ctx: Context, state: CampaignState) -> m.Quote:
         cost_micros = impression_cost_micros(state.max_cpm_micros)
-        solvent = self._till is None or self._till.account.can_pay(cost_micros, ctx.wall_ms())
+        solvent = self._till is None or self._till.account.can_pay(cost_micros, ctx.moment())
         return quote_of(state, ctx.wall_ms(), solvent=solvent)
 
     def _info(self, ctx: Context, state: CampaignState) -> m.CampaignInfo:
         account = self._till.account if self._till else None
         if account is not None:
-            account.pass_time(ctx.wall_ms())
+            account.pass_time(ctx.moment())
         promised_micros = account.promised_micros if account else 0
         return info_of(state, ctx.wall_ms(), promised_micros=promised_micros)

@@ -12,6 +12,7 @@ from typing import Final
 
 from node.actors.actor import Context
 from node.ads import messages as m
+from node.core.clock import MS
 from node.core.ids import EntityRef
 
 AGE_MS: Final = 120_000  # of a total that is told: longer than ad servers try again
@@ -23,11 +24,11 @@ class Charges:
 
     def __init__(self, campaign: str) -> None:
         self._campaign = campaign
-        self._totals: deque[tuple[int, int]] = deque()  # when it was looked at, micros
+        self._totals: deque[tuple[int, int]] = deque()  # when it was looked at (monotonic), micros
 
     def tell(self, ctx: Context, advertiser: str, charged_micros: int) -> None:
         """`charged_micros` is the total now. What is told goes unanswered: it is told again."""
-        now_ms = ctx.wall_ms()
+        now_ms = ctx.now_ns() // MS  # how much time has passed, not what time it is
         if not self._totals or now_ms - self._totals[-1][0] >= STEP_MS:
             self._totals.append((now_ms, charged_micros))
         old_micros = 0

@@ -23,7 +23,7 @@ class Judgement(enum.Enum):
 
 
 class Seen(msgspec.Struct):
-    """When each step of one serve was seen first, wall ms; None: not yet."""
+    """When each step of one serve was seen first, in ms of the monotonic clock; None: not yet."""
 
     at_ms: int
     impression_ms: int | None = None

@@ -29,7 +29,7 @@ class Waiter(msgspec.Struct, frozen=True):
 
 @wire_type("state.token_limiter")
 class LimiterState(msgspec.Struct, frozen=True):
-    """What is kept over a restart; who waits is not, and asks again."""
+    """What is kept over a restart, and when (wall); who waits is not, and asks again."""
 
     tokens: float
     at_ms: int
@@ -39,19 +39,20 @@ class Limiter(msgspec.Struct, frozen=True):
     bucket: Bucket
     waiting: tuple[Waiter, ...] = ()
 
-    @property
-    def state(self) -> LimiterState:
-        return LimiterState(self.bucket.tokens, self.bucket.at_ms)
+    def state(self, wall_ms: int) -> LimiterState:
+        """What to keep of it now."""
+        return LimiterState(self.bucket.tokens, wall_ms)
 
 
 Answers = tuple[tuple[int, Verdict], ...]
 
 
-def opened(settings: LimiterSettings, now_ms: int, kept: LimiterState | None = None) -> Limiter:
-    """A full bucket, or what was kept of one: never more than it may hold now."""
+def opened(settings: LimiterSettings, now_ms: int, kept: LimiterState | None = None, kept_for_ms: int = 0) -> Limiter:
+    """A full bucket, or what was kept of one, so long ago: never more than it may hold now, and never of the future,
+    which would refill it with nothing until then."""
     if kept is None:
         return Limiter(Bucket(settings.tokens_max, now_ms))
-    return Limiter(Bucket(min(kept.tokens, settings.tokens_max), kept.at_ms))
+    return Limiter(Bucket(min(kept.tokens, settings.tokens_max), now_ms - max(0, kept_for_ms)))
 
 
 def acquire(

@@ -8,24 +8,30 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from node.ads.account import Account, ReserveOutcome
 from node.ads.budget import BudgetState, open_budget
+from node.core.clock import Moment
 from node.core.limits import reservation_ms_max, reserve_request_age_ms_max
 
 NOON = int(dt.datetime(2026, 7, 14, 12, tzinfo=dt.UTC).timestamp() * 1000)
 
 
+def at(wall_ms: int) -> Moment:
+    """That time by a wall clock that never jumps."""
+    return Moment(wall_ms, wall_ms - NOON)
+
+
 def opened(budget: int = 100) -> Account:
-    return Account(open_budget(budget, "UTC", now_ms=NOON), NOON)
+    return Account(open_budget(budget, "UTC", now_ms=NOON), at(NOON))
 
 
-def reserve(account: Account, request_id: str, amount: int, at: int = NOON) -> ReserveOutcome:
-    return account.reserve(request_id, amount, requested_at_ms=at, now_ms=at)
+def reserve(account: Account, request_id: str, amount: int, at_ms: int = NOON) -> ReserveOutcome:
+    return account.reserve(request_id, amount, requested_at_ms=at_ms, now=at(at_ms))
 
 
 def test_money_is_never_promised_twice() -> None:
     account = opened()
     assert reserve(account, "r1", 60) is ReserveOutcome.RESERVED
     assert reserve(account, "r2", 60) is ReserveOutcome.INSUFFICIENT_BUDGET
-    account.release("r1", now_ms=NOON)
+    account.release("r1", now=at(NOON))
     assert reserve(account, "r3", 100) is ReserveOutcome.RESERVED
     assert account.available_micros == 0
 
@@ -35,8 +41,8 @@ def test_a_repeat_changes_nothing() -> None:
     reserve(account, "r1", 30)
     assert reserve(account, "r1", 30) is ReserveOutcome.REPEATED
     assert account.promised_micros == 30
-    assert account.confirm("r1", 30, now_ms=NOON)
-    assert not account.confirm("r1", 30, now_ms=NOON)
+    assert account.confirm("r1", 30, now=at(NOON))
+    assert not account.confirm("r1", 30, now=at(NOON))
     assert reserve(account, "r1", 30) is ReserveOutcome.REPEATED
     assert (account.budget.spent_micros, account.promised_micros) == (30, 0)
 
@@ -44,12 +50,26 @@ def test_a_repeat_changes_nothing() -> None:
 def test_an_old_request_reserves_nothing_and_a_reservation_without_an_impression_comes_back() -> None:
     account = opened()
     late = NOON + reserve_request_age_ms_max + 1
-    assert account.reserve("r0", 1, requested_at_ms=NOON, now_ms=late) is ReserveOutcome.STALE_REQUEST
+    assert account.reserve("r0", 1, requested_at_ms=NOON, now=at(late)) is ReserveOutcome.STALE_REQUEST
     reserve(account, "r1", 100)
-    account.pass_time(NOON + reservation_ms_max - 1)
+    account.pass_time(at(NOON + reservation_ms_max - 1))
     assert account.available_micros == 0
-    account.pass_time(NOON + reservation_ms_max)
+    account.pass_time(at(NOON + reservation_ms_max))
     assert account.available_micros == 100
+
+
+def test_a_wall_clock_that_jumps_gives_no_promise_back_and_holds_none_longer() -> None:
+    account = opened()
+    hour_ms = 3_600_000
+    reserve(account, "r1", 60)
+    account.pass_time(Moment(NOON + hour_ms, 1_000))
+    assert account.available_micros == 40, "its impression is still to come"
+    ahead = account.reserve("r2", 40, requested_at_ms=NOON + hour_ms, now=Moment(NOON + hour_ms, 2_000))
+    assert ahead is ReserveOutcome.RESERVED
+    account.pass_time(at(NOON + reservation_ms_max))
+    assert account.available_micros == 60
+    account.pass_time(at(NOON + reservation_ms_max + 2_000))
+    assert account.available_micros == 100, "the clock is right again, and the promise's time was over"
 
 
 def test_most_promises_need_no_write() -> None:
@@ -65,12 +85,12 @@ def test_most_promises_need_no_write() -> None:
 def test_a_crash_keeps_promises_and_pays_those_that_were_forgotten() -> None:
     account = opened(1_000)
     reserve(account, "r1", 30)
-    recovered = Account(account.budget, NOON)
+    recovered = Account(account.budget, at(NOON))
     assert recovered.promised_micros >= 30
-    assert recovered.confirm("r1", 30, now_ms=NOON + 1)
-    assert not Account(recovered.budget, NOON).confirm("r1", 30, now_ms=NOON + 2)
+    assert recovered.confirm("r1", 30, now=at(NOON + 1))
+    assert not Account(recovered.budget, at(NOON)).confirm("r1", 30, now=at(NOON + 2))
     assert recovered.budget.spent_micros == 30
-    recovered.pass_time(NOON + reservation_ms_max)
+    recovered.pass_time(at(NOON + reservation_ms_max))
     assert recovered.available_micros == 970
 
 
@@ -99,7 +119,7 @@ class AccountMachine(RuleBasedStateMachine):
     def reserve(self, number: int, amount: int) -> None:
         name = self.name(number)
         made_at = self.made_at.setdefault(name, self.now)
-        outcome = self.account.reserve(name, amount, requested_at_ms=made_at, now_ms=self.now)
+        outcome = self.account.reserve(name, amount, requested_at_ms=made_at, now=at(self.now))
         self.durable = self.account.budget
         if outcome is ReserveOutcome.RESERVED:
             assert name not in self.paid
@@ -111,7 +131,7 @@ class AccountMachine(RuleBasedStateMachine):
         # A beacon comes only for a serve whose promise was given out and whose token still lives.
         if name not in self.promised or self.now - self.made_at[name] >= reservation_ms_max:
             return
-        counted = self.account.confirm(name, self.promised[name], now_ms=self.now)
+        counted = self.account.confirm(name, self.promised[name], now=at(self.now))
         self.durable = self.account.budget
         assert counted == (name not in self.paid)
         self.paid.add(name)
@@ -120,7 +140,7 @@ class AccountMachine(RuleBasedStateMachine):
     def release(self, number: int) -> None:
         name = self.name(number)
         if name not in self.paid:
-            self.account.release(name, now_ms=self.now)
+            self.account.release(name, now=at(self.now))
             self.promised.pop(name, None)
 
     @rule(number=ids)
@@ -133,7 +153,7 @@ class AccountMachine(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        self.account = Account(self.durable, self.now)
+        self.account = Account(self.durable, at(self.now))
 
     @invariant()
     def i7(self) -> None:

@@ -20,6 +20,7 @@ from node.ads.ledger import UNREADABLE, Ledger, Place, entry_key, place_of, read
 from node.ads.postings import ADVERTISER, HELD, MARGIN, PUBLISHER, UNKNOWN, Posting, postings_of
 from node.ads.reconcile import Counted, Counters
 from node.ads.recount import Recount
+from node.core.clock import Moment
 from node.core.limits import reservation_ms_max
 from node.store.port import StoredFact
 from node.wire.codec import CODEC
@@ -28,6 +29,10 @@ NOON = int(dt.datetime(2026, 7, 14, 12, tzinfo=dt.UTC).timestamp() * 1000)
 PAYER = Payer("rail", "acme")
 PLACE = m.Inventory("ann", "653", "UTC", 200_000)
 MICROS = st.integers(0, 10**12)
+
+
+def at(wall_ms: int) -> Moment:
+    return Moment(wall_ms, wall_ms - NOON)
 
 
 def stored(fact: msgspec.Struct, offset: int = 1, at_ms: int = NOON) -> StoredFact:
@@ -82,7 +87,7 @@ class Books(RuleBasedStateMachine):
         super().__init__()
         self.now = NOON
         self.durable = open_budget(1_000, "Europe/Berlin", now_ms=NOON)
-        self.account = Account(self.durable, NOON)
+        self.account = Account(self.durable, at(NOON))
         self.rows: dict[str, bytes] = {}
         self.counters = Counters(NOON)
         self.offset = 0
@@ -108,19 +113,19 @@ class Books(RuleBasedStateMachine):
 
     @rule(request=st.integers(0, 20), amount=st.integers(0, 300))
     def reserve(self, request: int, amount: int) -> None:
-        self.account.reserve(f"r{request}", amount, requested_at_ms=self.now, now_ms=self.now)
+        self.account.reserve(f"r{request}", amount, requested_at_ms=self.now, now=at(self.now))
         self.write()
 
     @rule(request=st.integers(0, 20))
     def release(self, request: int) -> None:
-        self.account.release(f"r{request}", now_ms=self.now)
+        self.account.release(f"r{request}", now=at(self.now))
         self.write()
 
     @rule(request=st.integers(0, 20), amount=st.integers(0, 300))
     def confirm(self, request: int, amount: int) -> None:
-        self.account.pass_time(self.now)
+        self.account.pass_time(at(self.now))
         before = self.account.budget.spent_micros
-        if self.account.confirm(f"r{request}", amount, now_ms=self.now):
+        if self.account.confirm(f"r{request}", amount, now=at(self.now)):
             paid = self.account.budget.spent_micros - before
             self.seen += 1
             self.paid += paid
@@ -136,7 +141,7 @@ class Books(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        self.account = Account(self.durable, self.now)
+        self.account = Account(self.durable, at(self.now))
 
     @invariant()
     def the_books_are_the_account(self) -> None:
@@ -154,13 +159,13 @@ TestBooks.settings = settings(max_examples=60, stateful_step_count=40, deadline=
 
 
 def test_money_set_aside_for_a_day_comes_back_when_it_ends() -> None:
-    account = Account(open_budget(1_000, "UTC", now_ms=NOON), NOON)
-    account.reserve("r1", 10, requested_at_ms=NOON, now_ms=NOON)
+    account = Account(open_budget(1_000, "UTC", now_ms=NOON), at(NOON))
+    account.reserve("r1", 10, requested_at_ms=NOON, now=at(NOON))
     held = account.budget
     assert money_facts(PAYER, open_budget(1_000, "UTC", now_ms=NOON), held) == (
         MoneyHeld("rail", "acme", held.escrow_micros, "2026-07-14"),
     )
-    account.pass_time(NOON + max(reservation_ms_max, 86_400_000))
+    account.pass_time(at(NOON + max(reservation_ms_max, 86_400_000)))
     assert money_facts(PAYER, held, account.budget) == (
         MoneyReleased("rail", "acme", held.escrow_micros, "2026-07-15"),
     )
@@ -168,9 +173,9 @@ def test_money_set_aside_for_a_day_comes_back_when_it_ends() -> None:
 
 def test_a_promise_in_flight_at_midnight_stays_set_aside() -> None:
     before_ms = day_bounds_ms("2026-07-14", "UTC")[1] - 1_000
-    account = Account(open_budget(1_000, "UTC", now_ms=before_ms), before_ms)
-    account.reserve("r1", 10, requested_at_ms=before_ms, now_ms=before_ms)
-    account.pass_time(before_ms + 2_000)
+    account = Account(open_budget(1_000, "UTC", now_ms=before_ms), at(before_ms))
+    account.reserve("r1", 10, requested_at_ms=before_ms, now=at(before_ms))
+    account.pass_time(at(before_ms + 2_000))
     assert (account.budget.day, account.budget.escrow_micros) == ("2026-07-15", 10)
 
 

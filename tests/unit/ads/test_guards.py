@@ -304,7 +304,7 @@ def test_v10_an_expired_caller_costs_no_token() -> None:
     assert [waiter.caller for waiter in limiter.waiting] == [4, 6]
     five = lim.LimiterSettings(5, 1.0, 2)
     one, _ = run(lim.opened(five, 0), 1, settings=five)
-    kept = CODEC.decode_record(CODEC.encode_record(one.state))
+    kept = CODEC.decode_record(CODEC.encode_record(one.state(0)))
     assert isinstance(kept, lim.LimiterState)
     assert 3.5 <= kept.tokens <= 5.0
 

@@ -12,10 +12,15 @@ from node.ads import messages as m
 from node.ads.budget import BudgetState, open_budget
 from node.ads.entities.money import Till
 from node.ads.settled_ids import SettledIds
+from node.core.clock import Moment
 from node.core.limits import reservation_ms_max
 
 NOON = int(dt.datetime(2026, 7, 14, 12, tzinfo=dt.UTC).timestamp() * 1000)
 DAILY = 1_000
+
+
+def at(wall_ms: int) -> Moment:
+    return Moment(wall_ms, wall_ms - NOON)
 
 
 def confirm(request_id: str, amount: int) -> m.Confirm:
@@ -23,26 +28,26 @@ def confirm(request_id: str, amount: int) -> m.Confirm:
 
 
 def test_a_lost_payment_is_promised_again_and_paid_once_when_its_beacon_comes_again() -> None:
-    till = Till(open_budget(DAILY, "UTC", now_ms=NOON), NOON)
-    assert till.handle(m.Reserve("r1", 30, NOON), NOON) == (m.Reserved("reserved"), False)
+    till = Till(open_budget(DAILY, "UTC", now_ms=NOON), at(NOON))
+    assert till.handle(m.Reserve("r1", 30, NOON), at(NOON)) == (m.Reserved("reserved"), False)
     durable = till.account.budget
     till.written(durable)
-    assert till.handle(confirm("r1", 30), NOON) == (m.Confirmed(True), False)
-    till.roll_back(durable, NOON)
+    assert till.handle(confirm("r1", 30), at(NOON)) == (m.Confirmed(True), False)
+    till.roll_back(durable, at(NOON))
     assert (till.account.budget, till.account.promised_micros) == (durable, 30)
-    assert till.handle(confirm("r1", 30), NOON) == (m.Confirmed(True), False)
+    assert till.handle(confirm("r1", 30), at(NOON)) == (m.Confirmed(True), False)
     assert (till.account.budget.spent_micros, till.account.promised_micros) == (30, 0)
 
 
 def test_a_promise_within_the_durable_escrow_needs_no_write_also_after_one_failed() -> None:
-    till = Till(open_budget(DAILY, "UTC", now_ms=NOON), NOON)
-    till.handle(m.Reserve("r1", 1, NOON), NOON)
+    till = Till(open_budget(DAILY, "UTC", now_ms=NOON), at(NOON))
+    till.handle(m.Reserve("r1", 1, NOON), at(NOON))
     durable = till.account.budget
     till.written(durable)
-    assert till.handle(m.Reserve("big", 100, NOON), NOON)[1] is False
-    till.roll_back(durable, NOON)
+    assert till.handle(m.Reserve("big", 100, NOON), at(NOON))[1] is False
+    till.roll_back(durable, at(NOON))
     assert till.account.promised_micros == 1, "the promise that was refused is not held against the next"
-    assert till.handle(m.Reserve("r2", 1, NOON), NOON) == (m.Reserved("reserved"), True)
+    assert till.handle(m.Reserve("r2", 1, NOON), at(NOON)) == (m.Reserved("reserved"), True)
 
 
 class TillMachine(RuleBasedStateMachine):
@@ -54,7 +59,7 @@ class TillMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = NOON
         self.durable: BudgetState = open_budget(DAILY, "UTC", now_ms=NOON)
-        self.till = Till(self.durable, NOON)
+        self.till = Till(self.durable, at(NOON))
         self.count = 0
         # A persist: its budget (None: it only waits), what its reply says, of whom, how much, and when that was asked.
         self.writes: deque[list[tuple[BudgetState | None, msgspec.Struct, str, int, int]]] = deque()
@@ -73,7 +78,7 @@ class TillMachine(RuleBasedStateMachine):
             assert name in self.paid, "said to be counted already"
 
     def _take(self, message: m.Reserve | m.Confirm | m.Release, name: str, amount: int) -> msgspec.Struct:
-        reply, at_once = self.till.handle(message, self.now)
+        reply, at_once = self.till.handle(message, at(self.now))
         if at_once and reply == m.Confirmed(False) and self.writes:
             self.writes[-1].append((None, reply, name, amount, self.now))
         elif at_once:
@@ -121,7 +126,7 @@ class TillMachine(RuleBasedStateMachine):
     @rule()
     def fail(self) -> None:
         self.writes.clear()
-        self.till.roll_back(self.durable, self.now)
+        self.till.roll_back(self.durable, at(self.now))
 
     @precondition(lambda self: self.words)
     @rule()
@@ -132,7 +137,7 @@ class TillMachine(RuleBasedStateMachine):
     def crash(self) -> None:
         self.writes.clear()
         self.words.clear()
-        self.till = Till(self.durable, self.now)
+        self.till = Till(self.durable, at(self.now))
 
     @rule(ms=st.sampled_from([1, 60_000, reservation_ms_max]))
     def later(self, ms: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ads_world import World
+from ads_world import HOUR_MS, World
 
 from node.core import limits
 from node.flows import answer_book as book
@@ -50,6 +50,15 @@ def test_what_was_not_answered_may_be_begun_again(world: World) -> None:
     assert begin(world).state == book.RUNNING
     world.advance(1)
     assert begin(world).state == book.FIRST, "whoever carried it out is gone"
+
+
+def test_a_clock_that_jumps_does_not_have_a_request_begun_twice(world: World) -> None:
+    begin(world)
+    for jump_ms in (HOUR_MS, -HOUR_MS):
+        world.clock.step_wall_ms(jump_ms)
+        assert begin(world).state == book.RUNNING
+    world.advance(limits.answer_held_ms)
+    assert begin(world).state == book.FIRST
 
 
 def test_a_key_is_forgotten_after_its_day_and_not_before(world: World) -> None:

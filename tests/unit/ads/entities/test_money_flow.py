@@ -11,6 +11,7 @@ from node.actors.actor import Failed
 from node.ads import messages as m
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
+from node.ads.entities.charges import STEP_MS
 from node.ads.facts import Click, Impression, MoneyHeld, MoneyReleased
 from node.ads.ledger import Ledger, place_of, read_entry
 from node.ads.money import impression_cost_micros
@@ -214,3 +215,22 @@ def test_an_impression_that_is_told_again_when_its_id_is_forgotten_is_charged_on
     assert again.request_id not in SettledIds(advertiser_of(world).budget.settled)
     assert world.ask("advertiser", "adv", again) == m.Confirmed(False)
     assert advertiser_of(world).charged == {"camp": amount + settled_minutes_kept}
+
+
+def test_a_campaign_whose_clock_jumps_does_not_take_for_lost_what_is_on_its_way_to_the_advertiser() -> None:
+    world = serving_world()
+    won = world.winner()
+    assert won is not None
+    advertiser = EntityRef("advertiser", "adv")
+    world.silence(advertiser)
+    world.beacon(won.impression_query)
+    world.advance(STEP_MS)  # so that the campaign looks at its total with this in it
+    world.unsilence(advertiser)  # the ad server tries again in some seconds
+    for jump_ms in (0, HOUR_MS, -HOUR_MS):
+        world.clock.step_wall_ms(jump_ms)
+        assert isinstance(world.ask("campaign", "camp", m.SetCampaignStatus("active")), m.CampaignInfo)
+        assert advertiser_of(world).charged == {}, "each time the campaign looks at its total, and tells an old one"
+    world.advance(20_000)
+    [seen] = facts(world, Impression)
+    assert advertiser_of(world).charged == {"camp": seen.price_micros}
+    assert advertiser_of(world).budget.spent_micros == seen.price_micros

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ads_world import World
+from ads_world import HOUR_MS, World
 
 from node.actors.actor import Failed
 from node.ads import messages as m
@@ -32,6 +32,21 @@ def test_v10_v11_tokens_are_handed_out_at_the_pace_and_once_over_a_restart() -> 
     world.advance(60_000)
     assert [told(world, ask=m.AcquireToken(2.0, 0.5)) for _ in range(2)] == [0, 0]
     assert told(world, ask=m.AcquireToken(2.0, 0.5)) > 0, "a bucket that became smaller holds less"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_clock_that_jumps_fills_no_bucket_and_keeps_none_empty(restarts: bool) -> None:
+    world = World()
+    while told(world) == 0:
+        pass
+    if not restarts:
+        world.clock.step_wall_ms(HOUR_MS)
+        assert told(world) > 0, "an hour has not passed"
+    world.clock.step_wall_ms(-HOUR_MS)
+    if restarts:
+        world.restart()
+    world.advance(told(world))
+    assert told(world) == 0, "it waits for no hour that was"
 
 
 def test_no_token_leaves_before_its_taking_is_durable() -> None:
