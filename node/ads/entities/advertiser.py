@@ -22,7 +22,8 @@ TELL_AGAIN_MS = 5_000
 @wire_type("state.advertiser")
 class AdvertiserState(msgspec.Struct, frozen=True):
     """`untold`: campaigns that have not yet confirmed that they know the present status. `charged`: micros, by
-    campaign, for all its impressions so far."""
+    campaign, for all its impressions so far; `caught_up`: for how many of its first ones by a total, of those that had
+    to be."""
 
     advertiser: str
     name: str
@@ -31,6 +32,7 @@ class AdvertiserState(msgspec.Struct, frozen=True):
     status: str = "active"
     untold: tuple[str, ...] = ()
     charged: dict[str, int] = {}
+    caught_up: dict[str, int] = {}
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -183,6 +185,11 @@ class Advertiser:
             ctx.reply(m.Reserved(m.NOT_ACTIVE))
             return
         now = ctx.moment()
+        if isinstance(message, m.Confirm) and 0 < message.number <= state.caught_up.get(message.campaign, 0):
+            # From an ad server that was paused until it was taken for lost: a total brought it.
+            till.account.release(message.request_id, now=now)
+            ctx.reply_durable(m.Confirmed(False))
+            return
         till.account.pass_time(now)
         spent_before = till.account.budget.spent_micros
         reply, at_once = till.handle(message, now)
@@ -203,7 +210,8 @@ class Advertiser:
         if missing > 0:
             budget = till.charge(missing, ctx.moment())
             charged = state.charged | {told.campaign: told.charged_micros}
-            self._state = msgspec.structs.replace(state, budget=budget, charged=charged)
+            caught_up = state.caught_up | {told.campaign: told.impressions}
+            self._state = msgspec.structs.replace(state, budget=budget, charged=charged, caught_up=caught_up)
             ctx.persist(self._state, then=BudgetWritten(budget))
 
     def _info(self, ctx: Context, state: AdvertiserState) -> m.AdvertiserInfo:

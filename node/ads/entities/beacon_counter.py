@@ -159,7 +159,8 @@ class BeaconCounter:
         else:
             if confirmed.settle is not None:
                 # Not before: an impression that its campaign lost would be charged to the advertiser alone.
-                self._settle(ctx, confirmed.settle)
+                numbered = msgspec.structs.replace(confirmed.settle.confirm, number=outcome.number)
+                self._settle(ctx, msgspec.structs.replace(confirmed.settle, confirm=numbered))
             self._guard.heard(beacon.event, beacon.request_id, ctx.moment().mono_ms)
             self._learn(ctx, beacon, ranks=confirmed.ranks)
         ctx.answer(confirmed.reply_to, m.Tracked("counted" if outcome.counted else "repeated"))

@@ -302,6 +302,7 @@ class Campaign:
             self._state = msgspec.structs.replace(
                 self._state, impressions=state.impressions + 1, charged_micros=state.charged_micros + paid
             )
+            reply = m.Confirmed(True, number=self._state.impressions)
             seen = impression(payer, before, after, message, paid_micros=paid, now_ms=now_ms)
             facts = (*facts, seen)
         ctx.persist(self._state, facts=facts, reply=reply, then=BudgetWritten(account.budget))
@@ -348,7 +349,7 @@ class Campaign:
         if self._till is not None:
             self._till.account.pass_time(now)
             self._tell_share(self._money_now(state, self._till.account), also_less=True)
-        self._charges.tell(ctx, state.advertiser, state.charged_micros)
+        self._charges.tell(ctx, state.advertiser, state.charged_micros, state.impressions)
         quote = self._quote(ctx, state)
         # Those that it bids in no more must hear that, too.
         markets = tuple(dict.fromkeys((*state.markets, *self._markets)))

@@ -2,7 +2,8 @@
 
 An ad server tells both of an impression, and forgets the advertiser's part when its node dies. The campaign's own total
 is durable with each impression, so the advertiser catches up with it. The total that is told is some minutes old: what
-is missing of that is lost, and not merely on its way.
+is missing of that is lost, and hardly ever merely on its way. Should it come after all, from an ad server that was
+paused, its number says that a total brought it already.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ class Charges:
 
     def __init__(self, campaign: str) -> None:
         self._campaign = campaign
-        self._totals: deque[tuple[int, int]] = deque()  # when it was looked at (monotonic), micros
+        self._totals: deque[tuple[int, int, int]] = deque()  # when it was looked at (monotonic), micros, impressions
 
-    def tell(self, ctx: Context, advertiser: str, charged_micros: int) -> None:
-        """`charged_micros` is the total now. What is told goes unanswered: it is told again."""
+    def tell(self, ctx: Context, advertiser: str, charged_micros: int, impressions: int) -> None:
+        """The totals are those of now. What is told goes unanswered: it is told again."""
         now_ms = ctx.now_ns() // MS  # how much time has passed, not what time it is
         if not self._totals or now_ms - self._totals[-1][0] >= STEP_MS:
-            self._totals.append((now_ms, charged_micros))
-        old_micros = 0
+            self._totals.append((now_ms, charged_micros, impressions))
+        micros = number = 0
         while self._totals and now_ms - self._totals[0][0] >= AGE_MS:
-            old_micros = self._totals.popleft()[1]
-        if old_micros:
-            ctx.tell(EntityRef("advertiser", advertiser), m.ChargedTotal(self._campaign, old_micros))
+            _, micros, number = self._totals.popleft()
+        if micros:
+            ctx.tell(EntityRef("advertiser", advertiser), m.ChargedTotal(self._campaign, micros, number))

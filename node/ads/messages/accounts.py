@@ -57,7 +57,7 @@ class Inventory(msgspec.Struct, frozen=True):
 class Confirm(msgspec.Struct, frozen=True):
     """An impression was seen: its reservation becomes spend. `amount_micros` is what its signed beacon says; `campaign`
     tells an advertiser whose it is. `minute`, of this and of what is recorded below: in which its url was signed, the
-    same of all its repeats (0: nobody says)."""
+    same of all its repeats (0: nobody says). `number`: which of its campaign's impressions it is (0: nobody says)."""
 
     request_id: str
     site: str
@@ -66,19 +66,25 @@ class Confirm(msgspec.Struct, frozen=True):
     inventory: Inventory | None = None
     campaign: str = ""
     minute: int = 0
+    number: int = 0
 
 
 @wire_type("ads.charged_total")
 class ChargedTotal(msgspec.Struct, frozen=True):
-    """What a campaign had been charged in its life some minutes ago: its advertiser has been charged no less."""
+    """What a campaign had been charged in its life some minutes ago, for so many `impressions` (0: nobody says): its
+    advertiser has been charged no less."""
 
     campaign: str
     charged_micros: int
+    impressions: int = 0
 
 
 @wire_type("ads.confirmed")
 class Confirmed(msgspec.Struct, frozen=True):
+    """`number`: which of its campaign's impressions it is, if it was counted and is one."""
+
     counted: bool
+    number: int = 0
 
 
 @wire_type("ads.record_click")

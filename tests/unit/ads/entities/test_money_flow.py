@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
 from ads_world import DAY_MS, HOUR_MS, SITE, TRAVEL, World, serving_world
 
 from node.actors.actor import Failed
@@ -234,3 +235,27 @@ def test_a_campaign_whose_clock_jumps_does_not_take_for_lost_what_is_on_its_way_
     [seen] = facts(world, Impression)
     assert advertiser_of(world).charged == {"camp": seen.price_micros}
     assert advertiser_of(world).budget.spent_micros == seen.price_micros
+
+
+def test_an_impression_that_comes_after_the_total_that_brought_it_is_not_charged_again() -> None:
+    """Its ad server's node was paused for longer than a campaign waits before it takes it for lost."""
+    world = serving_world()
+    paused, told = world.winner(), world.winner()
+    assert paused is not None
+    assert told is not None
+    advertiser = EntityRef("advertiser", "adv")
+    world.silence(advertiser)
+    world.beacon(paused.impression_query)
+    world.restart()  # it says no more in its life
+    world.unsilence(advertiser)
+    for _ in range(5):
+        world.advance(60_000)
+    [seen] = facts(world, Impression)
+    assert advertiser_of(world).charged == {"camp": seen.price_micros}
+    minute = seen.at_ms // MINUTE_MS
+    late = m.Confirm(paused.request_id, SITE, paused.creative, seen.price_micros, None, "camp", minute, number=1)
+    assert world.ask("advertiser", "adv", late) == m.Confirmed(False)
+    assert advertiser_of(world).budget.spent_micros == seen.price_micros
+    following = msgspec.structs.replace(late, request_id=told.request_id, number=2)
+    assert world.ask("advertiser", "adv", following) == m.Confirmed(True)
+    assert advertiser_of(world).charged == {"camp": 2 * seen.price_micros}
