@@ -129,7 +129,7 @@ class Auctioneer:
             case _Bid():
                 self._answered(ctx, message)
             case RankTold():
-                self._ranking.hear(message, ctx.wall_ms())
+                self._ranking.hear(message, ctx.moment())
             case _Run():
                 self._run_ns = None
                 self._run(ctx)
@@ -263,7 +263,7 @@ class Auctioneer:
         for url in urls:
             del self._dirty[url]
         self._rounds += 1
-        fans = {url: self._fan_out(self._pages[url], ctx.wall_ms()) for url in urls}
+        fans = {url: self._fan_out(self._pages[url], ctx.moment().mono_ms) for url in urls}
         categories = sorted({category for fan in fans.values() for category in fan.hops})
         self._round = _Round(self._rounds, urls, fans, set(categories), {})
         self._ranking.renew(ctx, [category for fan in fans.values() for category, _ in fan.page.categories])
@@ -286,10 +286,10 @@ class Auctioneer:
         bidder = EntityRef("category-bidder", f"{category}|{stripe_of(self._site)}")
         ctx.ask(bidder, request, BIDDER_TIMEOUT_MS, lambda outcome: _Bid(number, category, outcome))
 
-    def _fan_out(self, page: m.PageEntry, now_ms: int) -> _Fan:
+    def _fan_out(self, page: m.PageEntry, mono_ms: int) -> _Fan:
         if not page.categories:
             return _Fan(page, {UNMATCHED: 0})
-        return _Fan(page, fan_out(load_taxonomy(), self._ranking.chosen(page.categories, now_ms)))
+        return _Fan(page, fan_out(load_taxonomy(), self._ranking.chosen(page.categories, mono_ms)))
 
     def _answered(self, ctx: Context, bid: _Bid) -> None:
         current = self._round
@@ -309,7 +309,7 @@ class Auctioneer:
         if demands:
             ctx.tell(self._ref_site, m.DemandSeen(demands))
         asked = [c for fan in finished.fans.values() for c, _ in fan.page.categories if c in fan.hops]
-        self._ranking.found(asked, finished.answers, ctx.wall_ms())
+        self._ranking.found(asked, finished.answers, ctx.moment().mono_ms)
         self._ranking.renew(ctx, [category for category, answer in finished.answers.items() if answer.offers])
         late: list[str] = []
         for url, trigger in finished.urls.items():

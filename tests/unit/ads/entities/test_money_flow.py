@@ -259,3 +259,27 @@ def test_an_impression_that_comes_after_the_total_that_brought_it_is_not_charged
     following = msgspec.structs.replace(late, request_id=told.request_id, number=2)
     assert world.ask("advertiser", "adv", following) == m.Confirmed(True)
     assert advertiser_of(world).charged == {"camp": 2 * seen.price_micros}
+
+
+def test_what_was_counted_before_every_clock_jumped_and_came_back_is_a_repeat() -> None:
+    """Seed 1158, where an ad server and a campaign are on one node, whose clock is ahead for a while."""
+    world = serving_world()
+    before = world.winner()
+    assert before is not None
+    events = {"imp": before.impression_query, "click": before.click_query, "cta": before.cta_query}
+    assert {world.beacon(query, event) for event, query in events.items()} == {m.Tracked("counted")}
+    world.clock.step_wall_ms(HOUR_MS)
+    world.classify()
+    world.advance(3_000)
+    for _ in range(2):
+        during = world.winner()
+        assert during is not None
+        assert world.beacon(during.impression_query) == m.Tracked("counted")
+        assert world.beacon(during.click_query, "click") == m.Tracked("counted")
+        world.advance(60_000)
+    world.clock.step_wall_ms(-HOUR_MS)
+    assert {world.beacon(query, event) for event, query in events.items()} == {m.Tracked("repeated")}
+    after = world.winner()
+    assert after is not None
+    assert world.beacon(after.impression_query) == m.Tracked("counted")
+    assert len(facts(world, Impression)) == 4

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from ads_world import AUTO, PAGE, SITE, TRAVEL, TRAVEL_PARENT, World, serving_world
+from ads_world import AUTO, HOUR_MS, PAGE, SITE, TRAVEL, TRAVEL_PARENT, World, serving_world
 
 from node.ads import messages as m
 from node.ads.entities.auctioneer import BIDDER_TIMEOUT_MS, DEBOUNCE_MS, PERIOD_MS
-from node.ads.entities.category_ranking import IDLE_MS, CategoryRanking
+from node.ads.entities.category_ranking import IDLE_MS, RENEW_MS, CategoryRanking
 from node.ads.entities.ranker import FLUSH_MS, KIND
 from node.ads.ranking import CategoryRank, ranker_id
 from node.ads.taxonomy import load_taxonomy
@@ -214,3 +214,22 @@ def test_an_operator_sees_what_auctions_go_by() -> None:
     assert told.category == TRAVEL
     assert told.mean == pytest.approx((1 + CLICKS) / (2 + SEEN), rel=0.01)
     assert msgspec.structs.asdict(told)["told_ms"] <= world.clock.wall_ms()
+
+
+def test_a_rank_that_was_told_while_the_clock_was_ahead_is_asked_for_again_once_it_is_back() -> None:
+    world = serving_world()
+    world.clock.step_wall_ms(HOUR_MS)
+    world.classify()
+    world.advance(RENEW_MS)
+    again(world)
+
+    def told_ms() -> int:
+        tallies: Any = world.ask("auctioneer", SITE, m.GetTallies())
+        return next(heard.told_ms for heard in tallies.ranks if heard.category == TRAVEL)
+
+    ahead_ms = told_ms()
+    world.clock.step_wall_ms(-HOUR_MS)
+    assert ahead_ms > world.clock.wall_ms()
+    world.advance(RENEW_MS)
+    again(world)
+    assert told_ms() <= world.clock.wall_ms()
