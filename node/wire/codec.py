@@ -18,7 +18,7 @@ import msgspec
 from node.core import limits
 from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.wire.registry import REGISTRY, Registry
-from node.wire.scan import MAYBE_NOT_FINITE, MAYBE_UNSENDABLE, scan
+from node.wire.scan import maybe_not_finite, maybe_unsendable, scan
 
 _BUILTINS: Final = (bytes,)
 # Every tag that cbor2 knows, so that none of them runs code; the others reach the tag hook.
@@ -49,7 +49,7 @@ def dumps(value: object) -> bytes:
         data = cbor2.dumps(value)
     except (cbor2.CBOREncodeError, ValueError, TypeError, RecursionError) as error:
         raise LocalProtocolError(f"not encodable: {error}") from error
-    if MAYBE_UNSENDABLE.search(data) or len(data) > limits.frame_items_max:
+    if maybe_unsendable(data) or len(data) > limits.frame_items_max:
         try:
             scan(data)
         except RemoteProtocolError as error:
@@ -60,7 +60,7 @@ def dumps(value: object) -> bytes:
 def loads(data: bytes, *, items_max: int = limits.frame_items_max) -> Any:
     """Plain built-ins from untrusted bytes; raises RemoteProtocolError with a reason for counters."""
     small = len(data) < limits.frame_prescan_bytes_min and len(data) <= items_max
-    if not small or MAYBE_NOT_FINITE.search(data):
+    if not small or maybe_not_finite(data):
         scan(data, items_max=items_max)
         try:
             return cbor2.loads(data)

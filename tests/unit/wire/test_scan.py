@@ -13,7 +13,7 @@ from wire_hostile import REFUSED, head
 from node.core import limits
 from node.core.errors import RemoteProtocolError
 from node.wire.codec import dumps, loads
-from node.wire.scan import scan
+from node.wire.scan import maybe_not_finite, maybe_unsendable, scan
 
 
 @pytest.mark.parametrize(("data", "reason"), [pytest.param(d, r, id=i) for i, d, r in REFUSED])
@@ -67,6 +67,17 @@ def test_limits_are_exact() -> None:
 def test_the_largest_finite_floats_of_each_width_are_accepted(bits: str, small_below: int) -> None:
     data = bytes.fromhex(bits)
     assert outcome(data, small_below) == ("value", cbor2.loads(data))
+
+
+def test_the_bytes_of_floats_that_are_not_finite_and_of_bignums_are_found_wherever_they_stand() -> None:
+    for first in range(256):
+        for second in range(256):
+            not_finite = first in (0xF9, 0xFA, 0xFB) and (0x7C <= second <= 0x7F or second >= 0xFC)
+            bignum = first in (0xC2, 0xC3) and 0x40 <= second <= 0x5B
+            for before in (b"", b"\x83", bytes((first,)), b"\xfb\x3f\xc3\xa4"):
+                data = before + bytes((first, second))
+                assert maybe_not_finite(data) is not_finite, data
+                assert maybe_unsendable(data) is (not_finite or bignum), data
 
 
 scalars = (
