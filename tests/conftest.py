@@ -5,6 +5,7 @@ PROMOVOLVE_TEST_SCALE makes tests longer, each in its own way, and so the time t
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -61,6 +62,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         scaled = pytest.mark.timeout(scale * float(config.getini("timeout")))
         for item in items:
             item.add_marker(scaled)
+
+
+def pytest_collection_finish() -> None:
+    """Each run of the simulator begins with a search for garbage: through what it may have left, not through all that
+    was imported and collected, which takes longer than most runs."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
