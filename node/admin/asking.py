@@ -20,6 +20,12 @@ def in_time_ns(margin_ms: int) -> int | None:
     return None if found is None else found - margin_ms * MS
 
 
+def still_waits(clock: Clock) -> bool:
+    """Whether whoever asked would still see an answer."""
+    end_ns = in_time_ns(ANSWER_MS)
+    return end_ns is not None and clock.mono_ns() < end_ns
+
+
 def patience_ms(clock: Clock, most_ms: int) -> int:
     """How long to wait for somebody else's word: `most_ms`, or less when whoever asked would be gone by then and never
     see what the others said."""

@@ -142,7 +142,7 @@ class IndexRepair:
         return mended, rebuilt
 
     async def _order(self, node: str, order: MendIndex) -> IndexMended:
-        return await self._index.of_node(node, order, IndexMended)
+        return await self._index.until_answered(node, order, IndexMended)
 
 
 def _to_mend(one: Difference, targets: Iterable[str]) -> list[str]:

@@ -218,7 +218,7 @@ class IndexLoad:
         token = ""
         for node, keys in sorted(owners.items()):
             for batch in _batches([planned[key] for key in keys]):
-                done = await self._index.of_node(node, LoadIndex(batch), IndexLoaded)
+                done = await self._index.until_answered(node, LoadIndex(batch), IndexLoaded)
                 written, stale, refused = written + done.written, stale + done.stale, refused + done.refused
                 token = done.token or token
         counts = {"written_count": written, "stale_count": stale, "refused_count": refused}
@@ -274,11 +274,11 @@ def _version(row: IndexRow | None) -> tuple[int, int, str] | None:
 
 
 def _batches(wanted: Sequence[_Wanted]) -> Iterator[tuple[Load, ...]]:
-    """As many as one message takes."""
+    """As many as one message takes, and as the owner writes without keeping its loop from all else."""
     batch: list[Load] = []
     size = 0
     for one in wanted:
-        if batch and (size + len(one.row.value) > limits.index_page_bytes or len(batch) >= limits.index_page_rows):
+        if batch and (size + len(one.row.value) > limits.index_page_bytes or len(batch) >= limits.index_load_turn_rows):
             yield tuple(batch)
             batch, size = [], 0
         held = _version(one.held) or (0, 0, "")

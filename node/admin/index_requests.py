@@ -11,8 +11,9 @@ import msgspec
 
 from node.admin import index_views, views
 from node.admin import protocol as p
+from node.admin.asking import still_waits
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import MISMATCH, NOT_FOUND, USAGE, ask, no_member, not_found
+from node.admin.outcomes import MISMATCH, NO_ANSWER, NOT_FOUND, USAGE, ask, no_member, not_found
 from node.ads.keys import site_id, split_serve_key
 from node.core import limits
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of, shard_of
@@ -208,6 +209,16 @@ class IndexRequests:
         if not isinstance(reply, answer):
             raise p.AdminRefusal(MISMATCH, "E-PROTOCOL", f"{node} answered with {type(reply).__name__}", about=node)
         return reply
+
+    async def until_answered(self, node: str, message: msgspec.Struct, answer: type[S]) -> S:
+        """As `of_node`, and told again while whoever asked waits: for what changes nothing when it is told twice. Work
+        that takes a thousand of them must not end since the node was busy for once."""
+        while True:
+            try:
+                return await self.of_node(node, message, answer)
+            except p.AdminRefusal as refused:
+                if refused.code != NO_ANSWER or not still_waits(self._engine.world.clock):
+                    raise
 
     def _node(self, name: str) -> str:
         """The node that is meant: this one if none is named."""

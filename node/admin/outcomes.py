@@ -20,6 +20,7 @@ from node.gossip.member import Member, Status
 from node.store.port import BAD_KEY, StoreFailed
 
 USAGE, NOT_FOUND, CONFLICT, REFUSED, TIMED_OUT, MISMATCH, FAILED = 2, 3, 4, 5, 9, 14, 15
+NO_ANSWER: Final = "E-NO-ANSWER"
 ASK_MS = 5_000
 _NAMED_MAX: Final = 8  # names in one line of an error
 _LISTED: Final[Mapping[str, str]] = {
@@ -56,7 +57,7 @@ def refusal(failed: Failed, about: str) -> AdminRefusal:
         return AdminRefusal(USAGE, "E-REJECTED", detail, about=about)
     if failed.failure is Failure.TIMEOUT:
         text = f"{about} did not answer in time; it may have happened"
-        return AdminRefusal(TIMED_OUT, "E-NO-ANSWER", text, hint="ask again, or: promovolvectl cluster health")
+        return AdminRefusal(TIMED_OUT, NO_ANSWER, text, hint="ask again, or: promovolvectl cluster health")
     text = f"{about}: {failed.failure.value} {detail}".strip()
     return AdminRefusal(FAILED, "E-UNAVAILABLE", text, hint="promovolvectl cluster health")
 

@@ -167,7 +167,8 @@ class Load(msgspec.Struct, frozen=True, array_like=True):
 
 @wire_type("node.index_load")
 class LoadIndex(msgspec.Struct, frozen=True):
-    """Asked of the owner of the keys' shards, who writes them under its own epoch. → IndexLoaded."""
+    """Asked of the owner of the keys' shards, who writes them under its own epoch. What it has written so before counts
+    as written: whoever had no answer asks again. → IndexLoaded."""
 
     loads: tuple[Load, ...]
 

@@ -39,6 +39,7 @@ SCALE: Final = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 ENTITIES, KEYS = 1_000 * SCALE, 10_000 * SCALE
 ADVERTISERS: Final = 50
 AT_ONCE: Final = 250
+LOADED_AT_ONCE: Final = 100_000  # a load has its limit
 PAGE: Final = 100
 LIMIT_MS: Final = 300
 FILTERED_LIMIT_MS: Final = 500
@@ -82,8 +83,9 @@ def measure(runs: int) -> dict[str, object]:
             _run(("up", *data), env)
             _run(("cluster", "wait", "--for", "converged", "--for", "shards=allocated", "-t", "60s"), env)
             dump = Path(folder, "keys.jsonl")
-            _write_keys(dump)
-            _run(("serveindex", "load", str(dump), "--yes", "-t", "10m"), env)
+            for first in range(0, KEYS, LOADED_AT_ONCE):
+                _write_keys(dump, range(first, min(first + LOADED_AT_ONCE, KEYS)))
+                _run(("serveindex", "load", str(dump), "--yes", "-t", "10m"), env)
             filled_s = time.perf_counter() - began
             answers = asyncio.run(_answers(Path(folder, "config.toml"), max(runs, RUNS_MIN)))
             commands = _commands(max(runs, RUNS_MIN), env)
@@ -152,14 +154,14 @@ def _multiply(folder: Path) -> None:
         store.close()
 
 
-def _write_keys(file: Path) -> None:
-    """A dump of one site's slots, each with a pool of one."""
+def _write_keys(file: Path, numbers: range) -> None:
+    """A dump of some of one site's slots, with empty pools."""
     wall_ms = SystemClock().wall_ms()
     view = ServeView((), wall_ms, wall_ms + DAY_MS)
     encoded = CODEC.encode(view)
     version = p.EntryVersion(epoch=1, hlc=wall_ms << 16, origin="dump")
     with file.open("wb") as stream:
-        for number in range(KEYS):
+        for number in numbers:
             key = f"{KEYS_SITE}|slot-{number:07d}"
             row = p.DumpRow(
                 key=key,

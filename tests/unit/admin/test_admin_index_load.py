@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 from index_world import KEY, NAMES, World, played
 
+from node.actors.actor import Failed, Failure
 from node.admin import protocol as p
+from node.admin.asking import ends_ns
 from node.ads.view import ServeView
 from node.core import limits
 from node.core.clock import MS
 from node.core.hashing import LEAF_COUNT, shard_of
+from node.engine.index_messages import LoadIndex
 from node.engine.registries import registry_key
 from node.store.replica_port import ReplicaEntry
 from node.wire.codec import CODEC
@@ -120,6 +125,45 @@ def entry_of(row: p.DumpRow) -> ReplicaEntry:
 
 def entries(world: World, node: str, keys: dict[str, str]) -> list[tuple[str, ReplicaEntry | None]]:
     return [(key, world.nodes[node].machine.entry(key)) for key in keys.values()]
+
+
+def test_a_load_goes_on_when_its_owner_was_busy_for_once_and_counts_nothing_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A batch whose answer comes late is told again: of a hundred thousand rows some are."""
+
+    async def scene(world: World) -> None:
+        for number in range(12):
+            world.put(f"s{number}.example|top")
+        rows = await dumped(world)
+        monkeypatch.setattr(limits, "index_load_turn_rows", 2)
+        told: Counter[str] = Counter()
+
+        def late(to: Any, message: msgspec.Struct, timeout_ms: int, done: Callable[[Any], None]) -> None:
+            """Every other batch is written, and its answer is lost."""
+            told[type(message).__name__] += 1
+            reply = fresh.nodes[to.node].asked(message)
+            lost = isinstance(message, LoadIndex) and told["LoadIndex"] % 2
+            done(Failed(Failure.TIMEOUT) if lost else reply)
+
+        for waits, written in ((True, 12), (False, 0)):
+            fresh = World()
+            fresh.server.engine.ask = late
+            ends_ns.set(fresh.clock.mono_ns() + 60_000 * MS if waits else None)
+            told.clear()
+            plan = await staged(fresh, rows)
+            if written:
+                operation = await fresh.commit(plan)
+                assert operation.result["written_count"] == written
+                assert operation.result["stale_count"] == 0
+                assert told["LoadIndex"] > 6
+            else:
+                with pytest.raises(p.AdminRefusal) as refused:
+                    await fresh.commit(plan)
+                assert refused.value.code == "E-NO-ANSWER", "nobody waits any more"
+            await fresh.server.close()
+
+    played(scene)
 
 
 def test_a_load_whose_plan_is_stale_writes_nothing() -> None:
