@@ -199,4 +199,6 @@ def why_empty(decision: SlotDecision) -> str:
     if not decision.order:
         paced = any(row.reason == explain.PACED for row in decision.filtered)
         return explain.PACED if paced else "no_eligible_candidate"
-    return "all_refused" if decision.refused else "candidates_in_other_slots"
+    if decision.refused:
+        return explain.PACED if set(decision.refused.values()) == {explain.PACED} else "all_refused"
+    return "candidates_in_other_slots"

@@ -30,7 +30,7 @@ class ServeIndex(Protocol):
     """This node's replica. `read` never leaves the process and answers None for what is absent or expired.
 
     `exhausted`: what is left, in micros, of budgets that pay for no impression at the campaign's own price any more;
-    `spent`: what share of its day's budget a campaign has spent or promised, in per cent. Each campaign says so of
+    `spent`: what share of its day's budget a campaign has spent or promised, in permille. Each campaign says so of
     itself, on the same replica."""
 
     @property

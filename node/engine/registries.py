@@ -18,7 +18,7 @@ from node.gossip.replica_io import Effect
 from node.gossip.replicator import Replicator
 
 EXHAUSTED_CAMPAIGNS: Final = "exhausted-campaigns"
-SPENT_SHARES: Final = "spent-shares"
+SPENT_SHARES: Final = "spent-permille"
 _NUMBER_BYTES: Final = 8
 _PREFIX: Final = "~"
 

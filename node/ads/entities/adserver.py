@@ -42,6 +42,7 @@ from node.ads.serveindex import ServeIndex
 from node.ads.view import TurnedAway
 from node.core import limits
 from node.core.errors import BadInput
+from node.core.hashing import spread_ms
 from node.core.ids import EntityRef
 
 SITE_TIMEOUT_MS = 2_000
@@ -50,6 +51,7 @@ SWEEP_MS = 15 * 60_000  # three times what the site waits before it sends its pa
 # Short, so that a request still has time for other candidates while a payer's node is dead.
 RESERVE_TIMEOUT_MS = 400
 ACTIVATE_PERIOD_MS = 1_000
+READERS_SPREAD_MS = 30 * 60_000  # all sites' days end at once
 
 
 class _Learned(msgspec.Struct, frozen=True):
@@ -118,10 +120,8 @@ class AdServer:
                 self._collect(ctx, message)
             case m.EditSite(edits):
                 self._edit_wanted(ctx, edits)
-            case _Sweep():
-                self._sweep(ctx)
-            case _EditAgain():
-                self._edit(ctx, tuple(self._unfinished))
+            case _Sweep() | _EditAgain() | m.ReadersCame():
+                self._in_time(ctx, message)
             case m.SiteSettings():
                 self._learned(ctx, message)
             case _Learned(outcome):
@@ -138,6 +138,15 @@ class AdServer:
                 pass
             case _:
                 ctx.reject(f"an ad server does not understand {type(message).__name__}")
+
+    def _in_time(self, ctx: Context, due: _Sweep | _EditAgain | m.ReadersCame) -> None:
+        match due:
+            case _Sweep():
+                self._sweep(ctx)
+            case _EditAgain():
+                self._edit(ctx, tuple(self._unfinished))
+            case m.ReadersCame():
+                self._tell_of_readers(ctx, due)
 
     # ---- learning from the site
 
@@ -260,6 +269,8 @@ class AdServer:
         learned = self._pacing.request(len(request.slots), now_ms)
         if learned is not None:
             ctx.tell(EntityRef("site", self._site), m.TrafficLearned(learned, self._guard.take()))
+        if (ended := self._pacing.ended_day()) is not None:
+            ctx.after("readers", spread_ms(self._site, READERS_SPREAD_MS), m.ReadersCame(*ended))
         gate = OPEN
         if settings.paced:
             campaigns = self._pools.campaigns(slot.slot for slot in request.slots)
@@ -278,6 +289,13 @@ class AdServer:
             if decision.chosen is not None:
                 self._reserve(ctx, self._batch_count, batch, number)
         self._finish_if_done(ctx, self._batch_count, batch)
+
+    def _tell_of_readers(self, ctx: Context, came: m.ReadersCame) -> None:
+        """Also whoever has been out of the pools for want of money: its evening had readers all the same."""
+        settings = self._settings
+        pooled = self._pools.campaigns(slot.slot for slot in settings.slots) if settings is not None else ()
+        for name in dict.fromkeys((*pooled, *self._pacing.heard_of())):
+            ctx.tell(EntityRef("campaign", name), came)
 
     def _fresh_page(self, settings: m.SiteSettings, url: str, now_ms: int) -> m.PageEntry | None:
         page = self._pages.get(url)
@@ -331,7 +349,11 @@ class AdServer:
         batch.waiting.add(slot)
         request_id = decision.request_id
         reserve = m.Reserve(
-            request_id, impression_cost_micros(choice.price_micros), ctx.wall_ms(), choice.candidate.creative_id
+            request_id,
+            impression_cost_micros(choice.price_micros),
+            ctx.wall_ms(),
+            choice.candidate.creative_id,
+            paced=self._settings is not None and self._settings.paced,
         )
         for payer, ref in payers(choice.candidate.campaign_id, choice.candidate.advertiser_id):
             ctx.ask(
@@ -353,6 +375,9 @@ class AdServer:
         choice = decision.chosen
         if choice is None or len(votes) < 2:
             return
+        if explain.PACED in votes.values() or not any(votes.values()):
+            due = explain.PACED not in votes.values()
+            self._pacing.answered(choice.candidate.campaign_id, ctx.wall_ms(), due=due)
         if explain.BUDGET in votes.values():
             # Whoever of the two refused, and in whichever order they answered: it can't pay until it has paid again.
             self._pacing.refused(choice.candidate.campaign_id)

@@ -32,10 +32,13 @@ from node.ads.entities.campaign_state import (
 from node.ads.entities.charges import Charges
 from node.ads.entities.money import BudgetWritten, Till, answer_at_once
 from node.ads.money import impression_cost_micros
-from node.ads.pacing.campaigns import CampaignMoney, told_percent
+from node.ads.pacing.campaigns import CampaignMoney, due, told_permille
+from node.ads.pacing.passed import PassedByReaders
+from node.ads.pacing.readers import told
 from node.ads.pacing.window import Window
 from node.ads.registries import Registry
 from node.ads.settled_ids import SettledIds
+from node.core.clock import Moment
 from node.core.errors import BadInput
 from node.core.hashing import STRIPE_COUNT, spread_ms
 from node.core.ids import EntityRef, SingletonRef
@@ -71,13 +74,14 @@ class Campaign:
         self._campaign = campaign
         self._exhausted_campaigns = exhausted_campaigns
         self._spent_shares = spent_shares
-        self._told_share = (0, 0)  # until when, and the percentage
+        self._told_share = (0, 0)  # until when, and the permille
         self._state: CampaignState | None = None
         self._till: Till | None = None
         self._clicked = SettledIds()
         self._acted = SettledIds()
         self._folded = SettledIds()
         self._charges = Charges(campaign)
+        self._passed = PassedByReaders()
         self._was_exhausted = False
         self._was_standing = ""
         self._markets: tuple[str, ...] = ()
@@ -130,8 +134,8 @@ class Campaign:
                 ctx.reply(self._quote(ctx, state))
             case m.AddCreative() | m.SetCampaignStatus() | m.UpdateCampaign() | m.SetCreativeStatus():
                 self._obey(ctx, state, till, message)
-            case m.AdvertiserStanding(suspended):
-                self._hear_of_advertiser(ctx, state, suspended)
+            case m.AdvertiserStanding() | m.ReadersCame():
+                self._hear(ctx, state, message)
             case BudgetWritten(budget):
                 till.written(budget)
             case _Updated(budget):
@@ -266,12 +270,19 @@ class Campaign:
             self._state = msgspec.structs.replace(state, withdrawn=withdrawn)
             ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))
 
-    def _hear_of_advertiser(self, ctx: Context, state: CampaignState, suspended: bool) -> None:
-        if suspended == state.advertiser_suspended:
-            ctx.persist(state, reply=m.Accepted(changed=False), then=_Announce(True))
-        else:
-            self._state = msgspec.structs.replace(state, advertiser_suspended=suspended)
-            ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))
+    def _hear(self, ctx: Context, state: CampaignState, said: m.AdvertiserStanding | m.ReadersCame) -> None:
+        """What its advertiser says of itself, and a site of its readers."""
+        match said:
+            case m.ReadersCame(day, views):
+                readers = told(state.readers, day, views)
+                if readers is not state.readers:
+                    self._state = msgspec.structs.replace(state, readers=readers)
+                    ctx.persist(self._state)
+            case m.AdvertiserStanding(suspended) if suspended == state.advertiser_suspended:
+                ctx.persist(state, reply=m.Accepted(changed=False), then=_Announce(True))
+            case m.AdvertiserStanding(suspended):
+                self._state = msgspec.structs.replace(state, advertiser_suspended=suspended)
+                ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))
 
     # ---- money
 
@@ -285,10 +296,13 @@ class Campaign:
             return
         account = till.account
         account.pass_time(now)  # else an impression that begins a day would be priced by the day before
+        if isinstance(message, m.Reserve) and (early := self._too_early(state, account, message, now)):
+            ctx.reply(early)
+            return
         spent_before = account.budget.spent_micros
         reply, at_once = till.handle(message, now)
         if isinstance(reply, m.Reserved):
-            money = self._money_now(state, account)
+            money = self._money_now(state, account, now_ms)
             reply = m.Reserved(reply.outcome, money)
             self._tell_share(money)
         if at_once:
@@ -309,27 +323,39 @@ class Campaign:
         if spent_up(self._state, now_ms) != self._was_exhausted:
             ctx.after("announce", 0, _Announce(True))
 
-    def _money_now(self, state: CampaignState, account: Account) -> CampaignMoney:
+    def _too_early(self, state: CampaignState, account: Account, reserve: m.Reserve, now: Moment) -> m.Reserved | None:
+        """The answer to a site that believes an impression to be due and can't know better: what the others have spent
+        since it heard of it, and when their readers come."""
+        if not reserve.paced or not account.can_pay(reserve.amount_micros, now):
+            return None
+        money = self._money_now(state, account, now.wall_ms)
+        if money.passed is None or due(money, money.passed, reserve.amount_micros):
+            return None
+        return m.Reserved(m.NOT_DUE, money)
+
+    def _money_now(self, state: CampaignState, account: Account, now_ms: int) -> CampaignMoney:
         """How the day stands, for whoever paces: what is promised counts as spent."""
         budget = account.budget
+        window = Window(*day_bounds_ms(budget.day, budget.timezone))
         return CampaignMoney(
             self._campaign,
             state.advertiser,
             budget.daily_budget_micros,
             budget.spent_micros + account.promised_micros,
-            Window(*day_bounds_ms(budget.day, budget.timezone)),
+            window,
             state.max_cpm_micros,
+            passed=self._passed.of(state.readers, window, now_ms),
         )
 
     def _tell_share(self, money: CampaignMoney, *, also_less: bool = False) -> None:
         """Every node is to know what share of the day's budget is gone. While it grows it is told at once; what was
         given back waits for the next announcement, or a share at a step's edge would be written again and again. A day
         of which nothing is spent goes without saying."""
-        end_ms, percent = money.window.end_ms, told_percent(money)
+        end_ms, permille = money.window.end_ms, told_permille(money)
         known = self._told_share[1] if end_ms == self._told_share[0] else 0
-        if percent > known or (also_less and percent < known):
-            self._told_share = (end_ms, percent)
-            self._spent_shares.set(self._campaign, percent, end_ms)
+        if permille > known or (also_less and permille < known):
+            self._told_share = (end_ms, permille)
+            self._spent_shares.set(self._campaign, permille, end_ms)
 
     def _engaged(self, ctx: Context, state: CampaignState, done: Engagement) -> None:
         ids = {m.RecordClick: self._clicked, m.RecordCta: self._acted, m.RecordFold: self._folded}[type(done)]
@@ -348,7 +374,7 @@ class Campaign:
         now_ms = now.wall_ms
         if self._till is not None:
             self._till.account.pass_time(now)
-            self._tell_share(self._money_now(state, self._till.account), also_less=True)
+            self._tell_share(self._money_now(state, self._till.account, now_ms), also_less=True)
         self._charges.tell(ctx, state.advertiser, state.charged_micros, state.impressions)
         quote = self._quote(ctx, state)
         # Those that it bids in no more must hear that, too.

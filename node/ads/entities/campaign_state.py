@@ -10,6 +10,7 @@ from node.ads import messages as m
 from node.ads.booking import Engagement
 from node.ads.budget import BudgetState, SettledMinute, roll_over
 from node.ads.money import impression_cost_micros
+from node.ads.pacing.readers import Readers
 from node.ads.reconcile import Counted
 from node.ads.targeting import Targeting, in_schedule, timed
 from node.ads.taxonomy import UNMATCHED
@@ -23,7 +24,7 @@ class CampaignState(msgspec.Struct, frozen=True):
     """`clicked` tells repeated clicks from new ones, as the budget's `settled` does for impressions, `acted` calls to
     action (`ctas`), and `folded` folds. `status` is what the operator said: active, paused or deleted. `withdrawn`:
     creatives that are not active, with what they are. `targeting`: where and when it bids, besides `categories`.
-    `charged_micros`: what all its impressions cost."""
+    `charged_micros`: what all its impressions cost; `readers`: when they come."""
 
     campaign: str
     advertiser: str
@@ -44,6 +45,7 @@ class CampaignState(msgspec.Struct, frozen=True):
     acted: tuple[SettledMinute, ...] = ()
     folds: int = 0
     folded: tuple[SettledMinute, ...] = ()
+    readers: Readers = Readers()
 
     @property
     def active_creatives(self) -> tuple[m.CreativeSpec, ...]:

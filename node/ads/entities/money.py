@@ -65,7 +65,7 @@ class Till:
         """The reply, and what would have to be taken back: whose money, how much, and whether it is paid."""
         account = self.account
         match message:
-            case m.Reserve(request_id, amount, requested_at_ms, _):
+            case m.Reserve(request_id, amount, requested_at_ms):
                 outcome = account.reserve(request_id, amount, requested_at_ms=requested_at_ms, now=now)
                 made = outcome is ReserveOutcome.RESERVED
                 return m.Reserved(outcome.value), (request_id, amount, False) if made else None

@@ -11,7 +11,13 @@ from node.ads.decide import SlotDecision
 from node.core.ids import EntityRef
 
 SILENT_MS = 1_000
-_ANSWERS: Final = {m.NOT_ACTIVE: explain.NOT_ACTIVE, m.WITHDRAWN: explain.WITHDRAWN, "reserved": "", "repeated": ""}
+_ANSWERS: Final = {
+    m.NOT_ACTIVE: explain.NOT_ACTIVE,
+    m.WITHDRAWN: explain.WITHDRAWN,
+    m.NOT_DUE: explain.PACED,
+    "reserved": "",
+    "repeated": "",
+}
 
 
 def payers(campaign: str, advertiser: str) -> tuple[tuple[str, EntityRef], ...]:
@@ -29,7 +35,7 @@ def objection(outcome: Any) -> str:
 def verdict(objections: Mapping[str, str]) -> str:
     """What the objections of all payers come to: one that said no explains more than one that said nothing, and what
     holds for all of a campaign more than what holds for one creative."""
-    told = (explain.NOT_ACTIVE, explain.BUDGET, explain.WITHDRAWN, explain.NO_ANSWER)
+    told = (explain.NOT_ACTIVE, explain.BUDGET, explain.PACED, explain.WITHDRAWN, explain.NO_ANSWER)
     return next((reason for reason in told if reason in objections.values()), "")
 
 

@@ -2,6 +2,7 @@
 
 from node.ads.messages.accounts import (
     NOT_ACTIVE,
+    NOT_DUE,
     WITHDRAWN,
     AddCreative,
     AdvertiserInfo,
@@ -17,6 +18,7 @@ from node.ads.messages.accounts import (
     GetAdvertiser,
     GetCampaign,
     Inventory,
+    ReadersCame,
     RecordClick,
     RecordCta,
     RecordFold,
@@ -230,6 +232,8 @@ __all__ = [
     "LeaveQueue",
     "GetSite",
     "NOT_ACTIVE",
+    "NOT_DUE",
+    "ReadersCame",
     "PageEntry",
     "PageMarked",
     "PendingCreative",

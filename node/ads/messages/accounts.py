@@ -14,27 +14,39 @@ from node.wire.registry import wire_type
 @wire_type("ads.reserve")
 class Reserve(msgspec.Struct, frozen=True):
     """Money for a serve of `creative`: one that its campaign has paused or deleted is refused here, whatever a pool
-    that came late says."""
+    that came late says. `paced`: for a site whose budgets are to last their day."""
 
     request_id: str
     amount_micros: int
     requested_at_ms: int
     creative: str = ""
+    paced: bool = False
 
 
 # What a payer that is paused, suspended, deleted or out of its schedule answers to Reserve, whatever money it has.
 NOT_ACTIVE = "not_active"
 # What a campaign answers for a creative that is paused or deleted: others of it may still be served.
 WITHDRAWN = "withdrawn"
+# What a campaign answers to a paced Reserve while it is ahead of its day.
+NOT_DUE = "not_due"
 
 
 @wire_type("ads.reserved")
 class Reserved(msgspec.Struct, frozen=True):
-    """`outcome` is an `account.ReserveOutcome` value, NOT_ACTIVE or WITHDRAWN; only reserved and repeated mean yes.
-    A campaign says with it how its day's `money` stands; an advertiser does not."""
+    """`outcome` is an `account.ReserveOutcome` value, NOT_ACTIVE, WITHDRAWN or NOT_DUE; only reserved and repeated mean
+    yes. A campaign says with it how its day's `money` stands; an advertiser does not."""
 
     outcome: str
     money: CampaignMoney | None = None
+
+
+@wire_type("ads.readers_came")
+class ReadersCame(msgspec.Struct, frozen=True):
+    """A site that shows a campaign tells it of a UTC `day` (counted from 1970) that has ended: the page views of each
+    hour. What is lost, or told twice, makes a day's readers a little other than they were."""
+
+    day: int
+    views: tuple[int, ...]
 
 
 @wire_type("ads.release")

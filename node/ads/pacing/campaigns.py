@@ -15,6 +15,9 @@ from node.ads.pacing.window import Window
 from node.wire.registry import wire_type
 
 CPM_UNKNOWN_MICROS = 5_000_000
+# Of a day's budget: in these steps a campaign tells everybody how much of it is gone. In hundredths, a site would take
+# what costs three impressions of a small budget for unspent, ask for one that is not due, and be refused.
+WHOLE = 1_000
 # Whatever was expected, spending less than this share of the budget, or this much, is no news.
 SLACK_SHARE = 0.01
 SLACK_MIN_MICROS = 10_000
@@ -25,7 +28,8 @@ AHEAD_MAX = 0.02
 @wire_type("ads.campaign_money")
 class CampaignMoney(msgspec.Struct, frozen=True):
     """One campaign's day. `pending_micros` is what this site has promised since `spent_micros` was reported;
-    `cpm_micros` the most it pays, 0 when unknown."""
+    `cpm_micros` the most it pays, 0 when unknown. `passed`: the share of the day that had passed when it was reported,
+    by the readers of all its sites; None where the campaign does not know them yet."""
 
     campaign: str
     advertiser: str
@@ -34,6 +38,7 @@ class CampaignMoney(msgspec.Struct, frozen=True):
     window: Window
     cpm_micros: int = 0
     pending_micros: int = 0
+    passed: float | None = None
 
     @property
     def committed_micros(self) -> int:
@@ -66,14 +71,14 @@ def weighted_cpm_micros(monies: Iterable[CampaignMoney]) -> float:
     return sum(money.budget_micros for money in priced) / impressions if impressions else float(CPM_UNKNOWN_MICROS)
 
 
-def totals(monies: Iterable[CampaignMoney], now_ms: int, fraction_of: Callable[[Window], float]) -> Totals:
+def totals(monies: Iterable[CampaignMoney], now_ms: int, fraction_of: Callable[[CampaignMoney], float]) -> Totals:
     """Of campaigns that are `live`: what they have, what they spent, and what they were to spend by now; `fraction_of`
-    answers how much of a day has passed (`window.elapsed_fraction`)."""
+    answers how much of one's day has passed (`window.elapsed_fraction`)."""
     known = tuple(monies)
     return Totals(
         sum(money.budget_micros for money in known),
         sum(money.committed_micros for money in known),
-        sum(money.budget_micros * fraction_of(money.window) for money in known),
+        sum(money.budget_micros * fraction_of(money) for money in known),
         weighted_cpm_micros(known),
         max((money.window.end_ms for money in known if not money.window.ended(now_ms)), default=now_ms),
     )
@@ -92,9 +97,16 @@ def pace_ratio(money: CampaignMoney, fraction: float) -> float:
     return spend_ratio(money.budget_micros, money.committed_micros, money.budget_micros * fraction)
 
 
-def told_ratio(percent: int, fraction: float) -> float:
+def due(money: CampaignMoney, fraction: float, cost_micros: int = 0) -> bool:
+    """Whether one more impression is due of a day of which `fraction` has passed: at half of what it costs, so that
+    spend is ahead by half of one after it as it was behind by half before. `cost_micros` 0: the most that it pays."""
+    cost_micros = cost_micros or impression_cost_micros(money.cpm_micros or CPM_UNKNOWN_MICROS)
+    return money.committed_micros + cost_micros / 2 <= money.budget_micros * fraction
+
+
+def told_ratio(permille: int, fraction: float) -> float:
     """`pace_ratio` of a campaign of which nothing is known but the share of its day's budget that it tells."""
-    return percent / 100 / max(fraction, SLACK_SHARE)
+    return permille / WHOLE / max(fraction, SLACK_SHARE)
 
 
 def passes_pace(ratio: float | None, draw: float) -> bool:
@@ -106,26 +118,26 @@ def passes_pace(ratio: float | None, draw: float) -> bool:
     return ratio is None or draw * AHEAD_MAX < 1 + AHEAD_MAX - max(ratio, 1)
 
 
-def told_percent(money: CampaignMoney) -> int:
+def told_permille(money: CampaignMoney) -> int:
     """What a campaign tells everybody of its day: the share of its budget that is spent or promised, rounded down. A
     share, so that it holds for whoever has not heard of another budget yet."""
-    return money.committed_micros * 100 // money.budget_micros if money.budget_micros > 0 else 100
+    return money.committed_micros * WHOLE // money.budget_micros if money.budget_micros > 0 else WHOLE
 
 
-def as_told(money: CampaignMoney, percent: int | None, now_ms: int, *, heard: bool) -> CampaignMoney | None:
+def as_told(money: CampaignMoney, permille: int | None, now_ms: int, *, heard: bool) -> CampaignMoney | None:
     """How a campaign's day stands by what it has answered here and what it tells everybody (None: nothing); None when
     that is unknown. `heard`: its answer is not old. Of a day that has ended only the budget is taken into the next, of
     which the campaign tells; a day later not even that."""
     window = money.window
     if window.ended(now_ms):
         following = Window(window.end_ms, 2 * window.end_ms - window.start_ms)
-        if percent is None or following.ended(now_ms):
+        if permille is None or following.ended(now_ms):
             return None
-        spent_micros = money.budget_micros * percent // 100
+        spent_micros = money.budget_micros * permille // WHOLE
         return msgspec.structs.replace(money, spent_micros=spent_micros, pending_micros=0, window=following)
-    if percent is None:
+    if permille is None:
         return money if heard else None
-    spent_micros = money.budget_micros * percent // 100
+    spent_micros = money.budget_micros * permille // WHOLE
     if heard:
         spent_micros = max(spent_micros, money.committed_micros)
     return msgspec.structs.replace(money, spent_micros=spent_micros, pending_micros=0)

@@ -6,6 +6,7 @@ the blend at the end of a day may touch them: one odd hour must not bend the day
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -140,6 +141,11 @@ def end_day(
         weekday=weekday,
         weekend=weekend,
     )
+
+
+def is_weekend(day: int) -> bool:
+    """Of a day counted from 1970, in UTC."""
+    return (dt.date(1970, 1, 1) + dt.timedelta(days=day)).weekday() >= 5
 
 
 def _with(values: Volumes, index: int, value: float) -> Volumes:

@@ -158,7 +158,7 @@ def money(
 
 
 def summed(monies: Iterable[c.CampaignMoney], now_ms: int) -> c.Totals:
-    return c.totals(monies, now_ms, lambda window: elapsed_fraction(window, now_ms))
+    return c.totals(monies, now_ms, lambda each: elapsed_fraction(each.window, now_ms))
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,23 @@ def test_pending_spend_is_subtracted_when_the_campaign_reports() -> None:
     assert c.promised(book, "unknown", 5) is book
 
 
+@given(st.integers(1, 400), st.floats(0, 1))
+def test_what_was_due_by_a_moment_is_off_by_half_an_impression_at_most(impressions: int, passed: float) -> None:
+    """Readers in plenty: whoever asks until it is refused has spent what was expected, to the nearest impression."""
+    price, committed = 5_000, 0
+    while c.due(money(impressions * price / UNIT, committed / UNIT, cpm=5), passed, price):
+        committed += price
+    assert abs(committed - impressions * price * passed) <= price / 2 + 1e-6
+
+
+def test_an_impression_whose_price_is_not_known_is_due_at_the_most_that_it_may_cost() -> None:
+    dear, unknown = money(10, 4.999, cpm=4), money(10, 4.998)
+    assert c.due(dear, 0.5, 2_000)
+    assert not c.due(dear, 0.5)
+    assert not c.due(unknown, 0.5)
+    assert c.due(unknown, 0.50005)
+
+
 def test_an_unknown_campaign_takes_part() -> None:
     """TR01."""
     book = c.reported(c.SpendBook(), money(10, 9.9, name="other"))
@@ -234,32 +251,32 @@ def test_a_campaign_of_yesterday_is_unknown_and_not_spent_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("percent", "heard", "hours", "spent"),
+    ("permille", "heard", "hours", "spent"),
     [
-        (55, True, 12, 5.5),  # spent on other sites meanwhile
-        (30, True, 12, 4),  # what was heard here is newer
-        (30, False, 12, 3),  # what was heard here is old
+        (550, True, 12, 5.5),  # spent on other sites meanwhile
+        (300, True, 12, 4),  # what was heard here is newer
+        (300, False, 12, 3),  # what was heard here is old
         (None, True, 12, 4),
         (None, False, 12, None),
-        (2, True, 25, 0.2),  # its next day
+        (20, True, 25, 0.2),  # its next day
         (None, True, 25, None),
-        (2, True, 49, None),  # and the one after that
+        (20, True, 49, None),  # and the one after that
     ],
 )
 def test_how_a_day_stands_is_what_was_heard_or_what_is_told(
-    percent: int | None, heard: bool, hours: int, spent: float | None
+    permille: int | None, heard: bool, hours: int, spent: float | None
 ) -> None:
-    found = c.as_told(money(10, 4), percent, DAY + hours * HOUR_MS, heard=heard)
+    found = c.as_told(money(10, 4), permille, DAY + hours * HOUR_MS, heard=heard)
     assert (found.committed_micros if found else None) == (None if spent is None else spent * UNIT)
     assert found is None or not found.window.ended(DAY + hours * HOUR_MS)
 
 
 def test_a_share_is_told_rounded_down_and_holds_for_another_budget() -> None:
-    assert [c.told_percent(each) for each in (money(10, 0.09), money(10, 9.99), money(20, 5), money(0, 0))] == [
-        0, 99, 25, 100,
+    assert [c.told_permille(each) for each in (money(10, 0.009), money(10, 9.999), money(20, 5), money(0, 0))] == [
+        0, 999, 250, 1_000,
     ]  # fmt: skip
     pending = msgspec.structs.replace(money(10, 1), pending_micros=UNIT)
-    assert c.told_percent(pending) == 20
+    assert c.told_permille(pending) == 200
 
 
 def test_a_reset_puts_a_spent_out_campaign_back() -> None:
