@@ -7,6 +7,7 @@ Every part is timed by itself, in turn with the others. `share`s are of what a p
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import statistics
@@ -37,7 +38,7 @@ from node.engine.entities import entity_types
 from node.engine.events import EventLog
 from node.engine.serveindex import ReplicaServeIndex
 from node.engine.topics import topics
-from node.gossip.replica_io import Applied, ReplicationSettings, RosterKnown
+from node.gossip.replica_io import Applied, PeersChanged, ReplicationSettings, RosterKnown
 from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.http import serve
@@ -50,13 +51,11 @@ from node.store.replica_port import ReplicaIdentity
 from node.wire.codec import CODEC
 from scripts.benchmarks.measure import spread
 
-SITE: Final = "news.example"
-PAGE: Final = f"https://{SITE}/travel/page-1"
+SITES: Final = 1_000
 CATEGORY: Final = "653"
 POOL: Final = 10
 ROUNDS: Final = 2_000
 BASE_URL: Final = "http://127.0.0.1:8080"
-_BODY: Final = json.dumps({"pub": SITE, "url": PAGE, "imp": [{"id": "top", "w": 300, "h": 250}]}).encode()
 _DAY_MS: Final = 86_400_000
 
 
@@ -132,7 +131,7 @@ def _selection(runs: int) -> dict[str, Any]:
 
 
 class _Site:
-    """A site that knows what it is to tell, without pages that would have to be classified."""
+    """The site's entity: it knows what it is to tell, without pages that would have to be classified."""
 
     def __init__(self, settings: m.SiteSettings) -> None:
         self._settings = settings
@@ -145,71 +144,91 @@ class _Site:
             ctx.reply(self._settings)
 
 
-class _World:
-    """One site, ten campaigns each of an advertiser of its own, and the handler that answers for them."""
+class _Page:
+    """A site's only page, with a page view of it, and the parts of its ad server that decide."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int, index: ReplicaServeIndex, now_ms: int) -> None:
+        self.site = f"s{number:05d}.example"
+        self.url = f"https://{self.site}/travel/page-1"
+        self.body = json.dumps({"pub": self.site, "url": self.url, "imp": [{"id": "top", "w": 300, "h": 250}]}).encode()
+        self.wanted = serve.wanted(self.body)
+        self.settings = _settings(self.site, self.url, now_ms)
+        self.stats = RollingStats()
+        self.ring = DecisionRing()
+        self._decider = SlotDecider(self.site, index, self.stats)
+        self._decider.start(number)
+        self._decider.learned(self.settings)
+        view = ServeView(tuple(map(_candidate, range(POOL))), now_ms, now_ms + _DAY_MS)
+        index.put(self.site, serve_key(self.site, "top"), view)
+        self.selected: Any = None
+        self.decision = self.decide(now_ms)
+        self.decision.request_id = f"{number:032x}"
+
+    def decide(self, now_ms: int) -> SlotDecision:
+        slots = self.wanted.select.slots
+        decisions = self._decider.decide(self.settings, self.settings.pages[0], slots, now_ms)
+        choose_all(decisions, slot_order(slots, self._decider.draws))
+        return decisions[0]
+
+
+class _World:
+    """Sites whose pools have ten campaigns, each of an advertiser of its own, and the handler that answers for them.
+    Every call is of the next site: one that is asked again and again would be found in the processor's caches."""
+
+    def __init__(self, sites: int = SITES) -> None:
         self.clock = SystemClock()
         self._store = MemoryStore(self.clock)
         self.index = _index(self.clock)
-        self.settings = _settings(self.clock.wall_ms())
-        self.page = self.settings.pages[0]
-        self.slots = (m.SlotRequest("top", 300, 250),)
+        now_ms = self.clock.wall_ms()
+        pages = [_Page(number, self.index, now_ms) for number in range(sites)]
+        self._settings = {page.site: page.settings for page in pages}
         self._system = self._actors()
         self._place()
         for number in range(POOL):
             self._campaign(number)
-        view = ServeView(tuple(map(_candidate, range(POOL))), self.clock.wall_ms(), self.clock.wall_ms() + _DAY_MS)
-        self.index.put(SITE, serve_key(SITE, "top"), view)
         engine = SimpleNamespace(
             world=SimpleNamespace(clock=self.clock), drain=SimpleNamespace(accepts_work=True), ask=self._system.ask
         )
         self._gate = ClusterGate(cast(Any, engine))
-        self._wanted = serve.wanted(_BODY)
-        self._stats = RollingStats()
-        self._decider = SlotDecider(SITE, self.index, self._stats)
-        self._decider.start(1)
-        self._decider.learned(self.settings)
-        self._ring = DecisionRing()
-        self._decision = self._decide()
-        self._decision.request_id = f"{1:032x}"
-        self._selected = self._ask(EntityRef("adserver", SITE), self._wanted.select)
-        if self._selected.outcomes[0].winner is None:
-            raise RuntimeError(f"nothing is served: {self._selected.outcomes[0].reason}")
+        for page in pages:
+            page.selected = self._ask(EntityRef("adserver", page.site), page.wanted.select)
+            if page.selected.outcomes[0].winner is None:
+                raise RuntimeError(f"nothing is served: {page.selected.outcomes[0].reason}")
+        self._pages = itertools.cycle(pages)
 
     # ---- the parts
 
     def view(self) -> None:
         """From a body to an answer."""
         answers: list[Response] = []
-        serve.serve_at_once(self._gate, BASE_URL, _BODY, _never, answers.append)
+        serve.serve_at_once(self._gate, BASE_URL, next(self._pages).body, _never, answers.append)
         self._run()
         if answers[0].status != 200:
             raise RuntimeError(f"answered {answers[0].status}")
 
     def decode(self) -> None:
-        serve.wanted(_BODY)
+        serve.wanted(next(self._pages).body)
 
     def encode(self) -> None:
-        serve.told(self._wanted, self._selected, BASE_URL)
+        page = next(self._pages)
+        serve.told(page.wanted, page.selected, BASE_URL)
 
     def draw(self) -> None:
-        self._decide()
+        next(self._pages).decide(self.clock.wall_ms())
 
     def draw_after_evidence(self) -> None:
-        self._stats.record("c-3", self.clock.wall_ms(), impressions=1)
-        self._decide()
+        page, now_ms = next(self._pages), self.clock.wall_ms()
+        page.stats.record("c-3", now_ms, impressions=1)
+        page.decide(now_ms)
 
     def sign(self) -> None:
-        slot_outcome(SITE, PAGE, self._decision, self.settings.secret, self.clock.wall_ms())
+        page = next(self._pages)
+        slot_outcome(page.site, page.url, page.decision, page.settings.secret, self.clock.wall_ms())
 
     def keep(self) -> None:
-        self._ring.keep(Decided(SITE, PAGE, self._decision, self.page, (), self.clock.wall_ms()))
-
-    def _decide(self) -> SlotDecision:
-        decisions = self._decider.decide(self.settings, self.page, self.slots, self.clock.wall_ms())
-        choose_all(decisions, slot_order(self.slots, self._decider.draws))
-        return decisions[0]
+        page = next(self._pages)
+        known = page.settings.pages[0]
+        page.ring.keep(Decided(page.site, page.url, page.decision, known, (), self.clock.wall_ms()))
 
     # ---- the node
 
@@ -225,7 +244,7 @@ class _World:
         )
         kinds = ("adserver", "campaign", "advertiser")
         types = [each for each in entity_types(cast(Any, None), self.index, cast(Any, None)) if each.kind in kinds]
-        types.append(EntityType("site", lambda _site: _Site(self.settings)))
+        types.append(EntityType("site", lambda site: _Site(self._settings[site])))
         system = ActorSystem(NodeId("n1", 1), self.clock, random.Random(1), types, ports)
         for topic in topics(EventLog()):
             system.bus.declare(topic)
@@ -267,7 +286,9 @@ def _never(rest: Any) -> None:
 def _index(clock: SystemClock) -> ReplicaServeIndex:
     store = MemoryReplica(ReplicaIdentity("bench", "n1", 1))
     replicator = Replicator("n1", store, ReplicationSettings(), random.Random(1))
-    replicator.step(RosterKnown(ReplicaRoster()), clock.mono_ns(), clock.wall_ms())
+    # It has nobody to wait for: it knows all there is, as a node that serves does.
+    for event in (RosterKnown(ReplicaRoster()), PeersChanged(frozenset())):
+        replicator.step(event, clock.mono_ns(), clock.wall_ms())
 
     def carry_out(effects: Any) -> None:
         for effect in effects:
@@ -278,11 +299,11 @@ def _index(clock: SystemClock) -> ReplicaServeIndex:
     return index
 
 
-def _settings(now_ms: int) -> m.SiteSettings:
+def _settings(site: str, url: str, now_ms: int) -> m.SiteSettings:
     approved = tuple(f"c-{number}" for number in range(POOL))
-    page = m.PageEntry(PAGE, ((CATEGORY, 0.9),), ("top",), now_ms)
+    page = m.PageEntry(url, ((CATEGORY, 0.9),), ("top",), now_ms)
     slots = (m.SlotSpec("top", 300, 250),)
-    return m.SiteSettings(SITE, SITE, "ann", slots, 100_000, 0.5, False, approved, b"s" * 32, 2 * _DAY_MS, (page,))
+    return m.SiteSettings(site, site, "ann", slots, 100_000, 0.5, False, approved, b"s" * 32, 2 * _DAY_MS, (page,))
 
 
 def _cpm_micros(number: int) -> int:
