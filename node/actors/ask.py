@@ -99,13 +99,12 @@ class Asks:
             found[who] = found.get(who, 0) + 1
         return found
 
-    def open(self, cell: Cell | None, then: Callable[[Any], object], deadline_ns: int, trace: str) -> int:
+    def open(self, cell: Cell | None, then: Callable[[Any], object], now_ns: int, timeout_ns: int, trace: str) -> int:
         """A new ask's number."""
         self._made += 1
         correlation = self._first + self._made
-        ask = Ask(self, correlation, cell, then, trace)
-        self._open[correlation] = ask
-        self._timers.add(deadline_ns, ask)
+        ask = self._open[correlation] = Ask(self, correlation, cell, then, trace)
+        self._timers.add_after(now_ns, timeout_ns, ask)
         return correlation
 
     def resolve(self, correlation: int, outcome: object) -> None:
@@ -114,7 +113,7 @@ class Asks:
         if ask is None:
             self.late += 1
             return
-        self._timers.cancel(ask)
+        ask.live = False
         self._on_outcome(ask, outcome)
 
     def expire(self, ask: Ask) -> None:

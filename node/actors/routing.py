@@ -49,8 +49,9 @@ def ask(
         kernel.count("asks_refused")
         no_answer(kernel, asker, then, Failed(Failure.SATURATED, "open asks"), trace)
         return
-    deadline_ns = kernel.clock.mono_ns() + timeout_ms * MS
-    correlation = kernel.asks.open(asker, then, deadline_ns, trace)
+    now_ns, timeout_ns = kernel.clock.mono_ns(), timeout_ms * MS
+    deadline_ns = now_ns + timeout_ns
+    correlation = kernel.asks.open(asker, then, now_ns, timeout_ns, trace)
     if asker is not None:
         asker.open += 1
     cell = lifecycle.locate(to) if type(to) is EntityRef else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+import pytest
 from actors_harness import Get, Put
 
 from node.actors.deadletters import DeadLetters
@@ -31,6 +32,49 @@ def test_timers_fire_in_order_and_what_they_add_waits_for_the_next_call() -> Non
     assert fired == [("a", 25), ("b", 25), ("again", 25)]
     timers.fire_due(25)
     assert fired[3:] == [("again", 25)]
+
+
+def test_what_stands_in_lines_fires_with_the_rest_in_the_order_of_adding() -> None:
+    fired: list[str] = []
+    timers = Timers(lambda: None)
+
+    def named(name: str) -> Call:
+        return Call(lambda _: fired.append(name))
+
+    timers.add_after(0, 20, named("line-of-20"))
+    timers.add(20, named("heap"))
+    timers.add_after(10, 10, named("line-of-10"))
+    timers.add_after(10, 20, named("later"))
+    assert timers.next_ns() == 20
+    timers.fire_due(20)
+    assert fired == ["line-of-20", "heap", "line-of-10"]
+    assert (timers.next_ns(), len(timers)) == (30, 1)
+
+
+def test_what_is_withdrawn_from_a_line_is_not_waited_for() -> None:
+    timers = Timers(lambda: None)
+    calls = [Call(lambda _: pytest.fail("it was withdrawn")) for _ in range(100)]
+    for number, call in enumerate(calls):
+        timers.add_after(number, 1_000, call)
+        call.live = False
+        assert len(timers) == 1, "answered ones fall off the front"
+    assert timers.next_ns() is None
+    assert len(timers) == 0
+    timers.fire_due(10_000)
+
+
+def test_more_lines_than_are_looked_at_and_longer_ones_than_are_kept_lose_nothing() -> None:
+    fired: list[int] = []
+    timers = Timers(lambda: None)
+    for delay in range(1, 101):
+        timers.add_after(0, delay, Call(fired.append))
+    for _ in range(10_000):
+        timers.add_after(0, 1, Call(fired.append))
+    for now_ns in range(1, 101):
+        assert timers.next_ns() == now_ns
+        timers.fire_due(now_ns)
+        assert fired.count(now_ns) == (10_001 if now_ns == 1 else 1)
+    assert len(timers) == 0
 
 
 def test_cancelled_timers_leave_the_heap_before_they_are_due() -> None:
