@@ -54,6 +54,7 @@ from scripts.benchmarks.measure import spread
 SITES: Final = 1_000
 CATEGORY: Final = "653"
 POOL: Final = 10
+IMPRESSIONS, CLICKS = 41, 2  # of each creative of a pool, on its site
 ROUNDS: Final = 2_000
 BASE_URL: Final = "http://127.0.0.1:8080"
 _DAY_MS: Final = 86_400_000
@@ -106,11 +107,11 @@ def _us(work: Callable[[], None]) -> float:
 
 
 def _selection(runs: int) -> dict[str, Any]:
-    """Drawing, ordering and pricing beside one draw of the pool by numpy; `evidence`: with an impression of one of the
-    ten before each."""
-    world = _World()
+    """Drawing, ordering and pricing beside one draw of the same pool by numpy; `evidence`: with an impression of one of
+    the ten before each. Of one pool, which both have in the processor's caches."""
+    world = _World(sites=1)
     rng = np.random.default_rng(1)
-    a, b = np.full(POOL, 3.0), np.full(POOL, 40.0)
+    a, b = np.full(POOL, 1.0 + CLICKS), np.full(POOL, 1.0 + IMPRESSIONS - CLICKS)
 
     def plain() -> None:
         rng.beta(a, b)
@@ -154,6 +155,8 @@ class _Page:
         self.wanted = serve.wanted(self.body)
         self.settings = _settings(self.site, self.url, now_ms)
         self.stats = RollingStats()
+        for each in range(POOL):
+            self.stats.record(f"c-{each}", now_ms, impressions=IMPRESSIONS, clicks=CLICKS)
         self.ring = DecisionRing()
         self._decider = SlotDecider(self.site, index, self.stats)
         self._decider.start(number)
