@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from node.ads.selection import (
-    COLD,
     COLD_CTR_SPREAD,
     CTR_MIN,
     FOLD_WEIGHT,
@@ -33,12 +32,10 @@ from node.ads.selection import (
 from node.ads.view import CandidateView
 from node.core.limits import draws_ahead_rounds_max
 
-# Measured: numpy's vector call costs about as much as this many scalar draws of both Betas.
-SCALAR_POOL_MAX = 16
 GROWTH = 4
 
-Rows = NDArray[np.float64] | Sequence[Sequence[float]]
 Floats = NDArray[np.float64]
+_NONE: Final[Floats] = np.empty((0, 0))
 
 
 class Expected:
@@ -58,7 +55,7 @@ class Round(msgspec.Struct, frozen=True, gc=False):
     """One draw of the whole pool: `order` holds places in it, the best score first; equal scores keep the pool's.
     `block` holds click-through rates, fold rates and scores, of which `row` is its own."""
 
-    block: tuple[Rows, Rows, Rows]
+    block: tuple[Floats, Floats, Floats]
     row: int
     expected: Expected
     order: list[int]
@@ -76,15 +73,14 @@ class Round(msgspec.Struct, frozen=True, gc=False):
 class Ahead:
     """See the module. `mark`s are told apart by `==`: while it is the same, so are all statistics; None: look anew."""
 
-    __slots__ = ("_at", "_bids", "_block", "_expected", "_mark", "_next", "_order", "_pool")
+    __slots__ = ("_at", "_block", "_expected", "_mark", "_next", "_odds", "_order", "_pool")
 
     def __init__(self, pool: Sequence[CandidateView], bid_weight: float) -> None:
-        weight = clamp_bid_weight(bid_weight)
         self._pool = pool
-        self._bids = [cpm_score(candidate.cpm_micros, weight) for candidate in pool]
+        self._odds = _Odds(pool, clamp_bid_weight(bid_weight))
         self._expected: Expected | None = None
         self._mark: object = None
-        self._block: tuple[Rows, Rows, Rows] = ((), (), ())
+        self._block: tuple[Floats, Floats, Floats] = (_NONE, _NONE, _NONE)
         self._order: list[list[int]] = []  # of the rounds that are made; those before `_at` are taken
         self._at = 0
         self._next = 1
@@ -93,11 +89,11 @@ class Ahead:
         """The next round; of a pool that is not empty."""
         expected = self._expected
         if expected is None or mark is None or mark != self._mark:
-            expected = self._look(stats_of, rng)
+            expected = self._look(stats_of)
             self._mark = mark
         at = self._at
         if at == len(self._order):
-            self._make(expected.stats, rng)
+            self._make(rng)
             at = 0
         self._at = at + 1
         return Round(self._block, at, expected, self._order[at])
@@ -105,91 +101,89 @@ class Ahead:
     def fork(self) -> Ahead:
         """The same rounds to come, whatever is taken here or there."""
         twin = Ahead.__new__(Ahead)
-        own = {"_block": copy.deepcopy(self._block), "_order": [list(order) for order in self._order]}
+        own = {
+            "_block": copy.deepcopy(self._block),
+            "_odds": copy.deepcopy(self._odds),
+            "_order": [list(order) for order in self._order],
+        }
         for name in Ahead.__slots__:
             setattr(twin, name, own.get(name, getattr(self, name)))
         return twin
 
-    # ---- evidence
-
-    def _look(self, stats_of: Callable[[str], CreativeStats], rng: np.random.Generator) -> Expected:
+    def _look(self, stats_of: Callable[[str], CreativeStats]) -> Expected:
+        """What is expected by the evidence of now; the rounds to come are over when some of it is new."""
         stats = [stats_of(candidate.creative_id) for candidate in self._pool]
         known = self._expected
         if known is None:
             changed = list(range(len(stats)))
-            known = Expected([COLD] * len(stats), [0.0] * len(stats), [0.0] * len(stats))
+            engagements, scores = [0.0] * len(stats), [0.0] * len(stats)
         else:
             changed = [i for i, was in enumerate(known.stats) if was is not stats[i] and was != stats[i]]
             if not changed:
                 return known
-        engagements, scores = list(known.engagements), list(known.scores)
-        for i in changed:
-            engagements[i] = mean_engagement(stats[i], self._pool[i].category_score)
-            scores[i] = engagements[i] * self._bids[i]
-        if self._expected is not None:
+            engagements, scores = list(known.engagements), list(known.scores)
             del self._order[self._at :]
             self._next = 1
+        for i in changed:
+            engagements[i] = mean_engagement(stats[i], self._pool[i].category_score)
+            scores[i] = engagements[i] * self._odds.bids[i]
+            self._odds.learn(i, self._pool[i], stats[i])
         self._expected = Expected(stats, engagements, scores)
         return self._expected
 
-    # ---- drawing
-
-    def _make(self, stats: Sequence[CreativeStats], rng: np.random.Generator) -> None:
+    def _make(self, rng: np.random.Generator) -> None:
         rounds = self._next
-        if rounds == 1 and len(self._pool) <= SCALAR_POOL_MAX:
-            self._block, self._order = self._one_by_one(stats, rng)
-        else:
-            self._block = block = _drawn(self._pool, stats, self._bids, rounds, rng)
-            self._order = _best_first(block[2])
+        self._block = block = self._odds.draw(rounds, rng)
+        self._order = _best_first(block[2])
         self._next = min(rounds * GROWTH, draws_ahead_rounds_max)
 
-    def _one_by_one(
-        self, stats: Sequence[CreativeStats], rng: np.random.Generator
-    ) -> tuple[tuple[Rows, Rows, Rows], list[list[int]]]:
-        ctrs: list[float] = []
-        folds: list[float] = []
-        scores: list[float] = []
-        for candidate, seen, bid in zip(self._pool, stats, self._bids, strict=True):
-            if seen.impressions <= 0:
-                spread = rng.random() * 2 * COLD_CTR_SPREAD - COLD_CTR_SPREAD
-                ctr = max(CTR_MIN, candidate.category_score + spread)
-            else:
-                ctr = rng.beta(*ctr_posterior(seen))
-            fold = rng.beta(*fold_posterior(seen))
-            ctrs.append(ctr)
-            folds.append(fold)
-            scores.append((ctr + FOLD_WEIGHT * fold + newcomer_bonus(max(seen.impressions, 0))) * bid)
-        order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
-        return ([ctrs], [folds], [scores]), [order]
 
+class _Odds:
+    """What the rates of a pool's candidates are drawn from, kept as numpy takes it: evidence changes one candidate's
+    numbers, and one call draws both rates of all of them. The first half of `_a` and `_b` are of click-through rates,
+    the second of folds.
 
-def _drawn(
-    pool: Sequence[CandidateView],
-    stats: Sequence[CreativeStats],
-    bids: Sequence[float],
-    rounds: int,
-    rng: np.random.Generator,
-) -> tuple[Floats, Floats, Floats]:
-    """Click-through rates, fold rates and scores, a row for each round."""
-    size = (rounds, len(pool))
-    fold_shape = np.array([fold_posterior(seen) for seen in stats])
-    folds: Floats = rng.beta(fold_shape[:, 0], fold_shape[:, 1], size)
-    ctrs: Floats = np.empty(size)
-    cold = [i for i, seen in enumerate(stats) if seen.impressions <= 0]
-    warm = [i for i, seen in enumerate(stats) if seen.impressions > 0]
-    if cold:
-        middle = np.array([pool[i].category_score for i in cold])
-        spread = rng.uniform(-COLD_CTR_SPREAD, COLD_CTR_SPREAD, (rounds, len(cold)))
-        ctrs[:, cold] = np.maximum(CTR_MIN, middle + spread)
-    if warm:
-        shape = np.array([ctr_posterior(stats[i]) for i in warm])
-        ctrs[:, warm] = rng.beta(shape[:, 0], shape[:, 1], (rounds, len(warm)))
-    bonus = np.array([newcomer_bonus(max(seen.impressions, 0)) for seen in stats])
-    scores: Floats = (ctrs + FOLD_WEIGHT * folds + bonus) * np.array(bids)
-    return ctrs, folds, scores
+    A cold click-through rate lies anywhere around its category's score. Beta(1, 1) is uniform, so it is drawn with the
+    others and then moved to where it belongs."""
+
+    __slots__ = ("_a", "_b", "_bids", "_bonus", "_cold", "_floor", "_start", "_width", "bids")
+
+    def __init__(self, pool: Sequence[CandidateView], bid_weight: float) -> None:
+        size = len(pool)
+        self.bids = [cpm_score(candidate.cpm_micros, bid_weight) for candidate in pool]
+        self._bids: Floats = np.array(self.bids)
+        self._a, self._b = np.ones(2 * size), np.ones(2 * size)
+        self._bonus = np.zeros(size)
+        self._cold: set[int] = set()
+        self._floor, self._start, self._width = np.zeros(size), np.zeros(size), np.ones(size)
+
+    def learn(self, index: int, candidate: CandidateView, seen: CreativeStats) -> None:
+        """The evidence of one candidate."""
+        fold = len(self.bids) + index
+        self._a[fold], self._b[fold] = fold_posterior(seen)
+        self._bonus[index] = newcomer_bonus(max(seen.impressions, 0))
+        if seen.impressions <= 0:
+            self._cold.add(index)
+            self._a[index] = self._b[index] = 1.0
+            self._floor[index], self._start[index] = CTR_MIN, candidate.category_score - COLD_CTR_SPREAD
+            self._width[index] = 2 * COLD_CTR_SPREAD
+        else:
+            self._a[index], self._b[index] = ctr_posterior(seen)
+            if index in self._cold:
+                self._cold.remove(index)
+                self._floor[index], self._start[index], self._width[index] = 0.0, 0.0, 1.0
+
+    def draw(self, rounds: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+        """Click-through rates, fold rates and scores, a row for each round."""
+        size = len(self.bids)
+        rates: Floats = rng.beta(self._a, self._b, (rounds, 2 * size))
+        ctrs, folds = rates[:, :size], rates[:, size:]
+        if self._cold:
+            ctrs = np.maximum(self._floor, self._start + self._width * ctrs)
+        scores: Floats = (ctrs + FOLD_WEIGHT * folds + self._bonus) * self._bids
+        return ctrs, folds, scores
 
 
 def _best_first(scores: Floats) -> list[list[int]]:
-    order: Any = np.argsort(-scores, axis=1, kind="stable").tolist()
-    found: list[list[int]] = order
-    return found
+    order: list[list[int]] = (-scores).argsort(axis=1, kind="stable").tolist()
+    return order

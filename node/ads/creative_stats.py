@@ -32,13 +32,13 @@ class RollingStats:
 
     def of(self, creative: str, now_ms: int) -> CreativeStats:
         """The sums over the window that ends now; COLD for a creative without evidence."""
-        buckets = self._buckets.get(creative)
-        if not buckets:
-            return COLD
         minute = now_ms // MINUTE_MS
         known = self._sums.get(creative)
         if known is not None and known[0] == minute:
             return known[1]
+        buckets = self._buckets.get(creative)
+        if not buckets:
+            return COLD
         live = [stats for at, stats in buckets.items() if at > minute - WINDOW_MINUTES]
         sums = CreativeStats(sum(s.impressions for s in live), sum(s.clicks for s in live), sum(s.folds for s in live))
         self._sums[creative] = (minute, sums)

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.ads import ahead
-from node.ads.ahead import SCALAR_POOL_MAX, Ahead
+from node.ads.ahead import Ahead
 from node.ads.selection import COLD, CreativeStats, Draw, mean_engagement, mean_score
 from node.ads.view import CandidateView
 from node.core.limits import draws_ahead_rounds_max
 
 UNIT = 1_000_000
-SIZES = (1, 3, SCALAR_POOL_MAX + 4)
+SIZES = (1, 3, 20)
 
 
 def candidate(number: int) -> CandidateView:
@@ -69,17 +69,31 @@ def test_the_same_seed_and_evidence_give_the_same_rounds_each_best_first(
 
 def test_a_pool_that_stands_is_drawn_a_few_times_for_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
+    draw = ahead._Odds.draw
 
-    def counted(*given_: object) -> object:
-        made.append(int(given_[3]))  # type: ignore[call-overload]
-        return drawn(*given_)  # type: ignore[arg-type]
+    def counted(odds: ahead._Odds, rounds: int, rng: np.random.Generator) -> object:
+        made.append(rounds)
+        return draw(odds, rounds, rng)
 
-    drawn = ahead._drawn
-    monkeypatch.setattr(ahead, "_drawn", counted)
+    monkeypatch.setattr(ahead._Odds, "draw", counted)
     pool = Pool(10)
     for _ in range(1 + 4 + 16 + 2 * draws_ahead_rounds_max):
         pool.take()
-    assert made == [4, 16, draws_ahead_rounds_max, draws_ahead_rounds_max], "and the first alone, one by one"
+    assert made == [1, 4, 16, draws_ahead_rounds_max, draws_ahead_rounds_max]
+
+
+def test_a_cold_rate_is_uniform_around_its_category_and_a_seen_one_is_not_moved() -> None:
+    pool = Pool(3)
+    pool.seen(1, CreativeStats(400, 40, 4))
+    for _ in range(2):  # evidence that has left the window again leaves a creative cold as it was before
+        pool.seen(2, CreativeStats(400, 40, 4))
+        pool.take()
+        pool.seen(2, COLD)
+        ctrs = np.array([sorted((draw.index, draw.ctr) for draw in pool.take()) for _ in range(4_000)])[:, :, 1]
+        for cold in (0, 2):
+            quarters = np.histogram(ctrs[:, cold], bins=4, range=(0.5 - 0.15, 0.5 + 0.15))[0]
+            assert all(count == pytest.approx(1_000, rel=0.15) for count in quarters)
+        assert float(ctrs[:, 1].mean()) == pytest.approx(41 / 402, abs=0.003)
 
 
 def test_a_round_that_was_taken_is_what_it_was_whatever_is_seen_later() -> None:

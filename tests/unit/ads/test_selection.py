@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from node.ads import pricing
 from node.ads import selection as s
-from node.ads.ahead import SCALAR_POOL_MAX, Ahead
+from node.ads.ahead import Ahead
 from node.ads.taxonomy import load_taxonomy
 from node.ads.view import CandidateView
 
@@ -114,16 +114,12 @@ def test_t14_warm_posteriors() -> None:
     assert s.mean_fold(warm) == pytest.approx(8 / 52)
 
 
-@pytest.mark.parametrize("size", [1, SCALAR_POOL_MAX + 1])
-def test_t14_both_ways_of_drawing_follow_the_posterior(size: int) -> None:
-    pool = [candidate(f"c{n}") for n in range(size)]
+def test_t14_draws_follow_the_posterior() -> None:
+    pool = [candidate("c0")]
     generator = rng()
     drawn = [sample(pool, lambda _: s.CreativeStats(50, 3, 7), bid_weight=0.5, rng=generator)[0] for _ in range(4000)]
-    if size == 1:
-        assert float(np.mean([d.ctr for d in drawn])) == pytest.approx(4 / 52, abs=0.005)
-        assert float(np.var([d.fold for d in drawn])) == pytest.approx((8 * 44) / (52**2 * 53), rel=0.15)
-    else:
-        assert float(np.mean([d.score for d in drawn])) > s.mean_score(s.CreativeStats(50, 3, 7), 0.5, UNIT, 0.5)
+    assert float(np.mean([d.ctr for d in drawn])) == pytest.approx(4 / 52, abs=0.005)
+    assert float(np.var([d.fold for d in drawn])) == pytest.approx((8 * 44) / (52**2 * 53), rel=0.15)
 
 
 def test_t15_full_bid_weight_is_proportional() -> None:
