@@ -18,6 +18,7 @@ from node.core.errors import BadInput
 from node.core.limits import fold_skew_buckets_max, fold_token_chars_max
 
 _FIELDS = 9
+_BOUND = 3  # of them
 
 
 class FoldVerdict(enum.Enum):
@@ -46,11 +47,12 @@ class FoldClaim(msgspec.Struct, frozen=True):
 
 def fold_mac(claim: FoldClaim, secret: bytes) -> str:
     """Raises BadInput naming a field that holds the separator."""
-    for name in ("campaign", "advertiser", "nonce"):
-        if "|" in getattr(claim, name):
-            raise BadInput(name, "must not contain '|'")
     event = TrackedEvent(claim.pub, claim.url, claim.slot, claim.creative, claim.version, claim.bucket, "fold")
-    return mac(f"{canonical(event)}|{claim.campaign}|{claim.advertiser}|{claim.nonce}", secret)
+    bound = f"|{claim.campaign}|{claim.advertiser}|{claim.nonce}"
+    if bound.count("|") != _BOUND:
+        names = ("campaign", "advertiser", "nonce")
+        raise BadInput(next(name for name in names if "|" in getattr(claim, name)), "must not contain '|'")
+    return mac(canonical(event) + bound, secret)
 
 
 def fold_token(claim: FoldClaim, secret: bytes) -> str:

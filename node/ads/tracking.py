@@ -12,6 +12,7 @@ import enum
 import hashlib
 import hmac
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote_plus
@@ -80,24 +81,29 @@ def bind(*values: str | None) -> str:
 
     The encoding makes the boundaries injective, so `("a|b",)` and `("a", "b")` differ.
     """
-    return "".join("|" if value is None else f"|={_form_encode(value)}" for value in values)
+    return "".join(["|" if value is None else f"|={_form_encode(value)}" for value in values])
 
 
 def sign(event: TrackedEvent, secret: bytes) -> str:
     """The token of an event. Raises BadInput for a short secret or a field with a separator."""
-    return sign_bound(event, bound_of(event), secret)
+    _check(secret)
+    return mac(canonical(event) + _bound(event), secret)
 
 
-def bound_of(event: TrackedEvent) -> str:
-    """The bound fields of an event, the same for all events of one ad."""
+def sign_each(ad: TrackedEvent, events: Sequence[str], secret: bytes) -> list[str]:
+    """`sign` of each of the events of one ad; `ad` names none. Raises as it does."""
+    _check(secret)
+    before, after = canonical(ad), _bound(ad)
+    return [mac(f"{before}{event}{after}", secret) for event in events]
+
+
+def _bound(event: TrackedEvent) -> str:
     return bind(event.campaign, event.advertiser, event.cpm, event.request_id)
 
 
-def sign_bound(event: TrackedEvent, bound: str, secret: bytes) -> str:
-    """`sign` of an event whose bound fields are written already."""
+def _check(secret: bytes) -> None:
     if len(secret) < SECRET_BYTES_MIN:
         raise BadInput("secret", f"a signing secret has at least {SECRET_BYTES_MIN} bytes")
-    return mac(canonical(event) + bound, secret)
 
 
 def verify(event: TrackedEvent, token: str, secret: bytes, *, now_ms: int) -> Verdict:

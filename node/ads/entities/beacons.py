@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
-from typing import Final
 from urllib.parse import quote_plus
 
 import msgspec
@@ -12,12 +10,11 @@ import msgspec
 from node.ads import messages as m
 from node.ads.fold_token import FoldClaim, fold_token, nonce_bytes, nonce_text
 from node.ads.money import format_money, impression_cost_micros, parse_money
-from node.ads.tracking import TrackedEvent, Verdict, bound_of, bucket_of, sign_bound, verify
+from node.ads.tracking import TrackedEvent, Verdict, bucket_of, sign_each, verify
 from node.ads.view import CandidateView
-from node.core.limits import urls_quoted_max
+from node.core.limits import words_quoted_max
 
 URL_VERSION = "1"
-_ITSELF: Final = re.compile(r"[A-Za-z0-9._~-]*")  # what stands in a query as it is
 
 
 class Beacon(msgspec.Struct, frozen=True):
@@ -45,43 +42,35 @@ def queries(beacon: Beacon, secret: bytes) -> tuple[str, str, str]:
     """The query strings of the urls of the impression, the click and the call to action. They differ in their token
     alone, and writing the rest is what costs: it is done once."""
     candidate = beacon.candidate
-    seen = TrackedEvent(
+    ad = TrackedEvent(
         beacon.site,
         beacon.url,
         beacon.slot,
         candidate.creative_id,
         URL_VERSION,
         str(bucket_of(beacon.now_ms)),
-        "imp",
+        "",
         candidate.campaign_id,
         candidate.advertiser_id,
         format_money(beacon.price_micros),
         beacon.request_id,
     )
-    clicked, acted = (msgspec.structs.replace(seen, event=event) for event in ("click", "cta"))
     before = (
-        f"pub={_query(seen.pub)}&url={_query(seen.url)}&slot={_query(seen.slot)}&cid={_query(seen.creative)}"
-        f"&v={URL_VERSION}&b={seen.bucket}"
+        f"pub={_query(ad.pub)}&url={_query(ad.url)}&slot={_query(ad.slot)}&cid={_query(ad.creative)}"
+        f"&v={URL_VERSION}&b={ad.bucket}&tok="
     )
     after = (
-        f"camp={_query(candidate.campaign_id)}&adv={_query(candidate.advertiser_id)}&cpm={seen.cpm}"
+        f"&camp={_query(candidate.campaign_id)}&adv={_query(candidate.advertiser_id)}&cpm={ad.cpm}"
         f"&rid={beacon.request_id}"
     )
-    bound = bound_of(seen)
     # A token is base64url: it stands in a query as it is.
-    impression, click, cta = [
-        f"{before}&tok={sign_bound(event, bound, secret)}&{after}" for event in (seen, clicked, acted)
-    ]
+    impression, click, cta = [f"{before}{token}{after}" for token in sign_each(ad, ("imp", "click", "cta"), secret)]
     return impression, click, cta
 
 
+@lru_cache(maxsize=words_quoted_max)
 def _query(text: str) -> str:
-    return text if _ITSELF.fullmatch(text) else _quoted(text)
-
-
-@lru_cache(maxsize=urls_quoted_max)
-def _quoted(text: str) -> str:
-    """Of pages' urls, the same few again and again."""
+    """Ids and pages' urls, the same again and again."""
     return quote_plus(text)
 
 
