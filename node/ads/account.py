@@ -69,13 +69,14 @@ class Account:
 
     def _give_back(self, mono_ms: int) -> None:
         self._due_ms = _NEVER
-        while self._open:
-            request_id, (amount, end_ms) = next(iter(self._open.items()))
+        over: list[str] = []
+        for request_id, (_, end_ms) in self._open.items():  # once: each way in goes by all that has left the front
             if end_ms > mono_ms:
                 self._due_ms = end_ms
-                return
-            del self._open[request_id]
-            self._promised -= amount
+                break
+            over.append(request_id)
+        for request_id in over:
+            self._promised -= self._open.pop(request_id)[0]
 
     def reserve(self, request_id: str, amount_micros: int, *, requested_at_ms: int, now: Moment) -> ReserveOutcome:
         """Promise money to a serve. When `budget` changed by it, the promise holds once that is durable."""

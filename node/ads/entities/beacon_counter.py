@@ -70,14 +70,20 @@ class BeaconCounter:
         self._site = site
         self._stats = stats
         self._guard = guard
+        # In two halves, of which the older is forgotten as a whole: taken out one by one, what has left the front of a
+        # dictionary would have to be gone by at each page view.
         self._served: dict[str, _Served] = {}
+        self._served_before: dict[str, _Served] = {}
 
     def expect(self, request_id: str, category: str, *, learns: bool, pinned: bool = False) -> None:
         """An ad was served: its impression will be credited to the category that it won under, and floors learn from
         it: not where the slot's floor is the publisher's own. One that a reader had pinned teaches nothing at all."""
+        if len(self._served) >= limits.impressions_expected_max // 2:
+            self._served, self._served_before = {}, self._served
         self._served[request_id] = _Served(category, learns, pinned)
-        if len(self._served) > limits.impressions_expected_max:
-            del self._served[next(iter(self._served))]
+
+    def _expected(self, request_id: str) -> _Served | None:
+        return self._served.get(request_id) or self._served_before.get(request_id)
 
     def track(self, ctx: Context, reply_to: ReplyTo, track: m.Track, settings: m.SiteSettings) -> None:
         """Judge a beacon and have it counted, once."""
@@ -141,7 +147,7 @@ class BeaconCounter:
         return True
 
     def _place(self, request_id: str, settings: m.SiteSettings) -> m.Inventory:
-        served = self._served.get(request_id)
+        served = self._expected(request_id)
         category = served.category if served else ""
         return m.Inventory(settings.publisher, category, settings.timezone, settings.margin_ppm)
 
@@ -179,7 +185,7 @@ class BeaconCounter:
             ctx.answer(folded.reply_to, m.Tracked("repeated"))
 
     def _learn(self, ctx: Context, beacon: JudgedBeacon, *, ranks: bool) -> None:
-        served = self._served.get(beacon.request_id, _Served(SITE_WIDE, learns=True))
+        served = self._expected(beacon.request_id) or _Served(SITE_WIDE, learns=True)
         if served.pinned or beacon.event == "cta":
             return
         seen = {"impressions": 1} if beacon.event == "imp" else {"clicks": 1}
