@@ -89,8 +89,10 @@ class SlotDecision(msgspec.Struct):
                 stepped.append(position)
             elif (choice := self._offer(drawn, position)) is not None:
                 return choice
-        offers = (self._offer(drawn, position) for position in stepped)
-        return next((choice for choice in offers if choice is not None), None)
+        for position in stepped:
+            if (choice := self._offer(drawn, position)) is not None:
+                return choice
+        return None
 
     def _offer(self, drawn: Round, position: int) -> Choice | None:
         """The candidate at this place of the order with its price; None, and refused, when it is known not to have the

@@ -7,6 +7,7 @@ long as the number would have: an older one that comes late loses to it, and no 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -46,13 +47,13 @@ class ReplicaRegistry:
         carry_out: Callable[[Iterable[Effect]], None],
         ahead_ms: Callable[[int, int], int],
     ) -> None:
-        self._registry = registry
+        self._keys = registry_key(registry, "")
         self._replicator = replicator
         self._clock = clock
         self._epoch_of = epoch_of
         self._carry_out = carry_out
         self._ahead_ms = ahead_ms
-        self._read: dict[str, tuple[int, int] | None] = {}  # by key, with the ends of those that are over
+        self._read: OrderedDict[str, tuple[int, int] | None] = OrderedDict()  # by name; of those that are over, too
         self.refused = 0
 
     def get(self, name: str) -> int | None:
@@ -69,22 +70,23 @@ class ReplicaRegistry:
             self._write(name, b"", found[1])
 
     def find(self, name: str) -> tuple[int, int] | None:
-        key, now_ms = registry_key(self._registry, name), self._clock.wall_ms()
-        if key not in self._read:
-            entry = self._replicator.get(key, now_ms)
+        now_ms = self._clock.wall_ms()
+        if name not in self._read:
+            entry = self._replicator.get(self._keys + name, now_ms)
             held = entry is not None and len(entry.value) == _NUMBER_BYTES
             found = (int.from_bytes(entry.value, "big"), entry.expires_at_ms) if entry is not None and held else None
             if not self._replicator.ready:
                 return found  # its peers may hold another, or know of its end
             if len(self._read) >= registry_names_read_max:
-                del self._read[next(iter(self._read))]
-            self._read[key] = found
-        found = self._read[key]
+                self._read.popitem(last=False)
+            self._read[name] = found
+        found = self._read[name]
         return found if found is not None and found[1] > now_ms else None
 
     def forget(self, key: str) -> None:
-        """The key has changed."""
-        self._read.pop(key, None)
+        """The key, of whichever registry, has changed."""
+        if key.startswith(self._keys):
+            self._read.pop(key.removeprefix(self._keys), None)
 
     def _write(self, name: str, value: bytes, until_ms: int) -> None:
         epoch = self._epoch_of(shard_of(name))
@@ -92,7 +94,7 @@ class ReplicaRegistry:
         if epoch == 0 or self._ahead_ms(now_ns, wall_ms):
             self.refused += 1
             return
-        key = registry_key(self._registry, name)
+        key = self._keys + name
         try:
             _, effects = self._replicator.put(key, value, epoch, until_ms, now_ns, wall_ms)
         except OperatingError:

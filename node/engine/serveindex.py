@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from weakref import WeakSet
 
@@ -42,7 +43,7 @@ class ReplicaServeIndex:
         self._epoch_of = epoch_of
         self._carry_out = carry_out
         self._ahead_ms = ahead_ms
-        self._decoded: dict[str, tuple[ServeView, PoolVersion]] = {}
+        self._decoded: OrderedDict[str, tuple[ServeView, PoolVersion]] = OrderedDict()
         self.exhausted = ReplicaRegistry(EXHAUSTED_CAMPAIGNS, replicator, clock, epoch_of, carry_out, ahead_ms)
         self.spent = ReplicaRegistry(SPENT_SHARES, replicator, clock, epoch_of, carry_out, ahead_ms)
         self._watches: WeakSet[Watch] = WeakSet()
@@ -71,8 +72,7 @@ class ReplicaServeIndex:
             if entry is None or view is None:
                 return None
             if len(self._decoded) >= views_decoded_max:
-                oldest = next(iter(self._decoded))
-                del self._decoded[oldest]
+                oldest, _ = self._decoded.popitem(last=False)
                 self._served.pop(oldest, None)
             found = self._decoded[key] = (view, PoolVersion(entry.epoch, entry.hlc, entry.origin))
         if found[0].expired(now_ms):
