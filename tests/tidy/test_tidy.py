@@ -6,7 +6,8 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,12 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 CITED = re.compile(r"\b([IR])(\d+)\b")
 DEFINED = {"I": range(1, 10), "R": range(1, 4)}
 
-Rule = Callable[[str, str, ast.Module], Iterator[str]]
+Nodes = Sequence[ast.AST]
+Rule = Callable[[str, str, Nodes], Iterator[str]]  # of a file's path, its text and all nodes of its tree
+
+
+def nodes_of(text: str) -> Nodes:
+    return tuple(ast.walk(ast.parse(text)))
 
 
 def dotted(node: ast.expr) -> str:
@@ -44,43 +50,43 @@ def of_the_world(path: str) -> bool:
     return path.startswith(EDGES) or path in ADAPTERS or path.endswith("_zmq.py")
 
 
-def banned_calls(path: str, _text: str, tree: ast.Module) -> Iterator[str]:
+def banned_calls(path: str, _text: str, nodes: Nodes) -> Iterator[str]:
     if not path.startswith("node/") or of_the_world(path):
         return
-    for found in ast.walk(tree):
+    for found in nodes:
         if isinstance(found, ast.Call) and BANNED.fullmatch(dotted(found.func)):
             yield f"{path}:{found.lineno} calls {dotted(found.func)}: time and randomness are arguments (R2)"
 
 
-def lengths(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+def lengths(path: str, text: str, nodes: Nodes) -> Iterator[str]:
     count = text.count("\n")
     if count > FILE_LINES_MAX:
         yield f"{path}:1 has {count} lines, at most {FILE_LINES_MAX}"
-    for found in ast.walk(tree):
+    for found in nodes:
         if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
             size = (found.end_lineno or found.lineno) - found.lineno + 1
             if size > FUNCTION_LINES_MAX:
                 yield f"{path}:{found.lineno} {found.name} has {size} lines, at most {FUNCTION_LINES_MAX}"
 
 
-def bare_excepts(path: str, _text: str, tree: ast.Module) -> Iterator[str]:
-    for found in ast.walk(tree):
+def bare_excepts(path: str, _text: str, nodes: Nodes) -> Iterator[str]:
+    for found in nodes:
         if isinstance(found, ast.ExceptHandler) and found.type is None:
             yield f"{path}:{found.lineno} catches everything without a name"
 
 
-def lost_tasks(path: str, _text: str, tree: ast.Module) -> Iterator[str]:
+def lost_tasks(path: str, _text: str, nodes: Nodes) -> Iterator[str]:
     """A task that nobody holds can be collected while it runs, and its error is seen by nobody."""
-    for found in ast.walk(tree):
+    for found in nodes:
         if isinstance(found, ast.Expr) and isinstance(found.value, ast.Call):
             name = dotted(found.value.func).rpartition(".")[2]
             if name in ("create_task", "ensure_future"):
                 yield f"{path}:{found.lineno} drops the task that it starts"
 
 
-def prints(path: str, _text: str, tree: ast.Module) -> Iterator[str]:
+def prints(path: str, _text: str, nodes: Nodes) -> Iterator[str]:
     """What a person reads goes to a stream that was named; a bare print lands in whatever stdout is."""
-    for found in ast.walk(tree):
+    for found in nodes:
         if (
             isinstance(found, ast.Call)
             and dotted(found.func) == "print"
@@ -89,22 +95,22 @@ def prints(path: str, _text: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{found.lineno} prints"
 
 
-def awaiting_handlers(path: str, _text: str, tree: ast.Module) -> Iterator[str]:
+def awaiting_handlers(path: str, _text: str, nodes: Nodes) -> Iterator[str]:
     """R1: an actor's `receive` is a plain function."""
     if not path.startswith("node/") or of_the_world(path):
         return
-    for found in ast.walk(tree):
+    for found in nodes:
         if isinstance(found, ast.AsyncFunctionDef) and found.name == "receive":
             yield f"{path}:{found.lineno} a handler awaits (R1)"
 
 
-def unfinished(path: str, text: str, _tree: ast.Module) -> Iterator[str]:
+def unfinished(path: str, text: str, _nodes: Nodes) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(), 1):
         if UNFINISHED.search(line):
             yield f"{path}:{number} is unfinished: {line.strip()}"
 
 
-def unknown_citations(path: str, text: str, _tree: ast.Module) -> Iterator[str]:
+def unknown_citations(path: str, text: str, _nodes: Nodes) -> Iterator[str]:
     """Comments and docstrings cite rules and invariants by number; those must exist."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in (tokenize.COMMENT, tokenize.STRING):
@@ -130,13 +136,21 @@ def sources() -> Iterable[Path]:
     return (path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py")))
 
 
+@cache
+def findings() -> dict[Rule, list[str]]:
+    """Each file is read and parsed once for all rules."""
+    found: dict[Rule, list[str]] = {rule: [] for rule in RULES}
+    for file in sources():
+        path, text = file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")
+        nodes = nodes_of(text)
+        for rule in RULES:
+            found[rule] += rule(path, text, nodes)
+    return found
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_tree_keeps_the_rule(rule: Rule) -> None:
-    found = []
-    for file in sources():
-        text = file.read_text(encoding="utf-8")
-        found += rule(file.relative_to(ROOT).as_posix(), text, ast.parse(text))
-    assert not found, "\n".join(found)
+    assert not findings()[rule], "\n".join(findings()[rule])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +173,7 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
     ids=lambda value: getattr(value, "__name__", None) or f"{len(value)}-characters",
 )
 def test_each_rule_finds_what_it_is_for(rule: Rule, path: str, text: str) -> None:
-    assert list(rule(path, text, ast.parse(text)))
+    assert list(rule(path, text, nodes_of(text)))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +188,7 @@ def test_each_rule_finds_what_it_is_for(rule: Rule, path: str, text: str) -> Non
     ids=str,
 )
 def test_what_is_right_is_left_alone(path: str, text: str) -> None:
-    assert not [found for rule in RULES for found in rule(path, text, ast.parse(text))]
+    assert not [found for rule in RULES for found in rule(path, text, nodes_of(text))]
 
 
 def test_the_architecture_defines_what_is_cited() -> None:
