@@ -2,7 +2,8 @@
 stores in memory; and the selection beside the plain numpy draw that it is made of.
 
 Every part is timed by itself, in turn with the others. `share`s are of what a page view takes of a core in a node
-(`cpu_us`, measured by `serve`), so that what they leave is HTTP's, the loop's and the system's.
+(`cpu_us`, measured by `serve`), so that what they leave is HTTP's, the loop's and the system's. `messages` is what the
+runtime takes of it: as many asks and answers between entities that do nothing else.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from node.ads.batch import choose_all, slot_order
 from node.ads.creative_stats import RollingStats
 from node.ads.decide import SlotDecision
 from node.ads.entities.decision_ring import Decided, DecisionRing
+from node.ads.entities.serving_batch import ReserveAnswer
 from node.ads.entities.slot_decider import SlotDecider
 from node.ads.entities.winners import slot_outcome
 from node.ads.keys import serve_key
@@ -65,6 +67,7 @@ def measure(runs: int, cpu_us: float) -> dict[str, Any]:
     world = _World()
     parts: dict[str, Callable[[], None]] = {
         "whole": world.view,
+        "messages": _Messages().view,
         "decode": world.decode,
         "draw": world.draw,
         "sign": world.sign,
@@ -82,9 +85,10 @@ def measure(runs: int, cpu_us: float) -> dict[str, Any]:
         "share": {
             "decode": _share(median["decode"], cpu_us),
             "draw": _share(median["draw"], cpu_us),
-            "actor": _share(actor_us, cpu_us),  # of which `sign` and `ring` are a part
+            "actor": _share(actor_us, cpu_us),  # of which those below are a part
             "encode": _share(median["encode"], cpu_us),
             "http": _share(cpu_us - median["whole"], cpu_us),
+            "messages": _share(median["messages"], cpu_us),
             "sign": _share(median["sign"], cpu_us),
             "ring": _share(median["ring"], cpu_us),
         },
@@ -180,13 +184,11 @@ class _World:
 
     def __init__(self, sites: int = SITES) -> None:
         self.clock = SystemClock()
-        self._store = MemoryStore(self.clock)
         self.index = _index(self.clock)
         now_ms = self.clock.wall_ms()
         pages = [_Page(number, self.index, now_ms) for number in range(sites)]
         self._settings = {page.site: page.settings for page in pages}
         self._system = self._actors()
-        self._place()
         for number in range(POOL):
             self._campaign(number)
         engine = SimpleNamespace(
@@ -205,7 +207,7 @@ class _World:
         """From a body to an answer."""
         answers: list[Response] = []
         serve.serve_at_once(self._gate, BASE_URL, next(self._pages).body, _never, answers.append)
-        self._run()
+        _run(self._system, self.clock)
         if answers[0].status != 200:
             raise RuntimeError(f"answered {answers[0].status}")
 
@@ -236,31 +238,10 @@ class _World:
     # ---- the node
 
     def _actors(self) -> ActorSystem:
-        ports = Ports(
-            submit=lambda request, done: done(self._store.apply([request])[0]),
-            execute=lambda executor, fn, args, done: False,
-            route=lambda envelope: None,
-            publish=lambda topic, event: None,
-            wake=lambda: None,
-            bounce=lambda envelope: None,
-            fenced=lambda *found: None,
-        )
         kinds = ("adserver", "campaign", "advertiser")
         types = [each for each in entity_types(cast(Any, None), self.index, cast(Any, None)) if each.kind in kinds]
         types.append(EntityType("site", lambda site: _Site(self._settings[site])))
-        system = ActorSystem(NodeId("n1", 1), self.clock, random.Random(1), types, ports)
-        for topic in topics(EventLog()):
-            system.bus.declare(topic)
-        return system
-
-    def _place(self) -> None:
-        lease = self._store.apply([AcquireLease("coordinator", "bench", 10**12)])[0]
-        assert isinstance(lease, LeaseGranted)
-        rows = tuple(ShardRow(number, "n1", 1, 1, ShardState.RUNNING) for number in range(SHARD_COUNT))
-        written = self._store.apply([WritePlacement("coordinator", "bench", lease.term, 0, rows)])[0]
-        assert isinstance(written, PlacementWritten), written
-        for number in range(SHARD_COUNT):
-            self._system.shard_started(number, 1)
+        return _system(self.clock, types)
 
     def _campaign(self, number: int) -> None:
         name, budget = f"c-{number}", 10**14
@@ -273,12 +254,90 @@ class _World:
     def _ask(self, to: EntityRef, message: msgspec.Struct) -> Any:
         outcomes: list[Any] = []
         self._system.ask(to, message, 5_000, outcomes.append)
-        self._run()
+        _run(self._system, self.clock)
         return outcomes[0]
 
-    def _run(self) -> None:
-        while self._system.turn(self.clock.mono_ns()):
-            pass
+
+class _Messages:
+    """What the runtime takes of a page view: the same asks and answers between entities that do nothing else."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        types = [EntityType("adserver", _AsksTwo), EntityType("campaign", _Agrees), EntityType("advertiser", _Agrees)]
+        self._system = _system(self._clock, types)
+        self._sites = itertools.cycle([f"s{number:05d}.example" for number in range(SITES)])
+
+    def view(self) -> None:
+        outcomes: list[Any] = []
+        self._system.ask(EntityRef("adserver", next(self._sites)), _AsksTwo.PAGE_VIEW, 2_500, outcomes.append)
+        _run(self._system, self._clock)
+        if not isinstance(outcomes[0], m.BatchSelected):
+            raise TypeError(f"answered {outcomes[0]}")
+
+
+class _AsksTwo:
+    PAGE_VIEW: Final = m.BatchSelect("https://news.example/", "news.example", ())
+
+    def __init__(self, site: str) -> None:
+        self._payer = f"c-{int(site[1:6]) % POOL}"
+        self._reply_to: Any = None
+        self._heard = 0
+
+    def start(self, ctx: Any, state: Any) -> None:
+        pass
+
+    def receive(self, ctx: Any, message: Any) -> None:
+        if isinstance(message, m.BatchSelect):
+            self._reply_to, self._heard = ctx.reply_later(), 0
+            reserve = m.Reserve("", 1, 0, self._payer)
+            for kind in ("campaign", "advertiser"):
+                ref = EntityRef(kind, self._payer)
+                ctx.ask(ref, reserve, 400, lambda outcome, kind=kind: ReserveAnswer(1, 0, "", kind, outcome))
+        else:
+            self._heard += 1
+            if self._heard == 2:
+                ctx.answer(self._reply_to, m.BatchSelected("served"))
+
+
+class _Agrees:
+    def __init__(self, name: str) -> None:
+        pass
+
+    def start(self, ctx: Any, state: Any) -> None:
+        pass
+
+    def receive(self, ctx: Any, message: Any) -> None:
+        ctx.reply(m.Reserved("reserved"))
+
+
+def _system(clock: SystemClock, types: list[EntityType]) -> ActorSystem:
+    """A node's actors, of which it owns all shards."""
+    store = MemoryStore(clock)
+    ports = Ports(
+        submit=lambda request, done: done(store.apply([request])[0]),
+        execute=lambda executor, fn, args, done: False,
+        route=lambda envelope: None,
+        publish=lambda topic, event: None,
+        wake=lambda: None,
+        bounce=lambda envelope: None,
+        fenced=lambda *found: None,
+    )
+    lease = store.apply([AcquireLease("coordinator", "bench", 10**12)])[0]
+    assert isinstance(lease, LeaseGranted)
+    rows = tuple(ShardRow(number, "n1", 1, 1, ShardState.RUNNING) for number in range(SHARD_COUNT))
+    written = store.apply([WritePlacement("coordinator", "bench", lease.term, 0, rows)])[0]
+    assert isinstance(written, PlacementWritten), written
+    system = ActorSystem(NodeId("n1", 1), clock, random.Random(1), types, ports)
+    for topic in topics(EventLog()):
+        system.bus.declare(topic)
+    for number in range(SHARD_COUNT):
+        system.shard_started(number, 1)
+    return system
+
+
+def _run(system: ActorSystem, clock: SystemClock) -> None:
+    while system.turn(clock.mono_ns()):
+        pass
 
 
 def _never(rest: Any) -> None:
