@@ -199,8 +199,8 @@ class IndexLoad:
 
     async def _held_by(self, owners: Mapping[str, Sequence[str]]) -> dict[str, IndexRow]:
         """What the owners hold of their keys; raises AdminRefusal when one does not answer."""
-        found = await asyncio.gather(*(self._index.rows_of(node, keys) for node, keys in sorted(owners.items())))
-        return {key: row for rows, _ in found for key, row in rows.items()}
+        found = await asyncio.gather(*(self._index.held_by(node, keys) for node, keys in sorted(owners.items())))
+        return {key: row for rows in found for key, row in rows.items()}
 
     # ---- writing
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -194,14 +194,25 @@ class IndexRequests:
         """What a node holds of these keys, and which of them are damaged there; raises AdminRefusal."""
         rows: dict[str, IndexRow] = {}
         damaged: set[str] = set()
+        async for page in self._pages_of(node, keys, self.of_node, values=values):
+            rows |= {row.key: row for row in page.rows}
+            damaged |= set(page.damaged)
+        return rows, damaged
+
+    async def held_by(self, node: str, keys: Sequence[str]) -> dict[str, IndexRow]:
+        """What a node holds of so many keys that it may be busy for once; raises AdminRefusal."""
+        pages = self._pages_of(node, keys, self.until_answered, values=False)
+        return {row.key: row async for page in pages for row in page.rows}
+
+    async def _pages_of(
+        self, node: str, keys: Sequence[str], ask: Callable[..., Awaitable[IndexRows]], *, values: bool
+    ) -> AsyncIterator[IndexRows]:
         done = 0
         while done < len(keys):
             wanted = tuple(keys[done : done + limits.index_page_rows])
-            page = await self.of_node(node, GetIndexRows(keys=wanted, values=values), IndexRows)
-            rows |= {row.key: row for row in page.rows}
-            damaged |= set(page.damaged)
+            page = await ask(node, GetIndexRows(keys=wanted, values=values), IndexRows)
+            yield page
             done += max(page.total, 1)
-        return rows, damaged
 
     async def of_node(self, node: str, message: msgspec.Struct, answer: type[S]) -> S:
         """One node's answer; raises AdminRefusal when there is none in its time."""
