@@ -14,6 +14,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from node.core import limits
+from promovolvectl.cli import interrupts
 from promovolvectl.cli.options import COMMON, HELP, Flag, Flags
 from promovolvectl.cli.outlook import refuse_unfit
 from promovolvectl.cli.release import COMPLETING
@@ -185,6 +186,7 @@ def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str)
         finally:
             run.close()
 
+    interrupts.heard()
     try:
         outcome = function(run, **given)
         if inspect.isawaitable(outcome):

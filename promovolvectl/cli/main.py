@@ -6,24 +6,38 @@ import contextlib
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
 
+from promovolvectl.cli import interrupts
+
+TYPE_CHECKING = False  # as typing has it, which takes as long to load as all of this
 if TYPE_CHECKING:
     from promovolvectl.client.errors import CommandFailed
 
 
 def run() -> None:
     """What the installed program calls."""
-    arguments = sys.argv[1:]
+    try:
+        interrupts.hushed()
+        status = _ran(sys.argv[1:])
+        interrupts.hushed()  # what ends the interpreter has nothing to say either
+    except KeyboardInterrupt:
+        status = interrupts.INTERRUPTED
+    sys.exit(status)
+
+
+def _ran(arguments: Sequence[str]) -> int:
     _standing_in()
     if arguments == ["--version"]:
-        sys.exit(_version())
+        return _version()
+    from promovolvectl.cli.terminal import forgive
+
+    for stream in (sys.stdout, sys.stderr):
+        forgive(stream)
     # What prints help looks at these when it is imported and then forces a terminal, against NO_COLOR, too.
     os.environ["TYPER_USE_RICH"] = "0"
-    sys.exit(main(arguments))
+    return main(arguments)
 
 
 def _standing_in() -> None:
@@ -75,6 +89,8 @@ def main(arguments: Sequence[str]) -> int:
         return ended.code if isinstance(ended.code, int) else 0
     except Exception as error:  # whatever is left is the output's trouble, or a mistake of ours
         if debug and not isinstance(error, BrokenPipeError):
+            import traceback
+
             traceback.print_exc(file=sys.stderr)
         if isinstance(error, OSError) and (isinstance(error, BrokenPipeError) or no_room(error)):
             return _unwritten(error, output)
@@ -106,6 +122,8 @@ def _failed(failed: CommandFailed, output: str, *, debug: bool, annotate: bool =
     from promovolvectl.cli.render import MACHINE
 
     if debug:
+        import traceback
+
         traceback.print_exception(failed, file=sys.stderr)
     with contextlib.suppress(BrokenPipeError):
         if annotate and output not in MACHINE:

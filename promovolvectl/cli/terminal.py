@@ -3,11 +3,13 @@
 `--color`, or `PROMOVOLVECTL_COLOR`, decides alone. Without it there is no colour off a terminal, whatever is set: CI
 services set `FORCE_COLOR` for others. On one, `NO_COLOR` wins over `FORCE_COLOR`; without either, colour needs a
 terminal that is not `dumb` and no CI. Width counts only on a terminal: off it nothing is ever cut or wrapped, whatever
-`COLUMNS` says.
+`COLUMNS` says. What a stream's encoding does not have is written in other signs, and never a failure.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ _CI: Final = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE")
 _WIDTH_MIN: Final = 20
 COLOURS: Final = ("auto", "always", "never")
 TIMES: Final = ("utc", "local", "relative", "unix")
+_ERRORS: Final = "promovolvectl"
+_PLAIN: Final = {"→": "->", "←": "<-", "…": "...", "·": "-", "—": "-", "─": "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,21 @@ def of_stream(stream: TextIO, env: Mapping[str, str], colours: str = "auto") -> 
     except (OSError, ValueError):
         tty, columns = stream.isatty() if not stream.closed else False, 80
     return resolve(env, tty=tty, columns=columns or 80, encoding=stream.encoding or "ascii", colours=colours)
+
+
+def forgive(stream: TextIO) -> None:
+    """From now on the stream takes any text: what its encoding lacks is spelled with what it has. A half of a pair, as
+    a file's name may hold one, is in no encoding."""
+    codecs.register_error(_ERRORS, _spelled)
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors=_ERRORS)
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in lacking), error.end
 
 
 def may_prompt(env: Mapping[str, str], stdin: TextIO, stderr: TextIO) -> bool:

@@ -414,6 +414,59 @@ def test_a_broken_pipe_is_silent() -> None:
         assert done.wait(60) == 141
 
 
+# Ctrl-C while the module that is named is being loaded.
+PRESSED = """
+import os, signal, sys
+class Pressing:
+    def find_spec(self, name, *_):
+        if name == sys.argv[0]:
+            sys.argv[0] = ""
+            os.kill(os.getpid(), signal.SIGINT)
+sys.argv[:] = sys.argv[1:]
+sys.meta_path.insert(0, Pressing())
+from promovolvectl.cli.main import run; run()
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "promovolvectl.cli.terminal", "promovolvectl.cli.options", "promovolvectl.cli.tree", "typer", "msgspec",
+        "promovolvectl.cli.node", "promovolvectl.cli.tables", "promovolvectl.client.calls", "zmq",
+    ],
+)  # fmt: skip
+def test_an_interrupt_is_silent_whatever_is_being_loaded(module: str, tmp_path: Path) -> None:
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"]}) as node:
+        node.write(tmp_path)
+        done = subprocess.run(
+            [sys.executable, "-c", PRESSED, module, "node", "list"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_an_output_can_not_encode_is_spelled_and_never_a_failure(encoding: str, tmp_path: Path) -> None:
+    """An arrow, a letter that one of them has, and a sign that no encoding of one byte has."""
+    moves = (p.PlanMove(shard=3, from_node="node-2", to="nodé-1", why="it goes 日"),)
+    with FakeNode({p.StageDrain: lambda _: plan(moves=moves)}) as node:
+        node.write(tmp_path)
+        done = subprocess.run(
+            [*PROGRAM, "node", "drain", "node-2", "--dry-run"],
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONIOENCODING": encoding, "LC_ALL": "C"},
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert b"->" in done.stdout
+        assert b"\\u65e5" in done.stdout
+        assert ("nodé-1" if encoding == "latin-1" else "nod\\xe9-1").encode("latin-1") in done.stdout
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_stop_the_watching_and_say_how_to_go_on(number: signal.Signals, status: int, tmp_path: Path) -> None:
     handlers = {
