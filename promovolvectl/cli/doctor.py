@@ -81,7 +81,7 @@ async def examined(run: Run, only: tuple[str, ...] | list[str], data: str, node_
     if chosen & checks.LOCAL.keys():
         rows += _local(run, data)
     if chosen & checks.CLUSTER.keys():
-        asked, meta = await _cluster(run, node_ms)
+        asked, meta = await _cluster(run, data, node_ms)
         rows += asked
     return checks.doctor(rows, chosen), meta
 
@@ -133,8 +133,8 @@ def examined_folder(run: Run, data: str) -> Path:
         return Path(data or paths.data_dir(run.profile_name or "local")).absolute()
 
 
-async def _cluster(run: Run, node_ms: int) -> tuple[list[Finding], Meta]:
-    from promovolvectl.local.doctor import cluster
+async def _cluster(run: Run, data: str, node_ms: int) -> tuple[list[Finding], Meta]:
+    from promovolvectl.local.doctor import cluster, folder
 
     try:
         profile = run.profile
@@ -145,4 +145,5 @@ async def _cluster(run: Run, node_ms: int) -> tuple[list[Finding], Meta]:
 
     found = await gather(profile, open_link, node_ms)
     heard = next((each.meta for each in found.reached if each.meta is not None), run.local_meta())
-    return cluster.judge(found, VERSION), msgspec.structs.replace(heard, missing=found.missing)
+    rows = cluster.judge(found, VERSION, folder.helps(examined_folder(run, data)))
+    return rows, msgspec.structs.replace(heard, missing=found.missing)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from signal import SIGKILL, SIGTERM
+from signal import SIGCONT, SIGKILL, SIGTERM
 from typing import Final
 
 import msgspec
@@ -55,6 +55,7 @@ def up(
         layout = _layout(folder, name, nodes or spread(NODES))
         warnings = _warned(folder, layout, nodes)
         keys = files.prepare(folder, layout)
+        _refuse_stopped(_alive(folder, layout))
         if as_new:
             renew(place_in(folder), folder, say)
         children = _start_missing(folder, layout, say)
@@ -86,6 +87,7 @@ def down(folder: Path, *, person: Profile, timeout_ms: int, say: Say) -> Down:
         say(f"stopping {', '.join(sorted(alive))}")
         for process in alive.values():
             process.signal(SIGTERM)
+            process.signal(SIGCONT)  # one that is stopped hears of it only when it goes on
         left = _gone_by(half, alive)
         if left:
             say(f"still running: {', '.join(sorted(left))}; telling them to skip what can be recovered later")
@@ -125,6 +127,8 @@ def start_node(folder: Path, name: str, *, timeout_ms: int, say: Say) -> NodeSta
         keys = files.prepare(folder, layout)
         profile = access.profile_of(folder, layout, keys)
         process = processes.running(folder, name)
+        if process is not None:
+            _refuse_stopped({name: process})
         if process is not None and not asyncio.run(_ended(folder, profile, name, process, deadline, say)):
             return NodeStart(node=name, changed=False, pid=process.pid, log=log)
         children = _start(folder, [node], say)
@@ -191,6 +195,21 @@ def _warned(folder: Path, layout: Layout, wanted: Carried | None) -> tuple[Warne
 def _alive(folder: Path, layout: Layout) -> dict[str, Process]:
     found = ((node.name, processes.running(folder, node.name)) for node in layout.nodes)
     return {name: process for name, process in found if process is not None}
+
+
+def _refuse_stopped(alive: Mapping[str, Process]) -> None:
+    """A stopped process neither comes nor goes, however long it is waited for; raises CommandFailed (4)."""
+    stopped = {name: process for name, process in alive.items() if process.stopped()}
+    if not stopped:
+        return
+    found = ", ".join(f"process {process.pid} of {name}" for name, process in sorted(stopped.items()))
+    raise CommandFailed(
+        ExitStatus.CONFLICT,
+        "E-STOPPED",
+        f"{found} {'is' if len(stopped) == 1 else 'are'} stopped by a signal: nothing of it runs, and nothing ends",
+        hint="; ".join(process.resuming for _, process in sorted(stopped.items())),
+        about=f"node/{min(stopped)}",
+    )
 
 
 def _start_missing(folder: Path, layout: Layout, say: Say) -> list[Child]:

@@ -47,6 +47,15 @@ class Process:
         """False also for one that has ended and waits for its parent."""
         return self.boot == _boot() and _started(self.pid) == self.started
 
+    def stopped(self) -> bool:
+        """Whether it stands still, by SIGSTOP or under a debugger: it lives, and neither serves nor ends."""
+        return self.alive() and _stat(self.pid)[:1] in (["T"], ["t"])
+
+    @property
+    def resuming(self) -> str:
+        """The command that lets it go on."""
+        return f"kill -CONT {self.pid}"
+
     def signal(self, number: signal.Signals) -> None:
         """Nothing happens when it has ended meanwhile."""
         if self.alive():
@@ -141,10 +150,14 @@ def _boot() -> str:
 
 def _started(pid: int) -> int | None:
     """When a live process began (proc(5), field 22 of stat); None when there is none, or only a zombie."""
+    fields = _stat(pid)
+    return None if not fields or fields[0] in "ZX" else int(fields[19])
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of proc(5) from the state on, empty when there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()  # the name before it may hold spaces and brackets
-    state, started = fields[0], fields[19]
-    return None if state in "ZX" else int(started)
+        return []
+    return text.rpartition(")")[2].split()  # the name before it may hold spaces and brackets

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 import msgspec
 import typer
@@ -34,7 +36,9 @@ from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.serveindex.noun import WHOLE_MS, Key, Node, app
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import Endpoint
 
+LATE_S: Final = 0.4  # nodes that all answer do so in a tenth of it
 PAGE = 1_000
 LARGEST = 20
 
@@ -111,21 +115,40 @@ async def get(
     key: Key,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 13 when the replicas differ.")] = False,
 ) -> Answer:
-    found, meta = await run.ask(GetEntry(key=key), ServeIndexEntry)
-    found, meta = await _with_unheard(run, found, meta)
+    found, meta = await _everywhere(run, key)
     differs = exit_code and not found.agree
     return answer_of("ServeIndexEntry", found, meta, ExitStatus.DIFFERS if differs else ExitStatus.OK)
 
 
-async def _with_unheard(run: Run, found: ServeIndexEntry, meta: Meta) -> tuple[ServeIndexEntry, Meta]:
-    """The views of the profile's other nodes, too, as far as they can be reached from here."""
-    heard = {replica.node for replica in found.replicas}
-    endpoints = [endpoint for endpoint in run.profile.endpoints if endpoint.node and endpoint.node not in heard]
-    if not endpoints:
-        return found, meta
+async def _everywhere(run: Run, key: str) -> tuple[ServeIndexEntry, Meta]:
+    """What one node gathers, and the views of the profile's other nodes as far as they can be reached from here. Once
+    the one is late somebody is silent: the others are asked while it still waits, or the same silence would be waited
+    for twice."""
+    gathering = asyncio.ensure_future(run.ask(GetEntry(key=key), ServeIndexEntry))
+    try:
+        await asyncio.wait((gathering,), timeout=LATE_S)
+        early = None if gathering.done() else asyncio.ensure_future(_own_views(run, key, run.profile.endpoints))
+        found, meta = await gathering
+        heard = {replica.node for replica in found.replicas}
+        unheard = [endpoint for endpoint in run.profile.endpoints if endpoint.node and endpoint.node not in heard]
+        if not unheard:
+            return found, meta
+        asked = await (early or _own_views(run, key, unheard))
+    finally:
+        gathering.cancel()
+    return _joined(found, meta, asked)
+
+
+async def _own_views(run: Run, key: str, endpoints: Sequence[Endpoint]) -> list[tuple[ServeIndexEntry, Meta]]:
     from promovolvectl.client.each import ask_each  # only a cluster with silent nodes pays for it
 
-    asked = await ask_each(run.client.profile, endpoints, GetEntry(key=found.key, local=True), ServeIndexEntry)
+    return await ask_each(run.client.profile, endpoints, GetEntry(key=key, local=True), ServeIndexEntry)
+
+
+def _joined(
+    found: ServeIndexEntry, meta: Meta, asked: Sequence[tuple[ServeIndexEntry, Meta]]
+) -> tuple[ServeIndexEntry, Meta]:
+    heard = {replica.node for replica in found.replicas}
     more = [replica for answer, _ in asked for replica in answer.replicas if replica.node not in heard]
     if not more:
         return found, meta

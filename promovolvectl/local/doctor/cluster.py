@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -23,9 +23,10 @@ _STORE_FAULTS: Final = "E-STORE"
 _LOSSES: Final = ("lost", "refused", "dropped", "unsent")
 
 
-def judge(found: Gathered, ours: str) -> list[Finding]:
-    """Every check of the cluster; `ours` is this program's release."""
-    rows = [row for each in found.reached for row in _reach(each, found)]
+def judge(found: Gathered, ours: str, helps: Mapping[str, str] | None = None) -> list[Finding]:
+    """Every check of the cluster; `ours` is this program's release. `helps`: what brings a process of this machine back
+    that serves nobody, by its admin address."""
+    rows = [row for each in found.reached for row in _reach(each, found, helps or {})]
     if not any(each.meta for each in found.reached):
         reach = "no node was asked" if not found.reached else "no node answers"
         fix = "promovolvectl up" if not found.reached else "promovolvectl node list"
@@ -44,14 +45,14 @@ def unasked(why: str, fix: str) -> list[Finding]:
     return [finding(check, "cluster", "unknown", why, fix) for check in CLUSTER]
 
 
-def _reach(each: Reached, found: Gathered) -> list[Finding]:
+def _reach(each: Reached, found: Gathered, helps: Mapping[str, str]) -> list[Finding]:
     if each.problem is not None:
         first = each.problem.message.splitlines()[-1].strip()  # of one address, the line about it
         if each.problem.status is ExitStatus.MISMATCH:
             return [finding("nodes.identity", each.name, "fail", first, "promovolvectl profile list")]
         fix = each.problem.hint or f"promovolvectl node start {each.name}"
         if each.problem.status in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
-            fix = f"promovolvectl node start {each.name}"
+            fix = helps.get(each.address, f"promovolvectl node start {each.name}")
         return [finding("nodes.reach", each.name, "fail", first, fix)]
     meta = each.meta
     if meta is None:

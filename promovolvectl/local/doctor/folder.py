@@ -74,6 +74,17 @@ def of_folder(folder: Path) -> list[Finding]:
     return [*found, *_needs(read), *map(machine.room_of, _disks(folder, read))]
 
 
+def helps(folder: Path) -> dict[str, str]:
+    """What brings back each node whose process here serves nobody, by the node's admin address: a profile may lead to
+    another cluster whose nodes have the same names."""
+    try:
+        layout = lay.read(folder)
+    except CommandFailed:
+        return {}
+    rows = [(node, _running(folder, node)) for node in (layout.nodes if layout is not None else ())]
+    return {node.admin: row.fix for node, row in rows if row.state == "fail"}
+
+
 def _keys(layout: Layout) -> Iterable[str]:
     return (lay.OPERATOR, *(node.name for node in layout.nodes))
 
@@ -118,26 +129,31 @@ def _settings(folder: Path, node: NodePlace) -> tuple[Finding, NodeSettings | No
 
 
 def _process(folder: Path, node: NodePlace) -> list[Finding]:
-    process = processes.running(folder, node.name)
-    start = f"promovolvectl node start {node.name} --data {shlex.quote(str(folder))}"
+    row, process = _running(folder, node), processes.running(folder, node.name)
     if process is None:
         taken = [f"{what} {address}" for what, address in node.addresses().items() if not _free(address)]
-        rows = [finding("processes.running", node.name, "fail", "its process does not run", start)]
+        rows = [row]
         if taken:
             port = taken[0].rpartition(":")[2]
             text = f"taken by another program: {', '.join(taken)}"
             return [*rows, finding("ports.free", node.name, "fail", text, f"ss -ltnp 'sport = :{port}'")]
         return [*rows, finding("ports.free", node.name, "ok", "its ports are free")]
-    state = _state(process.pid)
-    if state in ("T", "t"):
-        text = f"process {process.pid} is stopped"
-        return [finding("processes.running", node.name, "fail", text, f"kill -CONT {process.pid}")]
-    rows = [
-        finding("processes.running", node.name, "ok", f"process {process.pid}"),
-        finding("ports.free", node.name, "ok", "it holds its ports itself"),
-    ]
+    if row.state != "ok":
+        return [row]
+    rows = [row, finding("ports.free", node.name, "ok", "it holds its ports itself")]
     seen = _descriptors(process.pid)
     return [*rows, machine.open_files(node.name, *seen)] if seen else rows
+
+
+def _running(folder: Path, node: NodePlace) -> Finding:
+    process = processes.running(folder, node.name)
+    if process is None:
+        start = f"promovolvectl node start {node.name} --data {shlex.quote(str(folder))}"
+        return finding("processes.running", node.name, "fail", "its process does not run", start)
+    if process.stopped():
+        text = f"process {process.pid} is stopped"
+        return finding("processes.running", node.name, "fail", text, process.resuming)
+    return finding("processes.running", node.name, "ok", f"process {process.pid}")
 
 
 def _needs(settings: dict[str, NodeSettings]) -> list[Finding]:
@@ -177,14 +193,6 @@ def _free(address: str) -> bool:
         except OSError:
             return False
     return True
-
-
-def _state(pid: int) -> str:
-    """The letter of proc(5), empty when there is no such process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
 
 
 def _descriptors(pid: int) -> tuple[int, int] | None:

@@ -1,16 +1,21 @@
-"""What the cluster says, asked of every node of the profile at once, each with its own deadline; silence is a fact."""
+"""What the cluster says, asked of every node of the profile at once, each with its own deadline; silence is a fact.
+
+A silent node costs its whole deadline once: the first node that answers is asked everything at once, while the others
+are still waited for. One question after the other would wait for the same silence each time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import msgspec
 
 from node.admin import protocol as p
+from node.admin.protocol.diagnosis import GetMembers, MemberItem, MemberList
 from node.admin.protocol.operators import GetIdentity, Identity
 from node.core.clock import SystemClock
 from promovolvectl.client.calls import AdminClient
@@ -58,18 +63,25 @@ class Gathered:
 async def gather(profile: Profile, open_link: Open, node_ms: int) -> Gathered:
     """Never raises for what a cluster does or does not do."""
     found = Gathered(profile)
-    found.reached = list(
-        await asyncio.gather(*(_reach(profile, each, open_link, node_ms) for each in profile.endpoints))
-    )
-    living = tuple(each for each in profile.endpoints if _named(found.reached, each).meta is not None)
-    if not living:
-        return found
-    client = AdminClient(msgspec.structs.replace(profile, endpoints=living), open_link)
-    try:
-        await _whole(found, client, node_ms)
-    finally:
-        client.close()
+    reaching = [asyncio.create_task(_reach(profile, each, open_link, node_ms)) for each in profile.endpoints]
+    if heard := await _first(profile, reaching):
+        client = AdminClient(msgspec.structs.replace(profile, endpoints=heard), open_link)
+        try:
+            await _whole(found, client, node_ms)
+        finally:
+            client.close()
+    found.reached = list(await asyncio.gather(*reaching))
     return found
+
+
+async def _first(profile: Profile, reaching: Sequence[asyncio.Task[Reached]]) -> tuple[Endpoint, ...]:
+    """Where somebody answers, as soon as anybody does; nowhere when all have failed."""
+    for each in asyncio.as_completed(reaching):
+        if (await each).meta is not None:
+            done = [task.result() for task in reaching if task.done()]
+            living = {reached.address for reached in done if reached.meta is not None}
+            return tuple(endpoint for endpoint in profile.endpoints if endpoint.admin in living)
+    return ()
 
 
 async def _whole(found: Gathered, client: AdminClient, node_ms: int) -> None:
@@ -83,6 +95,15 @@ async def _whole(found: Gathered, client: AdminClient, node_ms: int) -> None:
             found.missing = meta.missing
         return answer
 
+    async def shows() -> dict[str, p.NodeShow]:
+        """Of the members as one node knows them, which it says at once: the status waits for who is silent."""
+        members = await ask("members", GetMembers(), MemberList)
+        answers = await asyncio.gather(
+            *(ask(f"node {each.name}", p.GetNode(node=each.name), p.NodeShow) for each in _items(members))
+        )
+        return {show.node.name: show for show in answers if show is not None}
+
+    more = asyncio.gather(ask("rehearsal", QUESTION, p.Rehearsal), ask("identity", GetIdentity(), Identity), shows())
     found.status, found.health, found.check, found.index, found.letters, found.quarantine = await asyncio.gather(
         ask("status", p.GetClusterStatus(), p.ClusterStatus),
         ask("health", p.GetClusterHealth(), p.Health),
@@ -91,13 +112,15 @@ async def _whole(found: Gathered, client: AdminClient, node_ms: int) -> None:
         ask("letters", p.GetDeadLetters(limit=50), p.DeadLetterList),
         ask("quarantine", p.GetQuarantine(), p.QuarantineList),
     )
-    if found.status is not None and len(found.status.nodes) > 1:  # of one there is nothing to rehearse
-        found.rehearsal = await ask("rehearsal", QUESTION, p.Rehearsal)
-    found.identity = await ask("identity", GetIdentity(), Identity)
+    rehearsal, found.identity, shown = await more
+    alone = found.status is not None and len(found.status.nodes) < 2  # of one there is nothing to rehearse
+    found.rehearsal = None if alone else rehearsal
     silent = {missing.node for missing in found.missing}
-    names = [row.name for row in (found.status.nodes if found.status else ()) if row.name not in silent]
-    shows = await asyncio.gather(*(ask(f"node {name}", p.GetNode(node=name), p.NodeShow) for name in names))
-    found.shows = {show.node.name: show for show in shows if show is not None}
+    found.shows = {name: show for name, show in shown.items() if name not in silent}
+
+
+def _items(members: MemberList | None) -> tuple[MemberItem, ...]:
+    return () if members is None else members.items
 
 
 async def _reach(profile: Profile, endpoint: Endpoint, open_link: Open, node_ms: int) -> Reached:
@@ -121,10 +144,6 @@ async def _reach(profile: Profile, endpoint: Endpoint, open_link: Open, node_ms:
         return Reached(name, endpoint.admin, problem=silent)
     finally:
         client.close()
-
-
-def _named(reached: list[Reached], endpoint: Endpoint) -> Reached:
-    return next(each for each in reached if each.address == endpoint.admin)
 
 
 def counters(show: p.NodeShow) -> Mapping[str, int]:

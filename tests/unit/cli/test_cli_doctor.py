@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,17 +20,21 @@ from fake_server import META, FakeNode
 from samples import NASTY, SAMPLES, node, status
 
 from node.admin import protocol as p
-from node.admin.protocol.operators import Identity
+from node.admin.protocol.diagnosis import GetMembers
+from node.admin.protocol.operators import GetIdentity, Identity
 from node.core.clock import rfc3339
 from node.core.grace import Grace
 from node.wire.keys import write_key_pair
 from node.wire.zmq_sockets import new_key_pair
 from promovolvectl.client.doctor_kinds import Finding
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile
 from promovolvectl.local import layout as lay
-from promovolvectl.local import margin
-from promovolvectl.local.doctor import checks, cluster, folder, machine, versions
+from promovolvectl.local import margin, processes
+from promovolvectl.local.doctor import checks, cluster, folder, gathering, machine, versions
 from promovolvectl.local.doctor.gathering import Gathered, Reached
+from promovolvectl.local.processes import Process
 
 
 def states(rows: list[Finding]) -> dict[str, str]:
@@ -247,6 +256,79 @@ def test_a_clock_is_judged_by_what_the_way_can_not_explain(ahead_ms: int, state:
     rows = cluster.judge(gathered(reached=[slow]), "0.1.0")
     assert states(rows)["nodes.clock"] == state
     assert abs(cluster.skew_ms(slow)) <= abs(ahead_ms)
+
+
+ASKED = {
+    p.GetClusterStatus, p.GetClusterHealth, p.CheckCluster, p.GetIndexStatus, p.GetDeadLetters, p.GetQuarantine,
+    p.Rehearse, GetIdentity, p.GetNode,
+}  # fmt: skip
+
+
+class Patient:
+    """A client of nodes that answer only once everything has been asked, as behind one silence; a silent node's address
+    is never answered before that either."""
+
+    asked: set[type]
+    whole: asyncio.Event
+
+    def __init__(self, profile: Profile, open_link: object) -> None:
+        self.address = profile.endpoints[0].admin
+
+    async def ask(self, params: msgspec.Struct, reply: type, wait_ms: int) -> tuple[Any, p.Meta]:
+        if isinstance(params, p.GetShardOf) and self.address == "h:1":
+            return SAMPLES["ShardPlace"], META
+        if isinstance(params, GetMembers):
+            return SAMPLES["MemberList"], META
+        self.asked.add(type(params))
+        if self.asked >= ASKED:
+            self.whole.set()
+        await self.whole.wait()
+        raise CommandFailed(ExitStatus.TIMED_OUT, "E-NO-ANSWER", "nobody answered")
+
+    def close(self) -> None:
+        pass
+
+
+def test_one_silence_is_waited_for_once_and_not_at_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "AdminClient", Patient)
+    monkeypatch.setattr(Patient, "asked", set(), raising=False)
+    profile = Profile(endpoints=(Endpoint(node="node-2", admin="h:2"), Endpoint(node="node-1", admin="h:1")))
+
+    async def gathered_all() -> Gathered:
+        Patient.whole = asyncio.Event()
+        async with asyncio.timeout(20):
+            return await gathering.gather(profile, lambda *_: None, 20_000)  # type: ignore[arg-type,return-value]
+
+    found = asyncio.run(gathered_all())
+    assert Patient.asked >= ASKED
+    assert [(each.name, each.meta is not None) for each in found.reached] == [("node-2", False), ("node-1", True)]
+
+
+def test_a_stopped_process_is_let_go_on_and_not_started(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = lay.read(made)
+    assert layout is not None
+    at = layout.nodes[0].admin
+    silent = Reached("n-1", at, problem=CommandFailed(ExitStatus.TIMED_OUT, "E-NO-ANSWER", "did not answer"))
+
+    def fix() -> str:
+        rows = cluster.judge(Gathered(Profile(), [silent]), "0.1.0", folder.helps(made))
+        return next(row.fix for row in rows if row.check == "nodes.reach")
+
+    assert fix() == f"promovolvectl node start n-1 --data {made}"
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        process = Process(child.pid, processes._started(child.pid) or 0, processes._boot())
+        monkeypatch.setattr(processes, "running", lambda *_: process)
+        assert not process.stopped()
+        child.send_signal(signal.SIGSTOP)
+        os.waitpid(child.pid, os.WUNTRACED)
+        assert fix() == f"kill -CONT {child.pid}"
+        elsewhere = Reached("n-1", "other:1", problem=silent.problem)
+        row = cluster.judge(Gathered(Profile(), [elsewhere]), "0.1.0", folder.helps(made))[0]
+        assert row.fix == "promovolvectl node start n-1"
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_another_clusters_node_and_a_silent_one_are_told_apart(invoke: Invoke, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,31 @@ def test_get_asks_the_other_side_of_a_partition_itself_and_says_who_wins(tmp_pat
         write_profile(config, msgspec.structs.replace(profile, endpoints=endpoints), make_current=True)
         code, out, _ = invoke("serveindex", "get", "example.com|top", "-o", "json")
         assert (code, [m["node"] for m in json.loads(out)["missing"]]) == (12, ["node-2"])
+
+
+def test_get_asks_the_others_while_the_first_still_waits_for_who_is_silent(tmp_path: Path, invoke: Invoke) -> None:
+    """One silence is waited for once: the gathering node says nothing until another has been asked for its own view."""
+    early, late = view("node-1", 47, 5, "node-1", "aa"), view("node-2", 46, 9, "node-2", "bb")
+    alone = threading.Event()
+
+    def gathered(request: p.GetEntry) -> p.ServeIndexEntry:
+        assert request.local or alone.wait(20)
+        return entry(early)
+
+    def own(request: p.GetEntry) -> p.ServeIndexEntry:
+        alone.set()
+        return entry(late)
+
+    with FakeNode({p.GetEntry: gathered}) as one, FakeNode({p.GetEntry: own}) as two:
+        two.knows(one.operator_keys.public)
+        profile = one.profile(tmp_path)
+        endpoints = (one.endpoint("node-1"), two.endpoint("node-2"))
+        write_profile(
+            tmp_path / "config.toml", msgspec.structs.replace(profile, endpoints=endpoints), make_current=True
+        )
+        code, out, _ = invoke("serveindex", "get", "example.com|top", "-o", "json")
+    assert (code, [row["node"] for row in json.loads(out)["replicas"]]) == (0, ["node-1", "node-2"])
+    assert [request.local for request in two.seen if isinstance(request, p.GetEntry)] == [True]
 
 
 def test_a_difference_ends_with_13_and_equality_with_0(tmp_path: Path, invoke: Invoke) -> None:

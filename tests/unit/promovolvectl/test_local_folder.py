@@ -191,6 +191,25 @@ def test_a_node_that_ends_at_once_is_reported_with_its_last_words(tmp_path: Path
     assert processes.running(folder, "api-1") is None
 
 
+def test_a_process_that_is_stopped_is_named_at_once_and_not_waited_for(
+    tmp_path: Path, stranger: subprocess.Popen[bytes]
+) -> None:
+    folder = tmp_path / "data"
+    made(folder)
+    started = Path(f"/proc/{stranger.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    layout.pid_file(folder, "entity-1").write_text(f"{stranger.pid} {started} {boot}\n")
+    stranger.send_signal(signal.SIGSTOP)
+    os.waitpid(stranger.pid, os.WUNTRACED)
+    for begin in (lambda: up(folder), lambda: cluster.start_node(folder, "entity-1", timeout_ms=1, say=print)):
+        with pytest.raises(CommandFailed) as failed:
+            begin()
+        assert (failed.value.status, failed.value.code) == (ExitStatus.CONFLICT, "E-STOPPED")
+        assert failed.value.hint == f"kill -CONT {stranger.pid}"
+        assert "entity-1" in failed.value.message
+    assert [path.name for path in (folder / "run").iterdir()] == ["entity-1.pid"]
+
+
 def test_an_unknown_node_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     made(tmp_path / "data", nodes=2)
     with pytest.raises(CommandFailed) as failed:
@@ -366,7 +385,6 @@ def test_a_person_s_own_key_is_shown_to_the_cluster_that_it_is_of(tmp_path: Path
         assert access.shown_by(ours, person).key_file == key_file
     unknown = msgspec.structs.replace(ours, cluster_id="")
     assert access.shown_by(unknown, Profile(key_file="viewer.key")).key_file == ours.key_file
-
 
 
 def test_a_folder_that_can_t_be_made_is_local_trouble(tmp_path: Path) -> None:
