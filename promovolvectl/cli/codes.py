@@ -53,12 +53,6 @@ _ALL: Final = (
         "Show what exists, then use another name, or wait for the operation.",
     ),
     _code(
-        "E-STOPPED",
-        ExitStatus.CONFLICT,
-        "A node's process here is stopped by a signal (SIGSTOP, or a debugger): it lives, and neither serves nor ends.",
-        "'kill -CONT PID' lets it go on; 'promovolvectl doctor --only processes' names such processes.",
-    ),
-    _code(
         "E-REFUSED",
         ExitStatus.REFUSED,
         "A safety rule refused: the change would leave shards without a node, or lose a majority.",

@@ -24,6 +24,9 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "The command of that name stages it and shows the plan first; so does any program that sends StageOrder."),
     ("E-NODE-GONE", int(ExitStatus.NOT_FOUND), "A node of that name was a member and is none now.",
      "'promovolvectl node start NAME' on its host starts it again; 'cluster decisions' tells who was removed and why."),
+    ("E-STOPPED", int(ExitStatus.CONFLICT),
+     "A node's process here is stopped by a signal (SIGSTOP, or a debugger): it lives, and neither serves nor ends.",
+     "'kill -CONT PID' lets it go on; 'promovolvectl doctor --only processes' names such processes."),
     # what health and check find
     ("E-NODE-NOT-READY", _FAULT, "A node is a member but does not serve yet; the reasons stand beside it.",
      "'promovolvectl node show NAME' tells what it waits for; 'node wait NAME --for ready' waits."),
