@@ -107,15 +107,16 @@ def serve(report: Mapping[str, Any]) -> str:
         f"| p50 ms | {_figure(found['p50'], 2)} | {_figure(found['floor_constant_p50'], 2)} | |",
         f"| p99 ms | {_figure(found['p99'], 2)} | {_figure(found['floor_constant_p99'], 2)} "
         f"| {_figure(found['p99_to_floor_ratio'], 2)} |",
-        f"| CPU µs | {_figure(found['cpu'], 0)} | {_figure(found['floor_constant_cpu'], 0)} | |",
+        f"| CPU µs | {_figure(found['cpu'], 0)} | {_figure(found['floor_constant_cpu'], 0)} "
+        f"| {_figure(found['floor_to_cpu_ratio'], 3)} |",
         "",
         "| part of a page view | µs | share of the node's CPU |",
         "|---|---|---|",
         *(
             f"| {name} | {parts[name]['median']:.1f} | {parts['share'][name]:.1%} |"
-            for name in ("decode", "draw", "sign", "ring", "encode")
+            for name in ("decode", "draw", "messages", "sign", "ring", "encode")
         ),
-        f"| actors, with `sign` and `ring` | | {parts['share']['actor']:.1%} |",
+        f"| actors, with `messages`, `sign` and `ring` | | {parts['share']['actor']:.1%} |",
         f"| HTTP, the loop and the system | | {parts['share']['http']:.1%} |",
         "",
         "| selection from a pool of ten | µs | to two plain numpy draws of it |",

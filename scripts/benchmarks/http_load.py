@@ -23,6 +23,8 @@ from scripts.benchmarks.measure import percentile
 CONNECTIONS: Final = 16
 SECONDS: Final = 5.0
 WARM_S: Final = 1.0
+REST_S, REST_SHARE = 5.0, 0.05  # servers that took less of a core than this for so long have little of their own to do
+REST_S_MAX: Final = 300.0
 # As long as an answer with one winner.
 CONSTANT: Final = b'{"seatbid":[{"id":"top","winner":null}],"needText":false,"reclassifyInMs":172800000}' + b" " * 1_000
 _FILLED: Final = b'"winner":{'
@@ -40,6 +42,18 @@ def measured(
         found = pool.apply(_run, (host, int(port), path, bodies, seconds))
         spent_s = sum(map(_cpu_s, pids)) - before
     return found | {"cpu_us": spent_s / found["requests"] * 1e6}
+
+
+def wait_for_rest(pids: Sequence[int]) -> float:
+    """Until the servers are done with what a start makes them do; how many seconds that took."""
+    began = time.monotonic()
+    while True:
+        before = sum(map(_cpu_s, pids))
+        time.sleep(REST_S)
+        if sum(map(_cpu_s, pids)) - before < REST_SHARE * REST_S:
+            return time.monotonic() - began
+        if time.monotonic() - began > REST_S_MAX:
+            raise TimeoutError(f"the servers were not at rest after {REST_S_MAX:.0f} s")
 
 
 @contextlib.contextmanager

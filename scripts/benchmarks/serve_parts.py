@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 import msgspec
 import numpy as np
 
+from node.actors import memory
 from node.actors.actor import EntityType
 from node.actors.ports import Ports
 from node.actors.system import ActorSystem
@@ -74,6 +75,8 @@ def measure(runs: int, cpu_us: float) -> dict[str, Any]:
         "encode": world.encode,
         "ring": world.keep,
     }
+    memory.search_rarely()  # as in a node
+    memory.settle()
     found: dict[str, list[float]] = {name: [] for name in parts}
     for _ in range(runs):
         for name, part in parts.items():
