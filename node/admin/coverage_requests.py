@@ -54,7 +54,7 @@ class CoverageRequests:
                 raise not_found("site", site, known)
         if request.node and request.node not in self._engine.view.members:
             raise no_member(self._engine, request.node)
-        found = await self._told_apart(views.coverage(reports, request.sites), call)
+        found = await self._told_apart(views.coverage(reports, frozenset(known), request.sites), call)
         slots = {
             site.site: frozenset(site.slots)
             for report in reports.values()
@@ -65,22 +65,23 @@ class CoverageRequests:
         # Who was silent a moment ago is not waited for again.
         heard = set(self._engine.view.members) - {one.node for one in missing}
         asked = {request.node} if request.node else heard
-        nodes = await self._on_nodes(expected, sorted(asked & heard))
+        nodes, silent = await self._on_nodes(expected, sorted(asked & heard))
         if request.node:
             if request.node not in nodes:
                 text = f"{request.node} does not say what its replica holds"
                 hint = "promovolvectl cluster health"
                 raise p.AdminRefusal(TIMED_OUT, "E-NO-ANSWER", text, hint=hint, about=request.node)
             found = views.coverage_at(found, slots, nodes[request.node])
-        rows = tuple(
-            p.NodeCoverage(
-                node=node, expected=len(expected), present=len(keys), ratio=views.ratio(len(keys), len(expected))
-            )
+        told = found.present is not None
+        by_node = {
+            node: views.covered(len(expected), len(keys) if told else None, whole=not found.unknown_sites)
             for node, keys in sorted(nodes.items())
+        }
+        rows = tuple(
+            p.NodeCoverage(node=node, expected=totals.expected, present=totals.present, ratio=totals.ratio)
+            for node, totals in by_node.items()
         )
-        return p.Coverage(
-            expected=found.expected, present=found.present, ratio=found.ratio, sites=found.sites, nodes=rows
-        ), self._server.with_missing(call, missing)
+        return msgspec.structs.replace(found, nodes=rows), self._server.with_missing(call, (*missing, *silent))
 
     async def _told_apart(self, found: p.Coverage, call: p.Meta) -> p.Coverage:
         """Empty slots whose pool an operator removed are not waiting for an auction's winners, though a site, which
@@ -99,22 +100,27 @@ class CoverageRequests:
             sites.append(msgspec.structs.replace(site, missing=tuple(missing)))
         return msgspec.structs.replace(found, sites=tuple(sites))
 
-    async def _on_nodes(self, keys: Sequence[str], members: Sequence[str]) -> dict[str, set[str]]:
-        """Of these keys, those that each node's own replica can serve; a node that does not say is left out."""
-        found: dict[str, set[str]] = {}
+    async def _on_nodes(
+        self, keys: Sequence[str], members: Sequence[str]
+    ) -> tuple[dict[str, set[str]], tuple[p.Missing, ...]]:
+        """Of these keys, those that each node's own replica can serve, and the nodes that do not say: what one says of
+        some of the keys only is not known of the others, and who was silent once is not asked again."""
+        found: dict[str, set[str]] = {node: set() for node in members}
+        missing: list[p.Missing] = []
         for begin in range(0, max(len(keys), 1), coverage_keys_max):
             order = FindKeys(tuple(keys[begin : begin + coverage_keys_max]))
-            answers, _ = await self._server.gatherer.each(members, order, KeysFound)
-            for answer in answers:
-                found.setdefault(answer.node, set()).update(answer.keys)
-        return found
+            answers, silent = await self._server.gatherer.each(list(found), order, KeysFound)
+            missing += silent
+            told = {answer.node: answer.keys for answer in answers}
+            found = {node: held | set(told[node]) for node, held in found.items() if node in told}
+        return found, tuple(missing)
 
     async def explain(self, request: p.ExplainCoverage, call: p.Meta) -> tuple[p.CoverageExplanation, p.Meta]:
         site = site_id(request.site)
         explained: m.CoverageExplained = await ask(self._engine, EntityRef("site", site), m.ExplainCoverage())
         filled = [serve_key(site, slot.slot) for slot in explained.slots if slot.reason == FILLED]
         members = sorted(self._engine.view.members)
-        nodes = await self._on_nodes(filled, members)
+        nodes, silent = await self._on_nodes(filled, members)
         rest = await self._resting(explained)
         removed = await self._removed(explained, call)
         slots = tuple(
@@ -125,7 +131,7 @@ class CoverageRequests:
                 why="; ".join(filter(None, (slot.why, rest.get(slot.slot, ("", ""))[0]))),
                 fill=rest.get(slot.slot, ("", ""))[1] or slot.fill,
                 pages=slot.pages,
-                lacking=tuple(n for n in members if serve_key(site, slot.slot) not in nodes.get(n, ()))
+                lacking=tuple(n for n, held in sorted(nodes.items()) if serve_key(site, slot.slot) not in held)
                 if slot.reason == FILLED
                 else (),
             )
@@ -135,7 +141,7 @@ class CoverageRequests:
         present = len(filled)
         return p.CoverageExplanation(
             site=site, expected=expected, present=present, ratio=views.ratio(present, expected), slots=slots
-        ), call
+        ), self._server.with_missing(call, silent)
 
     async def _removed(self, explained: m.CoverageExplained, call: p.Meta) -> dict[str, p.ExplainedSlot]:
         """Of the slots whose winners should stand in the index by now, those whose pool an operator removed."""

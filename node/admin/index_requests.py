@@ -142,14 +142,16 @@ class IndexRequests:
         return index_views.lag(found), self._server.with_missing(call, missing)
 
     async def status(self, _request: p.GetIndexStatus, call: p.Meta) -> tuple[p.ServeIndexStatus, p.Meta]:
-        (found, missing), (reports, _) = await asyncio.gather(self._statuses(), self._server.gatherer.reports())
+        (found, missing), (reports, _), known_sites = await asyncio.gather(
+            self._statuses(), self._server.gatherer.reports(), self._server.known_sites()
+        )
         differ = [n for n in range(MAP_COUNT) if len({status.digests[n] for status in found}) > 1]
         if differ:  # a write between two answers looks like a difference; one that stays is one
             await asyncio.sleep(limits.index_look_again_ms / 1_000)
             found, missing = await self._statuses()
             differ = [n for n in differ if len({status.digests[n] for status in found}) > 1]
         leaves = {n: await self._leaves_different(n, [status.node for status in found]) for n in differ}
-        reply = index_views.status(found, leaves, views.coverage(reports))
+        reply = index_views.status(found, leaves, views.coverage(reports, known_sites).ratio)
         return reply, self._server.with_missing(call, missing)
 
     async def _statuses(self) -> tuple[list[IndexStatus], tuple[p.Missing, ...]]:

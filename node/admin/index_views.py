@@ -158,7 +158,7 @@ def lag(found: Iterable[IndexStatus]) -> p.ServeIndexLag:
 
 
 def status(
-    found: Sequence[IndexStatus], leaves_different: Mapping[int, int], covered: p.Coverage
+    found: Sequence[IndexStatus], leaves_different: Mapping[int, int], coverage_ratio: float | None
 ) -> p.ServeIndexStatus:
     """A row for each map; a map's counts are those of the replica that holds most of it."""
     replicas = tuple(_replica_item(one) for one in sorted(found, key=lambda one: one.node))
@@ -184,7 +184,7 @@ def status(
         oldest_tombstone_ms=max((one.oldest_tombstone_ms for one in found), default=0),
         pending_removals=sum(one.pending_removals for one in found),
         max_lag_ms=max((replica.max_lag_ms for replica in replicas), default=0),
-        coverage_ratio=covered.ratio,
+        coverage_ratio=coverage_ratio,
         stable_at=_at(min((one.stable_ms for one in found), default=0)),
         held_back_by=tuple(
             p.Holdback(

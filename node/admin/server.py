@@ -229,7 +229,7 @@ class AdminServer:
             # A write between two nodes' reports looks like a difference; one that stays is one.
             await asyncio.sleep(SECOND_LOOK_S)
             reports, missing = await self.gatherer.reports()
-        known_sites = await self._known_sites()
+        known_sites = await self.known_sites()
         total = sum(report.requests_count for report in reports.values())
         now_ns = self.engine.world.clock.mono_ns()
         before, at_ns = self._requests_before
@@ -250,11 +250,11 @@ class AdminServer:
             )
         return status, self.with_missing(meta, missing)
 
-    async def _known_sites(self) -> int | None:
-        """How many sites the store holds; None when it does not answer, for which nothing else may wait."""
+    async def known_sites(self) -> frozenset[str] | None:
+        """The sites that the store holds; None when it does not answer, for which nothing else may wait."""
         try:
             async with asyncio.timeout(STORE_LOOK_S):
-                return len(await self.states.ids("site"))
+                return frozenset(await self.states.ids("site"))
         except (p.AdminRefusal, TimeoutError):
             return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -160,8 +160,17 @@ def replicas_agree(reports: Reports) -> bool:
     return len({tuple(m.digest for m in report.maps) for report in reports.values()}) <= 1
 
 
-def coverage(reports: Reports, sites: Sequence[str] = ()) -> p.Coverage:
-    """Of the slots that should have a pool, those that have one; `sites` empty means all."""
+def agreement(reports: Reports, members: Iterable[str]) -> bool | None:
+    """Whether all members' replicas are equal; None when those that reported are, and some did not: the silent ones are
+    not known to differ, and not to agree."""
+    if not replicas_agree(reports):
+        return False
+    return True if set(members) <= reports.keys() else None
+
+
+def coverage(reports: Reports, known: Collection[str] | None, sites: Sequence[str] = ()) -> p.Coverage:
+    """Of the slots that should have a pool, those that have one; `sites` empty means all. `known`: the sites that the
+    store holds, None when it does not say; one that nobody reports is unknown, which is neither covered nor empty."""
     rows = {
         site.site: p.SiteCoverage(
             site=site.site,
@@ -174,26 +183,48 @@ def coverage(reports: Reports, sites: Sequence[str] = ()) -> p.Coverage:
         for site in report.sites
         if not sites or site.site in sites
     }
-    expected = sum(row.expected for row in rows.values())
-    present = sum(row.present for row in rows.values())
+    for site in sites or known or ():
+        if site not in rows:
+            rows[site] = p.SiteCoverage(site=site, expected=None, present=None, ratio=None, missing=())
+    unknown = sum(row.expected is None for row in rows.values())
+    expected = sum(row.expected or 0 for row in rows.values())
+    present = sum(row.present or 0 for row in rows.values())
+    told = len(rows) - unknown
+    totals = covered(expected, present if told else None, whole=known is not None and not unknown)
     return p.Coverage(
-        expected=expected, present=present, ratio=ratio(present, expected), sites=tuple(rows[s] for s in sorted(rows))
+        expected=totals.expected,
+        present=totals.present,
+        ratio=totals.ratio,
+        sites=tuple(rows[s] for s in sorted(rows)),
+        unknown_sites=unknown,
     )
+
+
+def covered(expected: int, present: int | None, *, whole: bool) -> p.CoverageTotals:
+    """The figures as operators are given them. Of a part of the sites, or nodes, neither the expected slots nor the
+    ratio are known, and what is present is that much at least; None: nobody told of any."""
+    if not whole:
+        return p.CoverageTotals(expected=None, present=present, ratio=None)
+    return p.CoverageTotals(expected=expected, present=present or 0, ratio=ratio(present or 0, expected))
 
 
 def coverage_at(found: p.Coverage, slots: Mapping[str, frozenset[str]], held: Collection[str]) -> p.Coverage:
     """The same sites by the keys that one replica holds, of `slots` that should have a pool."""
     rows: list[p.SiteCoverage] = []
     for row in found.sites:
+        if row.expected is None:
+            rows.append(row)
+            continue
         reasons = {slot.slot: slot.reason for slot in row.missing}
         lacking = {slot: NOT_HERE for slot in slots[row.site] if serve_key(row.site, slot) not in held}
         filled = slots[row.site] - lacking.keys()
         empty = lacking | {slot: reason for slot, reason in reasons.items() if slot not in filled}
         missing = tuple(p.EmptySlot(slot=slot, reason=reason) for slot, reason in sorted(empty.items()))
-        covered = ratio(len(filled), row.expected)
-        rows.append(msgspec.structs.replace(row, present=len(filled), ratio=covered, missing=missing))
-    total = sum(row.present for row in rows)
-    return msgspec.structs.replace(found, present=total, ratio=ratio(total, found.expected), sites=tuple(rows))
+        share = ratio(len(filled), row.expected)
+        rows.append(msgspec.structs.replace(row, present=len(filled), ratio=share, missing=missing))
+    total = None if found.present is None else sum(row.present or 0 for row in rows)
+    totals = covered(found.expected or 0, total, whole=found.expected is not None)
+    return msgspec.structs.replace(found, present=totals.present, ratio=totals.ratio, sites=tuple(rows))
 
 
 def ratio(present: int, expected: int) -> float:
@@ -201,18 +232,17 @@ def ratio(present: int, expected: int) -> float:
 
 
 def cluster_status(
-    view: ClusterView, rows: Sequence[ShardRow], reports: Reports, known_sites: int | None, rate: float
+    view: ClusterView, rows: Sequence[ShardRow], reports: Reports, known_sites: Collection[str] | None, rate: float
 ) -> p.ClusterStatus:
-    """The cluster on one page. `known_sites`: how many the store holds, None when it does not say; until all of them
-    answer, coverage is 0."""
+    """The cluster on one page. `known_sites`: those that the store holds, None when it does not say; until all of them
+    answer, coverage is unknown."""
     nodes = node_rows(view, reports, rows)
     items = shard_items(view, rows, reports)
     index = maps(reports)
-    covered = coverage(reports)
+    found = coverage(reports, known_sites)
     active = next((r for r in reports.values() if r.coordinator_active), None)
     digests = {report.view_digest for report in reports.values()}
     required, available = topology.entity_majority(view)
-    complete = known_sites is not None and len(covered.sites) >= known_sites
     return p.ClusterStatus(
         converged=view.converged and len(digests) == 1 and all(n.reachable for n in nodes if n.status == "up"),
         leader=view.leader or None,
@@ -223,13 +253,16 @@ def cluster_status(
         serveindex=p.ServeIndexTotals(
             maps=len(index),
             keys=sum(item.keys for item in index),
-            agree=replicas_agree(reports) and len(reports) == len(view.members),
+            agree=agreement(reports, view.members),
             max_lag_ms=max((n.max_lag_ms for n in nodes), default=0),
             tombstones=sum(item.tombstones for item in index),
             pending_removals=sum(report.pending_removals for report in reports.values()),
         ),
         coverage=p.CoverageTotals(
-            expected=covered.expected, present=covered.present, ratio=covered.ratio if complete else 0.0
+            expected=found.expected,
+            present=found.present,
+            ratio=found.ratio,
+            unknown_sites=None if known_sites is None else found.unknown_sites,
         ),
         faults=faults(reports),
         requests_per_s=rate,
@@ -280,8 +313,8 @@ def health(status: p.ClusterStatus) -> p.Health:
         worse.append(_reason("E-NO-MAJORITY", "cluster", text))
     if not status.converged:
         bad.append(_reason("E-NOT-CONVERGED", "cluster", "the members do not hold the same view yet"))
-    if not status.serveindex.agree:
-        bad.append(_reason("E-REPLICAS-DIFFER", "serveindex", "replicas differ, or one did not answer"))
+    if status.serveindex.agree is False:
+        bad.append(_reason("E-REPLICAS-DIFFER", "serveindex", "replicas differ"))
     bad.extend(_reason(fault.code, fault.object, fault.message) for fault in status.faults)
     state = "unhealthy" if worse else "degraded" if bad else "healthy"
     return p.Health(state=state, reasons=(*worse, *bad))

@@ -34,9 +34,12 @@ class WorkForecasts:
 
     async def start_replay(self, order: p.StartReplay) -> Forecast:
         coverage = await self._read(p.GetCoverage(sites=order.sites), p.Coverage)
-        sites = [site for site in coverage.sites if site.missing or not order.missing]
+        told = [site for site in coverage.sites if site.expected is not None]
+        sites = [site for site in told if site.missing or not order.missing]
         empty = sum(len(site.missing) for site in sites)
-        return Forecast(notes=(f"{len(sites)} sites, in which {empty} slots are empty now",))
+        unknown = coverage.unknown_sites
+        more = (f"{unknown} sites do not tell now what is empty in them",) if unknown else ()
+        return Forecast(notes=(f"{len(sites)} sites, in which {empty} slots are empty now", *more))
 
     async def cancel_replay(self, order: p.CancelReplay) -> Forecast:
         found = await self._read(p.GetReplay(id=order.id), p.Replay)

@@ -9,12 +9,15 @@ from typing import Final
 from node.admin.protocol import ClusterStatus, Health, NodeRow, ServeIndexSeen
 from node.admin.protocol.diagnosis import NodeStatus
 from promovolvectl.cli.select import did_you_mean, usage
+from promovolvectl.cli.text import coverage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.kinds import Condition
 
 _NAMES: Final = (
     *("converged", "nodes=N", "shards=allocated", "coverage=RATIO", "replicas=agree", "seen=TOKEN", "healthy"),
 )
+
+_AGREEMENT: Final = {True: "they agree", False: "they differ", None: "they agree where they answer"}
 
 NODE_STATES: Final = ("up", "ready", "drained", "down", "removed")
 
@@ -68,13 +71,16 @@ def judge(
             )
             found = f"{shards.allocated}/{shards.total} allocated, {shards.moving} moving"
         case "coverage":
-            coverage = status.coverage
-            holds, found = (
-                coverage.ratio >= wanted.number,
-                f"{coverage.ratio:.4f} ({coverage.present}/{coverage.expected})",
+            covered = status.coverage
+            holds = covered.ratio is not None and covered.ratio >= wanted.number
+            found = (
+                coverage(covered.expected, covered.present, None, covered.unknown_sites)
+                if covered.ratio is None
+                else f"{covered.ratio:.4f} ({covered.present}/{covered.expected})"
             )
         case "replicas":
-            holds, found = status.serveindex.agree, "they agree" if status.serveindex.agree else "they differ"
+            holds = status.serveindex.agree is True
+            found = _AGREEMENT[status.serveindex.agree]
         case _:
             state = health.state if health is not None else "unknown"
             reasons = "; ".join(reason.text for reason in health.reasons) if health is not None else ""

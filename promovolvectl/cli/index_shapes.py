@@ -74,12 +74,13 @@ def _lag_head(payload: Payload) -> Sequence[str]:
 
 
 def _status_head(payload: Payload) -> Sequence[str]:
+    share = "?" if payload["coverage_ratio"] is None else f"{payload['coverage_ratio']:.3f}"
     oldest = f" (oldest {span(payload['oldest_tombstone_ms'] / 1_000)})" if payload["tombstones"] else ""
     return (
         f"MAPS {len(payload['items'])}  REPLICAS {len(payload['replicas'])}  "
         f"EQUAL {payload['maps_equal']}/{len(payload['items'])}  ENTRIES {payload['keys']}  "
         f"TOMBSTONES {payload['tombstones']}{oldest}  PENDING REMOVALS {payload['pending_removals']}  "
-        f"COVERAGE {payload['coverage_ratio']:.3f}  LAG {payload['max_lag_ms']} ms",
+        f"COVERAGE {share}  LAG {payload['max_lag_ms']} ms",
         f"STABLE UP TO {cell(payload['stable_at'])}",
         *(
             f"  {cell(one['node'])} lacks {one['entries']} of {cell(one['writer'])}: {cell(one['why'])}"

@@ -39,7 +39,7 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
     ("E-BIDDER-SILENT", _FAULT, "One stripe of a category's bidders has not answered for half a minute: its sites keep "
      "what they have, and hear nothing new of the campaigns that bid on the category.",
      "'promovolvectl entity restart' the bidder that is named, or look at the node that has its shard."),
-    ("E-REPLICAS-DIFFER", _FAULT, "Replicas of the ServeIndex differ, or one did not answer.",
+    ("E-REPLICAS-DIFFER", _FAULT, "Replicas of the ServeIndex differ.",
      "It ends by itself as changes arrive: 'promovolvectl cluster wait --for replicas=agree'."),
     ("E-NOT-JOINED", _FAULT, "A node was refused by the members that it asked; the reason stands beside it.",
      "The reason names the setting or key that does not fit; correct it and start the node again."),

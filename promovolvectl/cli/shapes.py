@@ -19,7 +19,7 @@ from promovolvectl.cli.shaping import itself as _itself
 from promovolvectl.cli.shaping import whole as _whole
 from promovolvectl.cli.store_shapes import STORE_SHAPES
 from promovolvectl.cli.tables import Column
-from promovolvectl.cli.text import cell
+from promovolvectl.cli.text import cell, coverage
 
 
 def _stopped_names(payload: Payload) -> Sequence[str]:
@@ -43,17 +43,22 @@ _CANDIDATES: Final = _columns(
 
 
 def _status_head(payload: Payload) -> Sequence[str]:
-    shards, index, coverage = payload["shards"], payload["serveindex"], payload["coverage"]
+    shards, index = payload["shards"], payload["serveindex"]
+    agree = {True: "agree", False: "DIFFER", None: "agree where they answer"}[index["agree"]]
     unallocated = shards["unallocated"]
     return (
         f"CONVERGED  {cell(payload['converged'])}   COORDINATOR {cell(payload['coordinator'])} term {payload['term']}"
         f"   LEADER {cell(payload['leader'])}",
         f"SHARDS     {shards['allocated']}/{shards['total']} allocated, {shards['moving']} moving"
         + (f", {unallocated} unallocated" if unallocated else ""),
-        f"SERVEINDEX {index['maps']} maps, {index['keys']} keys, replicas "
-        f"{'agree' if index['agree'] else 'DIFFER'}, lag {index['max_lag_ms']} ms",
-        f"COVERAGE   {coverage['present']}/{coverage['expected']} ({coverage['ratio']:.3f})",
+        f"SERVEINDEX {index['maps']} maps, {index['keys']} keys, replicas {agree}, lag {index['max_lag_ms']} ms",
+        f"COVERAGE   {coverage(**payload['coverage'])}",
     )
+
+
+def _coverage_head(payload: Payload) -> Sequence[str]:
+    figures = {key: payload[key] for key in ("expected", "present", "ratio", "unknown_sites")}
+    return (f"COVERAGE {coverage(**figures)}",)
 
 
 def _plan_head(payload: Payload) -> Sequence[str]:
@@ -331,7 +336,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _columns("site! expected! present! ratio:ratio! missing?"),
         _each("site", "site", Under("sites")),
         Under("sites"),
-        head=lambda p: (f"COVERAGE {p['present']}/{p['expected']} ({p['ratio']:.3f})",),
+        head=_coverage_head,
         details=(Detail("REPLICAS", Under("nodes"), _columns("node! expected! present! ratio:ratio!")),),
     ),
     "CoverageExplanation": Shape(

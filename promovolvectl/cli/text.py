@@ -14,6 +14,18 @@ _BEYOND_JSON: Final = re.compile("[\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202
 EMPTY: Final = "-"
 
 
+def coverage(
+    expected: int | None, present: int | None, ratio: float | None, unknown_sites: int | None = 0
+) -> str:
+    """Filled slots of those that should be, and the ratio: `?` for what is not known, and why it is not."""
+    part, of = ("?" if value is None else str(value) for value in (present, expected))
+    share = "?" if ratio is None else f"{ratio:.3f}"
+    if unknown_sites is None:
+        return f"{part}/{of} ({share}): the state store does not say which sites there are"
+    sites = "1 site does not tell of its" if unknown_sites == 1 else f"{unknown_sites} sites do not tell of their"
+    return f"{part}/{of} ({share})" + (f": {sites} slots" if unknown_sites else "")
+
+
 def json_safe(text: str) -> str:
     """JSON with what it leaves as it is, but a terminal may obey, escaped: C1 controls, DEL and direction marks."""
     return _BEYOND_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)

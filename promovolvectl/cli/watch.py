@@ -127,10 +127,11 @@ def _row(push: StatusPush | AdminEvent) -> tuple[str, str, str, str]:
         return push.at, push.topic, push.object, push.text
     status = push.status
     up = sum(1 for node in status.nodes if node.status == "up")
+    covered = "?" if status.coverage.ratio is None else f"{status.coverage.ratio:.3f}"
     words = (
         f"{'converged' if status.converged else 'not converged'}  "
         f"nodes {up}/{len(status.nodes)}  shards {status.shards.allocated}/{status.shards.total}  "
-        f"coverage {status.coverage.ratio:.3f}  {len(status.faults)} faults"
+        f"coverage {covered}  {len(status.faults)} faults"
     )
     return push.meta.observed_at, "status", f"cluster/{push.meta.cluster_name or '-'}", words
 

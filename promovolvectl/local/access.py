@@ -80,7 +80,9 @@ def lacking(status: ClusterStatus, meta: Meta, names: Sequence[str]) -> list[str
     shards = status.shards
     if not shards.total or shards.allocated < shards.total:
         found.append(f"shards: {shards.allocated} of {shards.total} allocated, {shards.moving} moving")
-    if not status.serveindex.agree:
+    if status.serveindex.agree is None:
+        found.append("ServeIndex: not every replica has told what it holds")
+    elif not status.serveindex.agree:
         found.append(f"ServeIndex: replicas differ, {status.serveindex.max_lag_ms} ms behind")
     if not found and not status.converged:
         found.append("the nodes do not agree on who is a member yet")

@@ -148,13 +148,13 @@ class Waiter:
             if failed.status not in _NO_ANSWER:
                 raise
             return [failed.message.split("\n")[0]]
-        answered = {row.site for row in reply.sites}
+        answered = {row.site for row in reply.sites if row.expected is not None}
         found = [f"{site}: does not answer yet" for site in sites if site not in answered]
         found += [
             f"{row.site}: {row.present} of {row.expected} slots filled"
             + "".join(f"; {empty.slot}: {empty.reason}" for empty in row.missing[:1])
             for row in reply.sites
-            if not row.expected or row.present < row.expected
+            if row.site in answered and (not row.expected or (row.present or 0) < row.expected)
         ]
         return found
 

@@ -14,7 +14,6 @@ from promovolvectl.tui.cordons import cordoned_nodes
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import span
-from promovolvectl.tui.widgets.figures import unknown
 
 _BETWEEN: Final = "\x1f"  # in a key, behind the object's name, which may hold any other character
 COLUMNS = (
@@ -90,7 +89,7 @@ def _wanted(state: State) -> Iterator[_Note]:
     if status is None:
         return
     covered = status.coverage
-    if unknown(covered):
+    if covered.ratio is None or covered.expected is None or covered.present is None:
         yield _Note(
             "unknown", "slots", "coverage", "not all sites have told of their slots yet: 6 shows those that have"
         )

@@ -76,15 +76,19 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[object]], width: int) 
     return lines
 
 
-def bar(ratio: float, width: int) -> str:
-    """A bar of eighths, from zero to one."""
+def bar(ratio: float | None, width: int) -> str:
+    """A bar of eighths, from zero to one; none of what is not known."""
+    if ratio is None:
+        return " " * width
     eighths = round(max(0.0, min(1.0, ratio)) * width * 8)
     whole, rest = divmod(eighths, 8)
     return ("█" * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width)
 
 
-def figure(number: int) -> Cell:
-    """A count that sorts as one."""
+def figure(number: int | None) -> Cell:
+    """A count that sorts as one; one that is not known comes before."""
+    if number is None:
+        return Cell("?", theme.ODD, -1.0)
     return Cell(count(number), rank=float(number))
 
 
@@ -103,8 +107,10 @@ def lasting(seconds: float) -> Cell:
     return Cell(span(seconds), rank=seconds)
 
 
-def ratio_cell(ratio: float) -> Cell:
+def ratio_cell(ratio: float | None) -> Cell:
     """Of one, good only when whole."""
+    if ratio is None:
+        return Cell("?", theme.ODD, -1.0)
     return Cell(f"{ratio:.3f}", theme.GOOD if ratio >= 1.0 else theme.ODD, ratio)
 
 

@@ -49,7 +49,7 @@ def after_push(series: Series, at_ns: int, status: ClusterStatus) -> Series:
     figures: list[tuple[str, float]] = [
         *_served(series.served, (at_ns, status.served_count)),
         ("requests", status.requests_per_s),
-        ("coverage", status.coverage.ratio),
+        *((("coverage", status.coverage.ratio),) if status.coverage.ratio is not None else ()),
         ("lag", float(status.serveindex.max_lag_ms)),
         ("moving", float(status.shards.moving)),
     ]

@@ -82,6 +82,7 @@ class Market:
             "expected": wanted,
             "present": wanted,
             "ratio": 1.0,
+            "unknown_sites": 0,
         }:
             if time.monotonic() - began > COVERED_S:
                 raise RuntimeError(f"coverage is {found} of {wanted} after {COVERED_S:.0f} s")

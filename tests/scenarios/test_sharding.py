@@ -41,7 +41,7 @@ def health(s: Story) -> Health:
     services = [host.process.service for host in s.world.hosts.values() if host.process is not None]
     reports = {found.node: found for each in services if each is not None for found in (each.report(coverage=False),)}
     view, rows = running[0].view, running[0].sharding.region.homes()
-    return views.health(views.cluster_status(view, rows, reports, known_sites=0, rate=0.0))
+    return views.health(views.cluster_status(view, rows, reports, known_sites=(), rate=0.0))
 
 
 def plan_over(id_: str):

@@ -124,7 +124,7 @@ class ExplainCoverage(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.explained_slot")
 class ExplainedSlot(msgspec.Struct, frozen=True, kw_only=True):
     """`reason`: filled, or why it is not; `fill`: what would fill it; `lacking`: nodes whose replica has no pool of it
-    although the owner's has, or that did not say."""
+    although the owner's has. Those that did not say are missing from the answer."""
 
     slot: str
     reason: str

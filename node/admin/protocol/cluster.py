@@ -50,9 +50,11 @@ class ShardTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.serveindex_totals")
 class ServeIndexTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """`agree` is null where those replicas that answered are equal, and some did not answer."""
+
     maps: int
     keys: int
-    agree: bool
+    agree: bool | None
     max_lag_ms: int
     tombstones: int
     pending_removals: int
@@ -60,9 +62,12 @@ class ServeIndexTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.coverage_totals")
 class CoverageTotals(msgspec.Struct, frozen=True, kw_only=True):
-    expected: int
-    present: int
-    ratio: float
+    """As those of `Coverage`; `unknown_sites` is null while the state store does not say which sites there are."""
+
+    expected: int | None
+    present: int | None
+    ratio: float | None
+    unknown_sites: int | None = 0
 
 
 @wire_type("admin.fault")

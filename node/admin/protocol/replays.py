@@ -97,29 +97,36 @@ class EmptySlot(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site_coverage")
 class SiteCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures are null while the site does not tell of its slots: its owner is silent, or it has none."""
+
     site: str
-    expected: int
-    present: int
-    ratio: float
+    expected: int | None
+    present: int | None
+    ratio: float | None
     missing: tuple[EmptySlot, ...]
 
 
 @wire_type("admin.node_coverage")
 class NodeCoverage(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the keys that should have a pool, those that the node's own replica can serve."""
+    """Of the keys that should have a pool, those that the node's own replica can serve; as `Coverage` where some
+    sites do not tell which keys these are."""
 
     node: str
-    expected: int
-    present: int
-    ratio: float
+    expected: int | None
+    present: int | None
+    ratio: float | None
 
 
 @wire_type("admin.coverage")
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """A site's `missing` names each empty slot; those whose classifications are all too old are not expected."""
+    """A site's `missing` names each empty slot; those whose classifications are all too old are not expected.
 
-    expected: int
-    present: int
-    ratio: float
+    While `unknown_sites` do not tell of their slots, `expected` and `ratio` are null, and `present` counts those of the
+    others, null where nobody tells."""
+
+    expected: int | None
+    present: int | None
+    ratio: float | None
     sites: tuple[SiteCoverage, ...]
     nodes: tuple[NodeCoverage, ...] = ()
+    unknown_sites: int = 0

@@ -230,7 +230,8 @@ class Holdback(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.serveindex_status")
 class ServeIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The ServeIndex on one page, a row for each map. Everything that was accepted before `stable_at` is on every
-    replica of the roster; null when some node has not said so. `held_back_by`: who keeps it from being now."""
+    replica of the roster; null when some node has not said so. `held_back_by`: who keeps it from being now.
+    `coverage_ratio` is null while some site does not tell of its slots."""
 
     items: tuple[MapStatusItem, ...]
     replicas: tuple[ReplicaItem, ...]
@@ -240,6 +241,6 @@ class ServeIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     oldest_tombstone_ms: int
     pending_removals: int
     max_lag_ms: int
-    coverage_ratio: float
+    coverage_ratio: float | None
     stable_at: str | None = None
     held_back_by: tuple[Holdback, ...] = ()

@@ -22,6 +22,10 @@ from promovolvectl.tui.widgets.sparkline import chart, sparkline
 _CHART_LINES_MIN = 2
 
 
+def _filled(ratio: float | None) -> tuple[str, str]:
+    return ("?", theme.ODD) if ratio is None else (f"{ratio:.1%}", theme.GOOD if ratio >= 1 else theme.ODD)
+
+
 def traffic(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     """Requests a second of the whole cluster as a chart, and of the nodes whose sites they were for."""
     status = state.status
@@ -32,7 +36,7 @@ def traffic(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     facts = [
         fact("requests", f"{status.requests_per_s:.1f}/s", theme.STRONG),
         fact("served", count(status.served_count)),
-        fact("slots filled", f"{status.coverage.ratio:.1%}", theme.GOOD if status.coverage.ratio >= 1 else theme.ODD),
+        fact("slots filled", *_filled(status.coverage.ratio)),
         fact("messages", f"{sum(row.messages_per_s for row in told):.0f}/s"),
         fact("replica writes", f"{sum(row.writes_per_s for row in told):.1f}/s"),
     ]

@@ -129,7 +129,7 @@ def _status(glance: Glance, where: Where) -> list[Line]:
         fact("oldest", span(told.oldest_tombstone_ms / 1000)),
         fact("pending removals", count(told.pending_removals)),
         fact("worst lag", lag(told.max_lag_ms)),
-        fact("coverage", f"{told.coverage_ratio:.3f}"),
+        fact("coverage", "?" if told.coverage_ratio is None else f"{told.coverage_ratio:.3f}"),
         fact("stable up to", moment(told.stable_at, glance.state.told_at, ages=glance.state.ages)),
     ]
     lines = flow(facts, glance.width)

@@ -15,6 +15,7 @@ from node.admin.protocol import (
     ListReplays,
     Replay,
     ReplayList,
+    SiteCoverage,
     SiteList,
 )
 from promovolvectl.client.visible import visible
@@ -133,6 +134,11 @@ def _site_queries(state: State, _where: Where) -> tuple[Query, ...]:
     return (*covered_of(state), sites_of(state))
 
 
+def _least_covered(item: SiteCoverage) -> tuple[float, str]:
+    """What is not known comes first."""
+    return -1.0 if item.ratio is None else item.ratio, item.site
+
+
 def _sites(state: State, _where: Where) -> list[Row]:
     told = coverage(state)
     return [
@@ -140,14 +146,14 @@ def _sites(state: State, _where: Where) -> list[Row]:
             item.site,
             (
                 Cell(item.site),
-                Cell(bar(item.ratio, 10), theme.GOOD if item.ratio >= 1 else theme.ODD, item.ratio),
+                ratio_cell(item.ratio)._replace(text=bar(item.ratio, 10)),
                 ratio_cell(item.ratio),
                 figure(item.present),
                 figure(item.expected),
                 Cell(", ".join(f"{each.slot}: {each.reason}" for each in item.missing)),
             ),
         )
-        for item in (sorted(told.sites, key=lambda each: (each.ratio, each.site)) if told else ())
+        for item in (sorted(told.sites, key=_least_covered) if told else ())
     ]
 
 
@@ -183,12 +189,16 @@ def slot_lines(slot: ExplainedSlot, width: int) -> list[Line]:
     return lines
 
 
+def _known(number: int | None) -> str:
+    return "?" if number is None else str(number)
+
+
 def _nodes(glance: Glance, _where: Where) -> list[Line]:
     told = coverage(glance.state)
     if told is None or not told.nodes:
         return [[("empty: no node has told of its own replica", theme.FAINT)]]
     rows = [
-        [each.node, bar(each.ratio, 20), ratio_cell(each.ratio), f"{each.present}/{each.expected}"]
+        [each.node, bar(each.ratio, 20), ratio_cell(each.ratio), f"{_known(each.present)}/{_known(each.expected)}"]
         for each in told.nodes
     ]
     return grid(("NODE", "CAN SERVE", "RATIO", "SLOTS"), rows, glance.width)

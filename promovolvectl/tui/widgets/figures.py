@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from node.admin.protocol import AdminEvent, CoverageTotals, ListOperations, NodeRow, OperationList
+from node.admin.protocol import AdminEvent, ListOperations, NodeRow, OperationList
 from node.admin.protocol.cluster import AbsentNode
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
@@ -122,8 +122,11 @@ def serveindex(state: State, _now_ns: int, _width: int, _height: int) -> list[Li
     if state.status is None:
         return []
     index, covered = state.status.serveindex, state.status.coverage
-    agree = ("● replicas agree", theme.GOOD) if index.agree else ("≠ replicas differ", theme.BAD)
-    whole = covered.ratio >= 1.0
+    agree = ("≠ replicas differ", theme.BAD)
+    if index.agree is not False:
+        agree = ("● replicas agree", theme.GOOD) if index.agree else ("? not all replicas answer", theme.ODD)
+    told = "?" if covered.expected is None else count(covered.expected)
+    filled = "?" if covered.present is None else count(covered.present)
     return [
         [agree, (f"  {index.maps} maps", ""), (f"  lag {lag(index.max_lag_ms)}", "")],
         [
@@ -132,17 +135,14 @@ def serveindex(state: State, _now_ns: int, _width: int, _height: int) -> list[Li
             (f"  tombstones {count(index.tombstones)}  pending {index.pending_removals}", theme.FAINT),
         ],
         [
-            (f"{count(covered.present)} of {count(covered.expected)} slots filled", ""),
+            (f"{filled} of {told} slots filled", ""),
             ("  cov ", theme.FAINT),
-            ("?", theme.ODD) if unknown(covered) else (f"{covered.ratio:.3f}", theme.GOOD if whole else theme.ODD),
-            (": more to come" if unknown(covered) else "", theme.ODD),
+            ("?", theme.ODD)
+            if covered.ratio is None
+            else (f"{covered.ratio:.3f}", theme.GOOD if covered.ratio >= 1.0 else theme.ODD),
+            (": more to come" if covered.ratio is None else "", theme.ODD),
         ],
     ]
-
-
-def unknown(covered: CoverageTotals) -> bool:
-    """Whether sites have still to tell of their slots: until then the cluster gives no ratio."""
-    return covered.ratio <= 0.0 and (covered.present > 0 or not covered.expected)
 
 
 def control(state: State, _now_ns: int, _width: int, _height: int) -> list[Line]:

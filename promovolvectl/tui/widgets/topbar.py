@@ -15,7 +15,6 @@ from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, keys, theme
 from promovolvectl.tui.state import Phase, State, age_s, phase, silent
 from promovolvectl.tui.text import Line, clock_time, fitted, span, width_of
-from promovolvectl.tui.widgets.figures import unknown
 from promovolvectl.tui.widgets.lines import Lines
 
 
@@ -141,7 +140,7 @@ def strip_line(state: State, now_ns: int, width: int) -> Line:
 def counts(status: ClusterStatus) -> str:
     """The cluster in a few words, for screens too small for more."""
     shards = status.shards
-    cov = "?" if unknown(status.coverage) else f"{status.coverage.ratio:.2f}"
+    cov = "?" if status.coverage.ratio is None else f"{status.coverage.ratio:.2f}"
     return f"{absent.up_of_all(status)}  {shards.allocated}/{shards.total} shards  cov {cov}"
 
 

@@ -37,6 +37,10 @@ SITE = "news.example"
 INFO = m.SiteInfo(SITE, SITE, "ann", (), 800_000, True, 0, (), ())
 
 
+def silent(node: str) -> p.Missing:
+    return p.Missing(node=node, reason="timeout", since="1970-01-01T00:00:00.000Z")
+
+
 class Server:
     """As much of an admin server as these requests need: entities answer from `answers`, nodes hold `held`."""
 
@@ -50,6 +54,8 @@ class Server:
         self.sent: list[tuple[EntityRef, Any]] = []
         self.held: dict[str, set[str]] = {}
         self.reported: dict[str, Any] = {}
+        self.silent: tuple[p.Missing, ...] = ()  # of reports
+        self.missing: tuple[p.Missing, ...] = ()  # from the newest answer
         self.kept: list[msgspec.Struct] = []
         self.remembered: dict[str, list[KeyHistory]] = {}
         self.questions: list[FindKeys] = []
@@ -62,7 +68,7 @@ class Server:
         done(self.answers.get((to, type(message)), Failed(Failure.REJECTED, f"there is no {to}")))
 
     async def reports(self) -> tuple[dict[str, Any], tuple[p.Missing, ...]]:
-        return self.reported, ()
+        return self.reported, self.silent
 
     async def ids(self, _kind: str) -> list[str]:
         return [SITE]
@@ -75,9 +81,10 @@ class Server:
             return self.remembered.get(order.key, []), []
         self.questions.append(order)
         found = [KeysFound(n, tuple(k for k in order.keys if k in self.held[n])) for n in nodes if n in self.held]
-        return found, []
+        return found, [silent(n) for n in nodes if n not in self.held]
 
-    def with_missing(self, call: p.Meta, _missing: Any) -> p.Meta:
+    def with_missing(self, call: p.Meta, missing: Any) -> p.Meta:
+        self.missing = missing
         return call
 
     def call(self, request: Any) -> Any:
@@ -118,7 +125,36 @@ def test_an_explanation_names_nodes_that_lack_a_pool_of_the_owner_s(server: Serv
     server.held = {"n1": {f"{SITE}|top"}, "n2": set()}
     found: p.CoverageExplanation = server.call(p.ExplainCoverage(site=SITE))
     assert (found.expected, found.present, found.ratio) == (2, 1, 0.5)
-    assert [(slot.slot, slot.lacking) for slot in found.slots] == [("gone", ()), ("side", ()), ("top", ("n2", "n3"))]
+    assert [(slot.slot, slot.lacking) for slot in found.slots] == [("gone", ()), ("side", ()), ("top", ("n2",))]
+    assert [one.node for one in server.missing] == ["n3"], "who does not say is not known to lack it"
+
+
+def test_coverage_of_a_silent_owner_s_sites_is_unknown(server: Server) -> None:
+    server.reported, server.silent = {"n1": SimpleNamespace(sites=())}, (silent("n3"),)
+    server.held = {"n1": set()}
+    found: p.Coverage = server.call(p.GetCoverage())
+    assert (found.expected, found.present, found.ratio, found.unknown_sites) == (None, None, None, 1)
+    assert [(row.site, row.expected, row.ratio) for row in found.sites] == [(SITE, None, None)]
+    assert [(row.node, row.expected, row.present, row.ratio) for row in found.nodes] == [("n1", None, None, None)]
+    assert [one.node for one in server.missing] == ["n3", "n2"], "each once, also who did not tell of its keys"
+
+
+def test_who_says_what_it_holds_of_some_keys_only_is_missing(server: Server) -> None:
+    slots = tuple(f"s{n}" for n in range(coverage_keys_max + 1))
+    server.reported = {"n1": SimpleNamespace(sites=(SiteReport(SITE, len(slots), 0, (), slots),))}
+    keys = {f"{SITE}|{slot}" for slot in slots}
+    server.held = {"n1": keys, "n2": keys, "n3": keys}
+    each = server.each
+
+    async def falls_silent(nodes: list[str], order: Any, answer: type) -> Any:
+        answers = await each(nodes, order, answer)
+        server.held.pop("n2", None)
+        return answers
+
+    server.each = falls_silent  # type: ignore[method-assign]
+    found: p.Coverage = server.call(p.GetCoverage())
+    assert [(row.node, row.present) for row in found.nodes] == [("n1", len(slots)), ("n3", len(slots))]
+    assert [one.node for one in server.missing] == ["n2"]
 
 
 V1, V2 = VersionRow(1, 1_000 << 16, "n1"), VersionRow(1, 2_000 << 16, "n1")

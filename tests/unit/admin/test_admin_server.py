@@ -398,7 +398,7 @@ def test_the_status_is_told_without_the_store(monkeypatch: pytest.MonkeyPatch, f
         status = await console.ask(p.GetClusterStatus())
         assert isinstance(status, p.ClusterStatus)
         assert status.shards.allocated == SHARD_COUNT
-        assert status.coverage.ratio == 0.0
+        assert (status.coverage.ratio, status.coverage.unknown_sites) == (None, None)
         assert [warned.code for warned in console.replies[-1][1].warnings] == ["E-STORE"]
 
     played(scene)

@@ -51,7 +51,9 @@ ROWS = (
 )
 
 
-def status(view: ClusterView = TWO, sites: int = 0, reports: dict[str, NodeReport] | None = None) -> Any:
+def status(
+    view: ClusterView = TWO, sites: tuple[str, ...] | None = (), reports: dict[str, NodeReport] | None = None
+) -> Any:
     return views.cluster_status(view, ROWS, reports or {"n1": report("n1"), "n2": report("n2")}, sites, 1.5)
 
 
@@ -85,21 +87,46 @@ def test_maps_agree_or_differ_by_digest() -> None:
     assert [item.keys for item in views.maps({})] == [0] * MAP_COUNT
 
 
-def test_agreement_needs_every_member() -> None:
-    assert status().serveindex.agree
-    assert not status(reports={"n1": report("n1")}).serveindex.agree
+def test_a_silent_replica_is_known_neither_to_agree_nor_to_differ() -> None:
+    assert status().serveindex.agree is True
+    silent = status(reports={"n1": report("n1")})
+    assert silent.serveindex.agree is None
+    assert "E-REPLICAS-DIFFER" not in [reason.code for reason in views.health(silent).reasons]
+    other = (*SAME[:5], MapReport(2, 30, 1, "e"), *SAME[6:])
+    three = cluster(member("n1"), member("n2"), member("n3"))
+    differ = status(three, reports={"n1": report("n1"), "n2": report("n2", maps=other)})
+    assert differ.serveindex.agree is False, "those that answered do, whatever the third holds"
+    assert "E-REPLICAS-DIFFER" in [reason.code for reason in views.health(differ).reasons]
 
 
 def test_coverage_is_of_all_sites_or_of_those_asked_for() -> None:
     sites = (SiteReport("a", 4, 4, ()), SiteReport("b", 4, 1, (("top", "no_demand"),)))
     reports = {"n1": report("n1", sites=sites[:1]), "n2": report("n2", sites=sites[1:])}
-    all_sites = views.coverage(reports)
+    all_sites = views.coverage(reports, ("a", "b"))
     assert (all_sites.expected, all_sites.present, all_sites.ratio) == (8, 5, 0.625)
-    (only,) = views.coverage(reports, ["b"]).sites
+    (only,) = views.coverage(reports, ("a", "b"), ["b"]).sites
     assert (only.ratio, [(m.slot, m.reason) for m in only.missing]) == (0.25, [("top", "no_demand")])
-    assert views.coverage({}).ratio == 1.0
-    assert status(sites=2, reports=reports).coverage.ratio == 0.625
-    assert status(sites=3, reports=reports).coverage.ratio == 0.0, "a site that nobody reports is not covered"
+    assert views.coverage({}, ()).ratio == 1.0
+    assert status(sites=("a", "b"), reports=reports).coverage.ratio == 0.625
+
+
+def test_a_site_that_nobody_reports_is_unknown_and_no_sum_passes_for_the_whole() -> None:
+    reports = {"n1": report("n1", sites=(SiteReport("a", 4, 4, ()),))}
+    found = views.coverage(reports, ("a", "b"))
+    assert (found.expected, found.present, found.ratio, found.unknown_sites) == (None, 4, None, 1)
+    assert [(row.site, row.expected, row.present, row.ratio) for row in found.sites] == [
+        ("a", 4, 4, 1.0),
+        ("b", None, None, None),
+    ]
+    assert views.coverage(reports, ("a", "b"), ["a"]).ratio == 1.0, "what was asked for is known"
+    nobody = views.coverage({}, ("a", "b"), ["b"])
+    assert (nobody.expected, nobody.present, nobody.ratio, nobody.unknown_sites) == (None, None, None, 1)
+    totals = status(sites=("a", "b"), reports=reports).coverage
+    assert (totals.expected, totals.present, totals.ratio, totals.unknown_sites) == (None, 4, None, 1)
+    unsaid = status(sites=None, reports=reports).coverage
+    assert (unsaid.expected, unsaid.present, unsaid.ratio, unsaid.unknown_sites) == (None, 4, None, None)
+    here = views.coverage_at(found, {"a": frozenset("xy")}, {"a|x"})
+    assert (here.expected, here.present, here.ratio, here.sites[1].present) == (None, 1, None, None)
 
 
 def test_the_status_of_a_whole_cluster() -> None:
@@ -124,14 +151,14 @@ def test_a_fault_is_listed_once_since_its_first_sight() -> None:
 def test_health_says_why() -> None:
     rows = tuple(ShardRow(n, "n1", 1, 1, ShardState.RUNNING) for n in range(4))
     reports = {"n1": report("n1"), "n2": report("n2")}
-    healthy = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0))
+    healthy = views.health(views.cluster_status(TWO, rows, reports, (), 0.0))
     assert (healthy.state, healthy.reasons) == ("healthy", ())
     lacking = absences(("n1", "n9"), TWO.members, {}, {})
-    missed = views.health(msgspec.structs.replace(views.cluster_status(TWO, rows, reports, 0, 0.0), absent=lacking))
+    missed = views.health(msgspec.structs.replace(views.cluster_status(TWO, rows, reports, (), 0.0), absent=lacking))
     assert missed.state == "degraded"
     assert [(r.code, r.object) for r in missed.reasons] == [("E-NODE-ABSENT", "node/n9")]
     reports["n2"] = report("n2", ready=False, why_not_ready=("draining",))
-    degraded = views.health(views.cluster_status(TWO, rows, reports, 0, 0.0))
+    degraded = views.health(views.cluster_status(TWO, rows, reports, (), 0.0))
     assert (degraded.state, [r.code for r in degraded.reasons]) == ("degraded", ["E-NODE-NOT-READY"])
     assert degraded.reasons[0].text == "draining"
     broken = views.health(
@@ -143,7 +170,6 @@ def test_health_says_why() -> None:
         "E-SHARDS-UNALLOCATED",
         "E-NO-MAJORITY",
         "E-NOT-CONVERGED",
-        "E-REPLICAS-DIFFER",
     ]
 
 

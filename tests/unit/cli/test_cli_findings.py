@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from conftest import Invoke
 from fake_server import FakeNode
-from samples import SAMPLES
+from samples import SAMPLES, status
 
 from node.admin import protocol as p
 from node.admin.protocol.facts import GetLedgerVerify
@@ -65,3 +65,34 @@ def test_cluster_check_ends_with_ten_when_an_invariant_is_broken(tmp_path: Path,
         node.write(tmp_path)
         assert invoke("cluster", "check", "--messages", "-o", "json")[0] == 10
     assert node.seen == [p.CheckCluster(messages=True)]
+
+
+def test_coverage_that_is_not_known_is_shown_as_such_wherever_it_is_shown(tmp_path: Path, invoke: Invoke) -> None:
+    unknown = {"expected": None, "present": 3, "ratio": None, "unknown_sites": 2}
+    silent = p.SiteCoverage(site="silent.example", expected=None, present=None, ratio=None, missing=())
+    covered = msgspec.structs.replace(SAMPLES["Coverage"], sites=(silent,), nodes=(), **unknown)
+    totals = status(coverage=p.CoverageTotals(**unknown))
+    index = msgspec.structs.replace(SAMPLES["ServeIndexStatus"], coverage_ratio=None)
+    with FakeNode(
+        {p.GetCoverage: lambda _: covered, p.GetClusterStatus: lambda _: totals, p.GetIndexStatus: lambda _: index}
+    ) as node:
+        node.write(tmp_path)
+        for command in ("replay coverage", "serveindex coverage", "cluster status"):
+            code, out, _ = invoke(*command.split())
+            told = next(line for line in out.splitlines() if line.startswith("COVERAGE"))
+            assert (code, told.split(maxsplit=1)[1]) == (0, "3/? (?): 2 sites do not tell of their slots")
+        rows = [line.split() for line in invoke("replay", "coverage")[1].splitlines()]
+        assert ["silent.example", "-", "-", "-", "-"] in rows
+        assert "COVERAGE ?  LAG" in invoke("serveindex", "status")[1]
+        _, _, err = invoke("cluster", "wait", "--for", "coverage=0", "-t", "300ms")
+        assert "coverage=0: 3/? (?): 2 sites do not tell of their slots" in err
+
+
+def test_replicas_of_which_one_is_silent_are_not_said_to_differ(tmp_path: Path, invoke: Invoke) -> None:
+    for agree, said in ((True, "agree"), (False, "DIFFER"), (None, "agree where they answer")):
+        index = msgspec.structs.replace(status().serveindex, agree=agree)
+        with FakeNode({p.GetClusterStatus: lambda _, index=index: status(serveindex=index)}) as node:
+            node.write(tmp_path)
+            assert f"replicas {said}, lag" in invoke("cluster", "status")[1]
+            code, _, _ = invoke("cluster", "wait", "--for", "replicas=agree", "-t", "300ms")
+            assert code == (0 if agree else 9)

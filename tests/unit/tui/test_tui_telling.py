@@ -15,7 +15,7 @@ from node.admin.protocol.diagnosis import GetRates, RateList
 from node.admin.protocol.explaining import CampaignExplanation, ExplainCampaign, ExplainSite, SiteExplanation
 
 
-def coverage(expected: int, present: int, ratio: float) -> p.CoverageTotals:
+def coverage(expected: int | None, present: int, ratio: float | None) -> p.CoverageTotals:
     return p.CoverageTotals(expected=expected, present=present, ratio=ratio)
 
 
@@ -55,12 +55,12 @@ def test_of_a_node_that_does_not_answer_no_figure_is_made_up() -> None:
 
 
 def test_coverage_that_is_not_known_yet_is_no_figure() -> None:
-    """The cluster gives 0 until every site has told: that read as nothing filled beside `6 of 6`."""
+    """Until every site has told, what is filled is no more than a part of nobody knows how many."""
 
     async def look() -> None:
         async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
-            stage.source.play(push(*NODES, coverage=coverage(6, 6, 0.0)))
-            await stage.until("● live", "6 of 6 slots filled  cov ?: more to come", "shards  cov ?")
+            stage.source.play(push(*NODES, coverage=coverage(None, 6, None)))
+            await stage.until("● live", "6 of ? slots filled  cov ?: more to come", "shards  cov ?")
             await stage.until("not all sites have told")
 
     asyncio.run(look())
