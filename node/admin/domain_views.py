@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 import msgspec
@@ -312,10 +313,18 @@ def _elsewhere(site: str) -> str:
     return f"'promovolvectl coverage explain {site}' tells why, and what would fill it"
 
 
+def _undeclared(site: str, slot: str) -> str:
+    """A page may ask for any slot, so its name is quoted for a shell: nobody auctions one that the site has not."""
+    declared = shlex.join(("promovolvectl", "site", "update", site, "--slot", f"{slot}:WxH"))
+    return f"the page asks for a slot that {site} does not declare; {declared} declares it, or the page's tag is wrong"
+
+
 def _why(decision: ServeDecision) -> str:
     if not decision.winner:
         why = decision.reason.replace("_", " ")
-        return f"{why}; {_elsewhere(decision.site_id)}" if decision.reason in ("no_pool", "unknown_slot") else why
+        if decision.reason == "unknown_slot":
+            return f"{why}; {_undeclared(decision.site_id, decision.slot_id)}"
+        return f"{why}; {_elsewhere(decision.site_id)}" if decision.reason == "no_pool" else why
     price = format_money(decision.price_micros)
     if decision.runner_up:
         return f"{decision.winner} drew the best score; {decision.runner_up}, its rival, sets the price {price}"

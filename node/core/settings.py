@@ -9,7 +9,7 @@ import difflib
 import tomllib
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -278,8 +278,28 @@ def load_settings(path: Path) -> NodeSettings:
         raise OperatingError("E-CONFIG", f"{path}: {error.message}") from None
 
 
+_NUMBER: Final = "a whole number"
+_WANTED: Final = {
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float", "int_parsing_size"), _NUMBER),
+    **dict.fromkeys(("float_parsing", "float_type", "finite_number"), "a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    **dict.fromkeys(("string_type", "path_type"), "a text"),
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "a table"),
+    "greater_than_equal": "{ge} or more",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "{le} or less",
+    "less_than": "less than {lt}",
+    "literal_error": "one of {expected}",
+    "enum": "one of {expected}",
+}
+
+
 def _words(error: Any) -> str:
     place = ".".join(str(part) for part in error["loc"])
+    if error["type"] in _WANTED:
+        given = f"{error['input']!r} is not " if isinstance(error["input"], (str, int, float)) else "not "
+        return f"{place}: {given}{_WANTED[error['type']].format_map(error.get('ctx', {}))}"
     if error["type"] != "extra_forbidden":
         return f"{place}: {error['msg'].removeprefix('Value error, ')}"
     section, _, key = place.rpartition(".")

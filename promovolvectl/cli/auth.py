@@ -69,8 +69,10 @@ async def can_i(
 ) -> Answer:
     words = f"{noun.partition('/')[0]} {verb}"
     if words.partition(" ")[0] not in NOUNS:
-        text = f"there is no noun {noun!r}.{did_you_mean(noun, NOUNS)}"
-        raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", text, hint="promovolvectl --help", about=noun)
+        turned = verb.partition("/")[0] in NOUNS
+        text = f"there is no noun {noun!r}" + (": the verb comes first" if turned else f".{did_you_mean(noun, NOUNS)}")
+        hint = run.turned(noun, verb) if turned else "promovolvectl --help"
+        raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", text, hint=hint, about=noun)
     found, meta = await run.ask(GetPermission(words=words), Permission)
     return answer_of("Permission", found, meta, ExitStatus.OK if found.allowed else ExitStatus.NOT_ALLOWED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 import typer
@@ -151,12 +152,19 @@ async def wait(
         raise usage("--for", "name a condition", "promovolvectl cluster wait --for converged")
 
     async def look(wait_ms: int) -> tuple[tuple[Condition, ...], Meta]:
-        status, meta = await run.ask(GetClusterStatus(), ClusterStatus, wait_ms)
-        health = None
-        if any(item.name == "healthy" for item in wanted):
-            health, _ = await run.ask(GetClusterHealth(), Health, wait_ms)
-        tokens = {item.token for item in wanted if item.token}
-        seen = {token: (await run.ask(GetSeen(token=token), ServeIndexSeen, wait_ms))[0] for token in sorted(tokens)}
+        async def asked_health() -> Health | None:
+            healthy = any(item.name == "healthy" for item in wanted)
+            return (await run.ask(GetClusterHealth(), Health, wait_ms))[0] if healthy else None
+
+        async def asked_seen() -> dict[str, ServeIndexSeen]:
+            tokens = sorted({item.token for item in wanted if item.token})
+            found = await asyncio.gather(*(run.ask(GetSeen(token=each), ServeIndexSeen, wait_ms) for each in tokens))
+            return {token: seen for token, (seen, _) in zip(tokens, found, strict=True)}
+
+        # At once: who is silent is waited for at each question.
+        (status, meta), health, seen = await asyncio.gather(
+            run.ask(GetClusterStatus(), ClusterStatus, wait_ms), asked_health(), asked_seen()
+        )
         return tuple(judge(item, status, health, seen.get(item.token)) for item in wanted), meta
 
     return await until_all_hold(

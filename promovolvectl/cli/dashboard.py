@@ -95,6 +95,13 @@ def dashboard(
             "the dashboard draws on a terminal, and this is none",
             hint="promovolvectl cluster watch -o jsonl",
         )
+    if not (once or run.env.get(_DRIVER) or run.err_terminal.redraws):
+        raise CommandFailed(
+            ExitStatus.USAGE,
+            "E-NO-TERMINAL",
+            "the dashboard moves the cursor and redraws, and this terminal is 'dumb'",
+            hint="promovolvectl dashboard --once",
+        )
     # The dashboard and the command line are siblings that never import each other; this is where one starts the other.
     start = importlib.import_module("promovolvectl.tui.start")
     options = start.Options(

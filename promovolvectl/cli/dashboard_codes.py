@@ -8,8 +8,9 @@ from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import ErrorCode
 
 _ENTRIES: Final[tuple[tuple[str, ExitStatus, str, str], ...]] = (
-    ("E-NO-TERMINAL", ExitStatus.USAGE, "The dashboard draws on a terminal, and input or output is not one.",
-     "Scripts use 'promovolvectl cluster watch -o jsonl' or 'cluster status -o json'."),
+    ("E-NO-TERMINAL", ExitStatus.USAGE,
+     "The dashboard draws on a terminal, and input or output is not one, or can't be redrawn (TERM=dumb).",
+     "'promovolvectl dashboard --once' writes one picture; scripts use 'cluster watch -o jsonl'."),
     ("E-NOT-INSTALLED", ExitStatus.LOCAL_FILE,
      "A part that is installed on its own is not there: textual-serve, which 'dashboard --web' needs.",
      "pip install 'promovolvectl[web]', or scripts/environment web where the sources are."),

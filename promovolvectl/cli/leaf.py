@@ -21,6 +21,7 @@ from promovolvectl.cli.release import COMPLETING
 from promovolvectl.cli.render import Answer
 from promovolvectl.cli.run import Run, of_process
 from promovolvectl.cli.select import usage
+from promovolvectl.cli.verbs import Verbs
 from promovolvectl.client.exit_codes import ExitStatus
 
 Outcome = Answer | ExitStatus
@@ -115,7 +116,9 @@ def leaf(
 
 def group(does: str) -> typer.Typer:
     """The app of one noun."""
-    return typer.Typer(help=does, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    return typer.Typer(
+        cls=Verbs, help=does, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False
+    )
 
 
 def _wrapped(function: Function, flags: tuple[Flag, ...], about: About) -> Callable[..., int]:

@@ -46,7 +46,9 @@ def down(
     from promovolvectl.local.cluster import down as stop
 
     folder = data_folder(run, data).absolute()
+    run.going_on = ("Stopped waiting. Nodes that were told to stop do so.", f"hint: {run.again()}")
     stopped = stop(folder, person=_person(run, folder), timeout_ms=run.timeout_ms(_STOP_MS), say=run.say)
+    run.going_on = ()
     return answer_of("Down", stopped, run.local_meta())
 
 

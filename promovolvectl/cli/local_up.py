@@ -11,6 +11,7 @@ from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.client import paths
 from promovolvectl.client.changes import spelled
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import load_file
@@ -79,8 +80,14 @@ def up(
     if node and nodes is not None:
         raise usage("--nodes", "says how many; --node names each", "promovolvectl up --node NAME=ROLES …")
     wanted = assigned(node) if node else None if nodes is None else spread(nodes)
+    folder = data_folder(run, data, name=name)
+    there = () if folder == paths.data_dir(name) else ("--data", str(folder))
+    run.going_on = (
+        "Stopped waiting. Nodes that have started go on.",
+        f"hint: {spelled('up', '-p', name, *there)}, or to stop them: {spelled('down', '-p', name, *there)}",
+    )
     reply, meta = start(
-        data_folder(run, data, name=name),
+        folder,
         nodes=wanted,
         demo=demo,
         profile=name,
@@ -89,4 +96,5 @@ def up(
         say=run.say,
         as_new=as_new,
     )
+    run.going_on = ()
     return answer_of("Up", reply, meta)

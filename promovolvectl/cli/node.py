@@ -40,6 +40,7 @@ from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import Ending
 from promovolvectl.cli.waiting import until_all_hold
 from promovolvectl.client import paths
+from promovolvectl.client.changes import spelled
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Condition, NodeUndrain
 
@@ -332,5 +333,8 @@ def start(
     from promovolvectl.local.cluster import start_node
 
     folder = Path(data or run.profile.data or paths.data_dir(run.profile.name or "local"))
+    ready = spelled("node", "wait", name, "--for", "ready")
+    run.going_on = ("Stopped waiting. A process that has started goes on.", f"hint: {ready}")
     started = start_node(folder, name, timeout_ms=run.timeout_ms(60_000), say=run.say)
+    run.going_on = ()
     return answer_of("NodeStart", started, run.local_meta())

@@ -110,6 +110,11 @@ class Run:
         """The line as it was typed, with one word for another; ready to be pasted."""
         return repeated([other if each == word else each for each in self._typed], ())
 
+    def turned(self, word: str, other: str) -> str:
+        """The line as it was typed, with two words in each other's place; ready to be pasted."""
+        places = {word: other, other: word}
+        return repeated([places.get(each, each) for each in self._typed], ())
+
     def may_prompt(self) -> bool:
         return terminal.may_prompt(self.env, self.stdin, self.err)
 

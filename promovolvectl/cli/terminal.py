@@ -25,7 +25,8 @@ _PLAIN: Final = {"→": "->", "←": "<-", "…": "...", "·": "-", "—": "-", 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What one stream can show. `width` is 0 for unlimited; `live` allows redrawing and prompts. How times are shown is
+    """What one stream can show. `width` is 0 for unlimited; `live` allows progress that is drawn anew, and prompts;
+    `redraws`: the cursor can be moved, for who asks for a screen. How times are shown is
     one of `TIMES`; `now` is the moment, RFC 3339, that relative ones count from."""
 
     tty: bool
@@ -35,6 +36,7 @@ class Terminal:
     unicode: bool
     times: str = "utc"
     now: str = ""
+    redraws: bool = False
 
 
 def resolve(
@@ -59,6 +61,7 @@ def resolve(
         live=tty and not dumb and not ci,
         width=width,
         unicode=encoding.lower().replace("-", "").replace("_", "") == "utf8",
+        redraws=tty and not dumb,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import msgspec
 
@@ -17,6 +18,7 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Condition, Wait
 
+LOOK_MS: Final = 100
 Look = Callable[[int], Awaitable[tuple[tuple[Condition, ...], Meta]]]
 
 
@@ -27,8 +29,8 @@ async def until_all_hold(run: Run, look: Look, *, about: tuple[str, ...], hint: 
     told: tuple[str, ...] = ()
     said_s = started = time.monotonic()
     until = started + run.timeout_ms(WAIT_DEFAULT_MS) / 1000
+    found, meta = await _looked(run, look, about, max(LOOK_MS, run.timeout_ms(WAIT_DEFAULT_MS)))
     while True:
-        found, meta = await _looked(run, look, about, max(100, int((until - time.monotonic()) * 1000)))
         elapsed = time.monotonic() - started
         if all(condition.holds for condition in found):
             reply = Wait(conditions=found, elapsed_s=round(elapsed, 3))
@@ -46,6 +48,9 @@ async def until_all_hold(run: Run, look: Look, *, about: tuple[str, ...], hint: 
             told, said_s = lacking, time.monotonic()
             run.say(f"after {elapsed:.0f} s, waiting for {', '.join(lacking)}")
         await asyncio.sleep(min(POLL_S, max(0.0, until - time.monotonic())))
+        left_ms = int((until - time.monotonic()) * 1000)
+        if left_ms >= LOOK_MS:  # in less nobody could answer, and who did not would be blamed for it
+            found, meta = await _looked(run, look, about, left_ms)
 
 
 async def _looked(run: Run, look: Look, about: tuple[str, ...], left_ms: int) -> tuple[tuple[Condition, ...], Meta]:
@@ -55,4 +60,6 @@ async def _looked(run: Run, look: Look, about: tuple[str, ...], left_ms: int) ->
         if failed.status not in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
             raise
         reason = failed.message.split("\n")[0]
+        if failed.status is ExitStatus.TIMED_OUT:
+            reason += "; a node waits 2 s for others that are silent before it answers"
         return tuple(Condition(condition=text, holds=False, found=reason) for text in about), run.local_meta()

@@ -304,8 +304,10 @@ def _freeze(folder: Path, layout: Layout, person: Profile, say: Say) -> None:
     except CommandFailed as failed:
         if failed.status in (ExitStatus.NOT_ALLOWED, ExitStatus.UNUSABLE_CONFIG):
             raise
-        first = failed.message.split("\n")[0]
-        say(f"the cluster could not be asked ({first}); its processes are this folder's and are stopped all the same")
+        # What its refusal says of itself, that nothing was changed, would be read as said of the stop.
+        why = "can't put on record who stops it" if failed.code == "E-AUDIT" else "could not be asked"
+        first = "" if failed.code == "E-AUDIT" else f" ({failed.message.split(chr(10))[0]})"
+        say(f"the cluster {why}{first}; its processes are this folder's and are stopped all the same")
 
 
 def _gone_by(deadline: Deadline, alive: dict[str, Process]) -> dict[str, Process]:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from test_admin_server import Console, played
 
+from node.admin import domain_views
 from node.admin import protocol as p
 from node.ads import explain
 from node.ads import messages as m
@@ -88,6 +89,14 @@ def test_of_a_campaign_that_withdrew_a_creative_another_may_be_served() -> None:
         assert [each.refused for each in probed(console)] == [{}, {"rich-1": explain.WITHDRAWN}]
 
     played(scene)
+
+
+def test_a_slot_that_the_site_has_not_is_declared_and_not_looked_for_among_those_that_it_has() -> None:
+    """Whoever writes a page names its slots: what is to be pasted is quoted."""
+    asked = msgspec.structs.replace(decision(), reason="unknown_slot", slot_id="side $(x)")
+    why = domain_views.explanation(asked, 1).why
+    assert f"promovolvectl site update {SITE} --slot 'side $(x):WxH' declares it" in why
+    assert "coverage" not in why
 
 
 def test_what_serves_nothing_says_why() -> None:

@@ -54,6 +54,8 @@ def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> 
         ('path = "/var/lib/promovolve/store"', "", "needs a path"),
         ("[store]", "[membership]\nheartbeat_ms = 0\n[store]", "membership.heartbeat_ms"),
         ("[store]", "[membership]\nheart_beat_ms = 5\n[store]", "did you mean 'heartbeat_ms'"),
+        ("[store]", "[membership]\nheartbeat_ms = 'x'\n[store]", "membership.heartbeat_ms: 'x' is not a whole number"),
+        ("[store]", "[membership]\nheartbeat_ms = -5\n[store]", "membership.heartbeat_ms: -5 is not "),
         ("[store]", "[split_brain]\nquorum = -1\n[store]", "split_brain.quorum"),
         ('path = "/var/lib/promovolve/store"', 'schema_name = "a;b"', "store.schema_name"),
         ("[store]", '[classifier]\nprovider = "gpt"\n[store]', "classifier.provider"),

@@ -304,6 +304,29 @@ def test_down_kills_what_does_not_end_and_says_so(tmp_path: Path) -> None:
     assert any("killed" in line and "entity-1" in line for line in said)
 
 
+def test_down_does_not_say_that_nothing_was_changed_where_it_stops_all_the_same(
+    tmp_path: Path, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    made(folder)
+    started = Path(f"/proc/{stranger.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    layout.pid_file(folder, "entity-1").write_text(f"{stranger.pid} {started} {boot}")
+
+    class Unrecorded:
+        async def ask(self, *_: object) -> None:
+            raise CommandFailed(ExitStatus.REFUSED, "E-AUDIT", "it can't be written (Fenced): nothing was changed")
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(access, "client_of", lambda profile: Unrecorded())
+    said: list[str] = []
+    found = cluster.down(folder, person=Profile(), timeout_ms=20_000, say=said.append)
+    assert (found.stopped, stranger.wait(10)) == (("entity-1",), -signal.SIGTERM)
+    assert said[0].startswith("the cluster can't put on record who stops it; its processes are this folder's")
+    assert not [line for line in said if "nothing was changed" in line]
+
+
 @pytest.mark.parametrize("status", [ExitStatus.NOT_ALLOWED, ExitStatus.UNUSABLE_CONFIG])
 def test_down_stops_nothing_for_a_person_who_may_not(
     tmp_path: Path, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, status: ExitStatus
