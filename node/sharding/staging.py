@@ -201,8 +201,10 @@ def _pin(request: Stage, draft: Plan, at: Situation, entities: Mapping[int, int]
     pins = tuple(Pin(shard, request.node, request.reason, at.wall_ms) for shard in fresh)
     away = [shard for shard in request.shards if at.rows[shard].node != request.node and at.rows[shard].node]
     moves = [_planned(at.rows[shard], request.node, entities, "pinned") for shard in away if not why]
-    notes = (f"pending: {why}; the pin is kept and holds as soon as it can",) if why else ()
-    return replace(draft, target=_shards(request.shards), pins=pins, moves=tuple(moves), notes=notes)
+    taken = [f"shard {pin.shard} is pinned to {at.pins[pin.shard]}: that pin is taken away" for pin in pins
+             if pin.shard in at.pins]  # fmt: skip
+    pending = [f"pending: {why}; the pin is kept and holds as soon as it can"] if why else []
+    return replace(draft, target=_shards(request.shards), pins=pins, moves=tuple(moves), notes=(*taken, *pending))
 
 
 def _cordon(request: Stage, draft: Plan, at: Situation) -> Plan:

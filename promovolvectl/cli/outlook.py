@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from promovolvectl.cli.select import Selection, check_columns, check_rows, compiled
+from promovolvectl.cli.select import Selection, check_columns, check_query, check_rows, compiled
 from promovolvectl.cli.shapes import SHAPES
 from promovolvectl.cli.shaping import Under
 
@@ -18,12 +18,22 @@ def refuse_unfit(chosen: Selection, kind: str) -> None:
     its fields is checked."""
     if chosen.query:
         compiled(chosen.query)
+        if kind:
+            check_query(chosen.query, kind, _whole(kind))
     if not (chosen.filter or chosen.sort or chosen.columns):
         return
     names = _fields(kind) if kind else ()
     check_rows(chosen, names)
     if kind and chosen.columns and not chosen.query:
         check_columns(chosen.columns, names)
+
+
+def _whole(kind: str) -> tuple[str, ...]:
+    """The fields of a kind's document: its own, then those that all have."""
+    from promovolvectl.cli.schemas import TYPES, around
+
+    own = TYPES[kind].__struct_encode_fields__
+    return (*own, *(name for name in around(kind) if name not in own))
 
 
 def _fields(kind: str) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ def schema_of(kind: str) -> dict[str, Any]:
     _, components = msgspec.json.schema_components((cls, protocol.Meta), ref_template="#/$defs/{name}")
     payload = components.pop(cls.__name__)["properties"]
     components.pop("Meta")
-    properties: dict[str, Any] = {**_around(kind), **{name: _plain(field) for name, field in payload.items()}}
+    properties: dict[str, Any] = {**around(kind), **{name: _plain(field) for name, field in payload.items()}}
     return {
         "$schema": _DRAFT,
         "title": kind,
@@ -160,7 +160,8 @@ def schema_of(kind: str) -> dict[str, Any]:
     }
 
 
-def _around(kind: str) -> dict[str, Any]:
+def around(kind: str) -> dict[str, Any]:
+    """The fields that documents of every kind have."""
     text = {"type": "string"}
     return {
         "api_version": {"const": API_VERSION},

@@ -97,6 +97,33 @@ def _check_functions(node: Any, known: Iterable[str]) -> None:
         _check_functions(child, known)
 
 
+def fields_asked(node: Any) -> set[str]:
+    """The fields of the document itself that a parsed expression can't do without: behind the first step of a path it
+    is no more the document that is looked at, and an alternative may be absent."""
+    kind, children = node["type"], node["children"]
+    match kind:
+        case "field":
+            return {node["value"]}
+        case "subexpression" | "index_expression" | "pipe" | "flatten":
+            return fields_asked(children[0])
+        case "projection" | "filter_projection" | "value_projection":
+            return fields_asked(children[0])
+        case "multi_select_list" | "multi_select_dict" | "key_val_pair" | "comparator":
+            return set().union(*map(fields_asked, children))
+        case "function_expression" if node["value"] != "not_null":
+            return set().union(*map(fields_asked, children))
+    return set()
+
+
+def check_query(expression: str, kind: str, known: Sequence[str]) -> None:
+    """Whether a document of this kind has the fields that are asked for; raises CommandFailed (2)."""
+    for name in sorted(fields_asked(compiled(expression).parsed) - {*known}):
+        close = near(name, known)
+        meant = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w)", close[0], expression, count=1) if close else ""
+        text = f"no field {name!r} in {kind}; there are: {', '.join(known)}.{did_you_mean(name, known)}"
+        raise usage("--query", text, f"--query {shlex.quote(meant)}" if meant else f"promovolvectl schema {kind}")
+
+
 def query(document: Any, expression: str) -> Any:
     """The result of a JMESPath expression; raises CommandFailed (2)."""
     import jmespath  # only who asks pays for it

@@ -211,7 +211,8 @@ async def check(run: Run) -> Answer:
     "repair",
     does="Plan what mends the faults that 'shard check' finds.",
     changes="Issues new epochs, which fences whatever runs twice or under an old one, and moves shards. What the "
-    "coordinator mends by itself is only named.",
+    "coordinator mends by itself is only named. An owner under an old epoch can't be made on purpose; 'cluster drill "
+    "run fence' shows what becomes of one.",
     examples=("promovolvectl shard repair --dry-run", "promovolvectl shard repair --kind duplicate --yes"),
     long=True,
 )

@@ -106,7 +106,7 @@ async def list_(run: Run, after: After = "") -> Answer:
     app,
     "show",
     does="One site: its slots, what is approved there and what waits for approval.",
-    changes="Reads only.",
+    changes="Reads only. Its shard, and the node that has it: 'entity where site SITE'.",
     examples=("promovolvectl site show example.com", "promovolvectl site show example.com -o json --query pending"),
     exits=SHOWS,
 )

@@ -52,6 +52,8 @@ def up(
     access.check_profile(config, folder, name)
     lay.claim(folder)
     with lay.locked(folder):
+        if lay.read(folder) is None and (text := margin.foreseen([roles for _, roles in nodes or spread(NODES)])):
+            say(f"warning: {text} ({margin.CODE})")  # before it is made: another node counts only then
         layout = _layout(folder, name, nodes or spread(NODES))
         warnings = _warned(folder, layout, nodes)
         keys = files.prepare(folder, layout)

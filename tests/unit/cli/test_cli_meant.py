@@ -15,7 +15,7 @@ from terminal import Terminal
 from node.admin import protocol as p
 from promovolvectl.cli.verbs import meant
 from promovolvectl.cli.walk import leaves
-from promovolvectl.local import cluster
+from promovolvectl.local import cluster, margin
 
 VERBS = {"start": False, "stop": False, "show": True, "list": True, "wait": True}
 
@@ -102,3 +102,51 @@ def test_everything_that_is_waited_for_is_asked_at_once(tmp_path: Path, invoke: 
         node.write(tmp_path)
         assert invoke("cluster", "wait", "--for", "healthy", "-t", "300ms")[0] == 9
         assert {type(each) for each in node.seen} == {p.GetClusterStatus, p.GetClusterHealth}
+
+
+@pytest.mark.parametrize(
+    ("query", "lacking", "hint"),
+    [
+        ("nodes[0].name", "nodes", "promovolvectl schema NodeList"),
+        ("itms[].name", "itms", "--query 'items[].name'"),
+        ("length(rows)", "rows", "promovolvectl schema NodeList"),
+        ("{a: items, b: nope.x}", "nope", "promovolvectl schema NodeList"),
+    ],
+)
+def test_a_query_for_a_field_that_no_answer_has_is_refused_before_it_is_asked(
+    query: str, lacking: str, hint: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"]}) as node:
+        node.write(tmp_path)
+        code, out, err = invoke("node", "list", "--query", query)
+        assert (code, out, node.seen) == (2, "", [])
+    assert f"no field {lacking!r} in NodeList; there are: items" in err
+    assert f"hint: {hint}\n" in err
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["items[?status=='up'].name", "nodes || items[0].name", "observed_at", "missing", "@.items", "items[].nope",
+     "not_null(nodes, items[0].name)", "sort_by(items, &name)[0].name", "items | [0].name", "*", "keys(@)"],
+)  # fmt: skip
+def test_a_query_that_may_be_meant_is_asked(query: str, tmp_path: Path, invoke: Invoke) -> None:
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"]}) as node:
+        node.write(tmp_path)
+        assert invoke("node", "list", "--query", query, "-o", "json")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("roles", "which"),
+    [
+        ((("api", "singleton"), ("entity",)), "its only entity node"),
+        ((("api",), ("entity",), ("entity", "singleton")), "one of its 2 entity nodes"),
+        ((("api", "entity"), ("entity",), ("entity", "singleton")), ""),
+        ((("api", "entity", "singleton"),), ""),
+    ],
+)
+def test_what_one_crash_will_do_is_foreseen_before_a_cluster_is_made(
+    roles: tuple[tuple[str, ...], ...], which: str
+) -> None:
+    text = margin.foreseen(roles)
+    assert bool(text) == bool(which)
+    assert which in text

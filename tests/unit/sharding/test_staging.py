@@ -158,3 +158,11 @@ def test_a_record_that_can_not_be_read_is_left_alone_and_named() -> None:
     book = Book([BookEntry("plan/p-1", b"\x80"), entry_of(Pin(3, "n1")), BookEntry("x/1", entry_of(Pin(4, "n1")).body)])
     assert set(book.pins) == {3, 4}
     assert book.unreadable == ["plan/p-1"]
+
+
+def test_a_pin_that_takes_another_one_s_place_says_so() -> None:
+    at = situation((2, 2), book=Book([entry_of(Pin(0, "n2")), entry_of(Pin(1, "n1"))]))
+    plan = planned(Stage("p", "pin", (0, 1, 2), "n1"), at)
+    assert [pin.shard for pin in plan.pins] == [0, 2]
+    assert plan.notes == ("shard 0 is pinned to n2: that pin is taken away",)
+    assert planned(Stage("p", "pin", (0,), "n9"), at).notes[0] == plan.notes[0], "pending or not"
