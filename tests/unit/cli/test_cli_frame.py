@@ -129,7 +129,7 @@ def test_no_profile_and_an_unknown_profile(invoke: Invoke, tmp_path: Path) -> No
     ("words", "part"),
     [
         ("vesion", "Did you mean 'version'?"),
-        ("node drian x", "Did you mean 'drain', 'undrain'?"),
+        ("node drian x", "Did you mean 'drain' or 'undrain'?"),
         ("node", "needs a verb: list, show, can-stop, mailboxes, cordon, uncordon, drain, undrain, remove, "),
         ("node show", "Missing argument"),
         ("version extra", "unexpected extra argument"),
