@@ -12,7 +12,7 @@ from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import creative_of, revoking_sites, sites_that_know
 from node.admin.asking import patience_ms
-from node.admin.outcomes import NOT_FOUND, TIMED_OUT, ask
+from node.admin.outcomes import NOT_FOUND, TIMED_OUT, ask, read
 from node.admin.protocol.publishers import DeleteSite, GetPublisher, PublisherShow, UpdatePublisher
 from node.admin.targets import ready_for
 from node.ads import messages as m
@@ -110,7 +110,7 @@ class BusinessRequests:
 
     async def publisher(self, request: GetPublisher, call: p.Meta) -> tuple[PublisherShow, p.Meta]:
         name = entity_id(request.publisher, "publisher")
-        return views.publisher(await ask(self._engine, EntityRef("publisher", name), m.GetPublisher())), call
+        return views.publisher(await read(self._engine, EntityRef("publisher", name), m.GetPublisher())), call
 
     async def update_publisher(self, request: UpdatePublisher, call: p.Meta) -> tuple[PublisherShow, p.Meta]:
         name = entity_id(request.publisher, "publisher")

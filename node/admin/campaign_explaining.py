@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin.asking import patience_ms
-from node.admin.outcomes import ask, not_found
+from node.admin.outcomes import not_found, read
 from node.admin.protocol import explaining as x
 from node.admin.site_findings import category_name
 from node.ads import messages as m
@@ -39,7 +39,7 @@ class CampaignExplaining:
 
     async def explain(self, request: x.ExplainCampaign, call: p.Meta) -> tuple[x.CampaignExplanation, p.Meta]:
         name = entity_id(request.campaign, "campaign")
-        info: m.CampaignInfo = await ask(self._engine, EntityRef("campaign", name), m.GetCampaign())
+        info: m.CampaignInfo = await read(self._engine, EntityRef("campaign", name), m.GetCampaign())
         state = await self._server.states.one("campaign", name, CampaignState)
         if state is None:
             raise not_found("campaign", name, await self._server.states.ids("campaign"))

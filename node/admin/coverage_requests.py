@@ -11,7 +11,7 @@ import msgspec
 from node.admin import protocol as p
 from node.admin import views
 from node.admin.coordinator import ask_coordinator
-from node.admin.outcomes import TIMED_OUT, USAGE, ask, no_member, not_found
+from node.admin.outcomes import USAGE, no_member, not_found, read, silence
 from node.admin.protocol import audit
 from node.admin.removed_pools import REMOVED, removed_words
 from node.admin.resting import resting
@@ -68,9 +68,7 @@ class CoverageRequests:
         nodes, silent = await self._on_nodes(expected, sorted(asked & heard))
         if request.node:
             if request.node not in nodes:
-                text = f"{request.node} does not say what its replica holds"
-                hint = "promovolvectl cluster health"
-                raise p.AdminRefusal(TIMED_OUT, "E-NO-ANSWER", text, hint=hint, about=request.node)
+                raise silence([request.node], "what its replica holds is not known")
             found = views.coverage_at(found, slots, nodes[request.node])
         told = found.present is not None
         by_node = {
@@ -117,7 +115,7 @@ class CoverageRequests:
 
     async def explain(self, request: p.ExplainCoverage, call: p.Meta) -> tuple[p.CoverageExplanation, p.Meta]:
         site = site_id(request.site)
-        explained: m.CoverageExplained = await ask(self._engine, EntityRef("site", site), m.ExplainCoverage())
+        explained: m.CoverageExplained = await read(self._engine, EntityRef("site", site), m.ExplainCoverage())
         filled = [serve_key(site, slot.slot) for slot in explained.slots if slot.reason == FILLED]
         members = sorted(self._engine.view.members)
         nodes, silent = await self._on_nodes(filled, members)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from node.actors.actor import Failed
+from node.actors.actor import Failed, Failure
 from node.actors.runtime import outcome_of
 from node.admin import domain_views as views
 from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import approving_sites, creative_of
-from node.admin.asking import in_time_ns
-from node.admin.outcomes import CONFLICT, FAILED, USAGE, ask, not_found
+from node.admin.asking import in_time_ns, patience_ms
+from node.admin.outcomes import CONFLICT, FAILED, READ_MS, USAGE, ask, not_found, owner, read, silence
 from node.admin.pages import page, wanted
 from node.admin.targets import ready_for
 from node.ads import messages as m
@@ -92,7 +92,7 @@ class DomainRequests:
         return p.SiteList(items=found, next=following), call
 
     async def site(self, request: p.GetSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
-        info = await ask(self._engine, EntityRef("site", site_id(request.site)), m.GetSite())
+        info = await read(self._engine, EntityRef("site", site_id(request.site)), m.GetSite())
         return views.site(info), call
 
     async def pages(self, request: p.GetPages, call: p.Meta) -> tuple[p.PageList, p.Meta]:
@@ -157,7 +157,7 @@ class DomainRequests:
 
     async def advertiser(self, request: p.GetAdvertiser, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
         name = entity_id(request.advertiser, "advertiser")
-        info = await ask(self._engine, EntityRef("advertiser", name), m.GetAdvertiser())
+        info = await read(self._engine, EntityRef("advertiser", name), m.GetAdvertiser())
         creatives = await self._creative_counts([info])
         return views.advertiser(info, creatives[name]), call
 
@@ -173,12 +173,12 @@ class DomainRequests:
         await ready_for(request)
         order_messages.campaign_creation(request, "")  # what is wrong with it comes before who its advertiser is
         advertiser = EntityRef("advertiser", entity_id(request.advertiser, "advertiser"))
-        owner: m.AdvertiserInfo = await ask(self._engine, advertiser, m.GetAdvertiser())
-        if owner.status == "deleted":
-            text = f"advertiser {owner.advertiser!r} is deleted, which is for ever"
+        above: m.AdvertiserInfo = await read(self._engine, advertiser, m.GetAdvertiser())
+        if above.status == "deleted":
+            text = f"advertiser {above.advertiser!r} is deleted, which is for ever"
             hint = "promovolvectl advertiser list"
-            raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, hint=hint, about=f"advertiser/{owner.advertiser}")
-        message = order_messages.campaign_creation(request, owner.timezone)
+            raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, hint=hint, about=f"advertiser/{above.advertiser}")
+        message = order_messages.campaign_creation(request, above.timezone)
         info = await ask(self._engine, EntityRef("campaign", message.campaign), message)
         await ask(self._engine, advertiser, m.AttachCampaign(message.campaign))
         return views.campaign(info), call
@@ -197,7 +197,7 @@ class DomainRequests:
 
     async def campaign(self, request: p.GetCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
         name = entity_id(request.campaign, "campaign")
-        return views.campaign(await ask(self._engine, EntityRef("campaign", name), m.GetCampaign())), call
+        return views.campaign(await read(self._engine, EntityRef("campaign", name), m.GetCampaign())), call
 
     async def create_creative(self, request: p.CreateCreative, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
         spec = order_messages.creative_spec(request)
@@ -262,13 +262,19 @@ class DomainRequests:
         sites = [site_id(request.site)] if request.site else await self._server.states.ids("site")
         if request.site and request.site not in await self._server.states.ids("site"):
             raise not_found("site", request.site, await self._server.states.ids("site"))
+        silent: set[str] = set()  # each would cost its whole time once more
         for begin in range(0, len(sites), SEARCHES_AT_ONCE):
-            found = await asyncio.gather(
-                *(self._decision(site, query) for site in sites[begin : begin + SEARCHES_AT_ONCE])
-            )
-            for decision in found:
+            some = sites[begin : begin + SEARCHES_AT_ONCE]
+            by_node = {site: owner(self._engine, EntityRef("adserver", site)) for site in some}
+            asked = [site for site in some if by_node[site] not in silent]
+            found = await asyncio.gather(*(self._decision(site, query) for site in asked))
+            for site, decision in zip(asked, found, strict=True):
                 if isinstance(decision, ServeDecision):
                     return views.explanation(decision, self._engine.world.clock.wall_ms()), call
+                if isinstance(decision, Failed) and decision.failure is not Failure.REJECTED:
+                    silent.add(by_node[site])
+        if silent:
+            raise silence(sorted(silent), "whether it remembers such a decision is not known")
         if request.site and request.slot and not request.request_id:
             return await self._never_asked(request), call
         hint = "each site remembers its last 1,000 decisions, since its owner's start"
@@ -276,11 +282,11 @@ class DomainRequests:
         raise p.AdminRefusal(3, "E-NOT-FOUND", text, hint=hint, about=request.request_id or request.site)
 
     async def _decision(self, site: str, query: m.GetDecision) -> object:
-        outcome = await outcome_of(lambda done: self._engine.ask(EntityRef("adserver", site), query, 2_000, done))
-        return None if isinstance(outcome, Failed) else outcome
+        for_ms = patience_ms(self._engine.world.clock, READ_MS)
+        return await outcome_of(lambda done: self._engine.ask(EntityRef("adserver", site), query, for_ms, done))
 
     async def _never_asked(self, request: p.GetExplanation) -> p.ServeExplanation:
-        info: m.SiteInfo = await ask(self._engine, EntityRef("site", request.site), m.GetSite())
+        info: m.SiteInfo = await read(self._engine, EntityRef("site", request.site), m.GetSite())
         key = serve_key(request.site, slot_id(request.slot))
         slots = [slot.slot for slot in info.slots]
         if request.slot not in slots and self._engine.index.read(key) is None:

@@ -14,14 +14,17 @@ from node.admin.asking import patience_ms
 from node.admin.protocol import AdminRefusal
 from node.core.clock import rfc3339
 from node.core.errors import BadInput
-from node.core.ids import Ref
+from node.core.ids import EntityRef, Ref, ServiceRef
 from node.engine.engine import Engine
 from node.gossip.member import Member, Status
 from node.store.port import BAD_KEY, StoreFailed
 
-USAGE, NOT_FOUND, CONFLICT, REFUSED, TIMED_OUT, MISMATCH, FAILED = 2, 3, 4, 5, 9, 14, 15
+USAGE, NOT_FOUND, CONFLICT, REFUSED, TIMED_OUT, PARTIAL, MISMATCH, FAILED = 2, 3, 4, 5, 9, 12, 14, 15
 NO_ANSWER: Final = "E-NO-ANSWER"
+SILENT: Final = "E-SILENT"
 ASK_MS = 5_000
+READ_MS = 2_000  # for what changes nothing and can be asked for again: as long as a node has for its report
+_SILENCE: Final = (Failure.TIMEOUT, Failure.UNREACHABLE, Failure.PEER_BUSY)
 _NAMED_MAX: Final = 8  # names in one line of an error
 _LISTED: Final[Mapping[str, str]] = {
     **{kind: f"promovolvectl {kind} list" for kind in ("node", "site", "advertiser", "campaign", "creative")},
@@ -42,6 +45,38 @@ async def ask(engine: Engine, to: Ref, message: msgspec.Struct, timeout_ms: int 
     if isinstance(outcome, Failed):
         raise refusal(outcome, str(to))
     return outcome
+
+
+async def read(engine: Engine, to: Ref, message: msgspec.Struct, timeout_ms: int = READ_MS) -> Any:
+    """As `ask`, for what changes nothing: when there is no answer, nothing can have happened, and who should have given
+    it is named."""
+    for_ms = patience_ms(engine.world.clock, timeout_ms)
+    outcome = await outcome_of(lambda done: engine.ask(to, message, for_ms, done))
+    if isinstance(outcome, Failed):
+        raise unread(outcome, str(to), owner(engine, to))
+    return outcome
+
+
+def owner(engine: Engine, of: Ref) -> str:
+    """The node that answers for it, by the placement that is known here; empty where nobody does."""
+    if isinstance(of, ServiceRef):
+        return of.node
+    return engine.sharding.region.homes()[of.shard].node if isinstance(of, EntityRef) else ""
+
+
+def unread(failed: Failed, about: str, node: str) -> AdminRefusal:
+    """What the failure of an ask that changes nothing means for who asked."""
+    if failed.failure not in _SILENCE:
+        return refusal(failed, about)
+    return silence([node] if node else [], f"what {about} knows is not known now", failed.failure.value)
+
+
+def silence(nodes: Sequence[str], text: str, why: str = Failure.TIMEOUT.value) -> AdminRefusal:
+    """Nodes that have what was asked for did not answer; `text` says what is not known for that."""
+    who = ", ".join(nodes) or "whoever has it"
+    said = f"{who} did not answer ({why}): {text}"
+    hint = "promovolvectl cluster health"
+    return AdminRefusal(PARTIAL, SILENT, said, hint=hint, about=f"node/{nodes[0]}" if nodes else "")
 
 
 def refusal(failed: Failed, about: str) -> AdminRefusal:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from node.admin import domain_views as views
 from node.admin import protocol as p
-from node.admin.outcomes import NOT_FOUND, REFUSED, ask, not_found
+from node.admin.outcomes import NOT_FOUND, REFUSED, not_found, read
 from node.ads import explain
 from node.ads import messages as m
 from node.ads.entities.payers import refused_with
@@ -37,7 +37,7 @@ class ServeProbes:
 
     async def probe(self, request: p.GetProbe, call: p.Meta) -> tuple[p.ServeExplanation, p.Meta]:
         site, url = site_id(request.site), page_url(request.page, "page")
-        info: m.SiteInfo = await ask(self._engine, EntityRef("site", site), m.GetSite())
+        info: m.SiteInfo = await read(self._engine, EntityRef("site", site), m.GetSite())
         slot = next((slot for slot in info.slots if slot.slot == slot_id(request.slot)), None)
         if slot is None:
             slots = [slot.slot for slot in info.slots]
@@ -46,7 +46,7 @@ class ServeProbes:
         refused: dict[str, str] = {}
         for _ in range(view_candidates_max + 1):
             message = m.Probe(url, host_of_url(url), wanted, dict(refused))
-            probed: m.Probed = await ask(self._engine, EntityRef("adserver", site), message)
+            probed: m.Probed = await read(self._engine, EntityRef("adserver", site), message)
             decision = probed.decision
             if decision is None:
                 why = _WHY.get(probed.refusal, probed.refusal)
@@ -62,8 +62,8 @@ class ServeProbes:
         """Why one of the payers would refuse the price of an impression; empty when both would pay."""
         cost = impression_cost_micros(price_micros)
         try:
-            paying: m.CampaignInfo = await ask(self._engine, EntityRef("campaign", won.campaign_id), m.GetCampaign())
-            above: m.AdvertiserInfo = await ask(self._engine, EntityRef("advertiser", advertiser), m.GetAdvertiser())
+            paying: m.CampaignInfo = await read(self._engine, EntityRef("campaign", won.campaign_id), m.GetCampaign())
+            above: m.AdvertiserInfo = await read(self._engine, EntityRef("advertiser", advertiser), m.GetAdvertiser())
         except p.AdminRefusal as refused:
             return explain.NOT_ACTIVE if refused.exit_status == NOT_FOUND else explain.NO_ANSWER
         if paying.standing not in ("active", "exhausted") or above.status != "active":

@@ -11,7 +11,8 @@ import msgspec
 from node.actors.runtime import outcome_of
 from node.admin import protocol as p
 from node.admin import site_findings as findings
-from node.admin.outcomes import not_found
+from node.admin.asking import patience_ms
+from node.admin.outcomes import READ_MS, not_found, owner
 from node.admin.protocol import explaining as x
 from node.ads import messages as m
 from node.ads.entities.campaign_state import CampaignState
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from node.admin.server import AdminServer
 
 S = TypeVar("S", bound=msgspec.Struct)
-_ASK_MS: Final = 2_000
 _SECOND_LOOK_S: Final = 0.5  # what only one of two looks sees was on its way
 NOT_AUCTIONED: Final = "fresh pages that the auctioneer lacks"
 NOT_SERVED: Final = "fresh pages that the ad server lacks"
@@ -49,13 +49,15 @@ class SiteExplaining:
 
     async def explain(self, request: x.ExplainSite, call: p.Meta) -> tuple[x.SiteExplanation, p.Meta]:
         site = site_id(request.site)
-        found = await self._look(site)
-        if any(row.result == "fail" for row in found.checks):  # who did not answer would cost its whole time again
+        found, missing = await self._look(site)
+        # Who did not answer would cost its whole time again.
+        if not missing and any(row.result == "fail" for row in found.checks):
             await asyncio.sleep(_SECOND_LOOK_S)
-            found = await self._look(site)
-        return found, call
+            found, missing = await self._look(site)
+        return found, self._server.with_missing(call, missing)
 
-    async def _look(self, site: str) -> x.SiteExplanation:
+    async def _look(self, site: str) -> tuple[x.SiteExplanation, tuple[p.Missing, ...]]:
+        """What is found, and whose node did not tell its part of it: of what that is, nothing is made up."""
         state, pages = await self._stored(site)
         now_ms = self._engine.world.clock.wall_ms()
         urls = {page_hash(page.url): page.url for page in pages if fresh(page, now_ms)}
@@ -76,7 +78,7 @@ class SiteExplaining:
             findings.check(QUEUED, findings.decided_and_waiting(state)),
             findings.check(FORBIDDEN, findings.not_allowed(state, campaigns, dict(self._views(site)))),
         )
-        return x.SiteExplanation(
+        found = x.SiteExplanation(
             site=site,
             ok=all(row.result == "ok" for row in checks),
             checks=checks,
@@ -89,6 +91,9 @@ class SiteExplaining:
             floors=findings.floors(state),
             weights=findings.weights(auctions),
         )
+        # All of a site's entities live in one shard.
+        untold = any(part is None for part in (told, served, auctions, unauctioned[0], unserved[0]))
+        return found, (self._server.gatherer.silent(owner(self._engine, auctioneer)),) if untold else ()
 
     async def _stored(self, site: str) -> tuple[SiteState, list[m.PageEntry]]:
         """The site and its pages as they are durable; raises AdminRefusal (3)."""
@@ -127,7 +132,8 @@ class SiteExplaining:
     # ---- asking
 
     async def _asked(self, who: EntityRef, message: msgspec.Struct, answer: type[S]) -> S | None:
-        outcome = await outcome_of(lambda done: self._engine.ask(who, message, _ASK_MS, done))
+        for_ms = patience_ms(self._engine.world.clock, READ_MS)
+        outcome = await outcome_of(lambda done: self._engine.ask(who, message, for_ms, done))
         return outcome if isinstance(outcome, answer) else None
 
     def _bidders(self, site: str, auctions: m.AuctionTallies | None) -> tuple[x.HeardBidder, ...]:

@@ -120,22 +120,25 @@ def pages(
         fresh=len(counted),
         outdated=sum(page.version < CLASSIFIER_VERSION for page in counted),
         fallback=sum(page.fallback for page in counted),
-        classifying=site.classifying if site else 0,
-        classifying_ms=site.classifying_ms if site else 0,
-        waiting=auctions.waiting if auctions else 0,
-        unknown_last_minute=served.unknown_last_minute if served else 0,
+        classifying=site.classifying if site else None,
+        classifying_ms=site.classifying_ms if site else None,
+        waiting=auctions.waiting if auctions else None,
+        unknown_last_minute=served.unknown_last_minute if served else None,
     )
 
 
-def today(served: m.ServeTallies | None) -> x.SiteDay:
-    stats = served.today if served else None
+def today(served: m.ServeTallies | None) -> x.SiteDay | None:
+    """None while the ad server does not tell."""
+    if served is None:
+        return None
+    stats = served.today
     return x.SiteDay(
-        filled=stats.selected if stats else 0,
-        paced=stats.pacing_skipped if stats else 0,
-        without_money=stats.budget_exhausted if stats else 0,
-        without_candidates=stats.no_candidates if stats else 0,
-        spent=format_money(stats.spend_micros if stats else 0),
-        too_old=stats.content_too_old if stats else 0,
+        filled=stats.selected,
+        paced=stats.pacing_skipped,
+        without_money=stats.budget_exhausted,
+        without_candidates=stats.no_candidates,
+        spent=format_money(stats.spend_micros),
+        too_old=stats.content_too_old,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from node.admin.outcomes import CONFLICT, FAILED, NOT_FOUND, REFUSED, TIMED_OUT, USAGE
+from node.admin.outcomes import CONFLICT, FAILED, NOT_FOUND, PARTIAL, REFUSED, TIMED_OUT, USAGE
 from node.admin.protocol import AdminRefusal
 from node.http.problem import ProblemError, bad_request, unavailable
 from node.http.wording import camel
@@ -24,7 +24,7 @@ def problem_of(refusal: AdminRefusal) -> ProblemError:
             return ProblemError(409, "Conflict", text)
         case s if s == _NOT_ALLOWED:
             return ProblemError(403, "Forbidden", text, about="Authorization", code="scope_missing")
-        case s if s in (TIMED_OUT, FAILED):
+        case s if s in (TIMED_OUT, PARTIAL, FAILED):
             return unavailable(text)
         case _:
             return ProblemError(500, "Internal error", text)

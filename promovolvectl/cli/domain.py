@@ -10,7 +10,7 @@ import typer
 from promovolvectl.cli.names import named
 from promovolvectl.client.exit_codes import ExitStatus
 
-SHOWS: Final = (ExitStatus.NOT_FOUND,)
+SHOWS: Final = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL)
 ADDS: Final = (
     "Adds one {what}; nothing else changes. The same again succeeds with changed: false; other values under a name "
     "that is taken are a conflict (4)."

@@ -10,7 +10,10 @@ from promovolvectl.cli.text import cell
 
 
 def _site_head(payload: Payload) -> Sequence[str]:
-    pages, today = payload["pages"], payload["today"]
+    pages = {name: "?" if value is None else value for name, value in payload["pages"].items()}
+    today = payload["today"] or dict.fromkeys(
+        ("filled", "spent", "paced", "without_money", "too_old", "without_candidates"), "?"
+    )
     lines = [
         f"PAGES      {pages['total']}, {pages['fresh']} fresh; {pages['outdated']} outdated, "
         f"{pages['fallback']} by a fallback; {pages['waiting']} to be auctioned",
@@ -19,8 +22,8 @@ def _site_head(payload: Payload) -> Sequence[str]:
         f"{today['without_candidates']} without candidates",
         f"UNKNOWN    {pages['unknown_last_minute']} page views of unknown urls in the last minute",
     ]
-    if pages["classifying"]:
-        oldest = pages["classifying_ms"] / 1_000
+    if payload["pages"]["classifying"]:
+        oldest = payload["pages"]["classifying_ms"] / 1_000
         lines.append(f"JUDGED NOW {pages['classifying']} texts, the oldest for {oldest:.1f} s")
     return lines
 

@@ -65,6 +65,12 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
     ("E-FENCED", _FAILED, "An entry was written under a newer epoch: who tried has lost the shard.",
      "Nothing needs to be done; the shard's present owner writes it."),
     (
+        "E-SILENT",
+        int(ExitStatus.PARTIAL),
+        "The node that has what was asked for does not answer. Nothing was changed: the question only reads.",
+        "'promovolvectl cluster health' tells of the node; what it has moves when it is removed from the cluster.",
+    ),
+    (
         "E-INDEX-INCOMPLETE",
         int(ExitStatus.PARTIAL),
         "A node did not give its part of the ServeIndex, so what was asked for is not whole.",

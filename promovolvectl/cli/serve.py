@@ -28,7 +28,7 @@ app = group("Why an ad was served, or none, and what would be now.")
         "promovolvectl serve explain 'example.com|top'",
         "promovolvectl serve explain --site example.com --slot top",
     ),
-    exits=(ExitStatus.NOT_FOUND,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
 )
 async def explain(
     run: Run,
@@ -52,14 +52,16 @@ async def explain(
     if slot or page:
         return await _ask(run, GetExplanation(site=target, slot=slot, page=page))
     try:
-        return await _ask(run, GetExplanation(request_id=target))
+        # A site's name is known at once; of a request, every site's owner is asked.
+        return await _ask(run, GetExplanation(site=target))
     except CommandFailed as failed:
-        if failed.status is not ExitStatus.NOT_FOUND:
+        no_site = failed.status is ExitStatus.NOT_FOUND and "there is no site" in failed.message
+        if not no_site and failed.status is not ExitStatus.USAGE:
             raise
     try:
-        return await _ask(run, GetExplanation(site=target))
+        return await _ask(run, GetExplanation(request_id=target))
     except CommandFailed as missing:
-        if missing.status is not ExitStatus.NOT_FOUND or "there is no site" not in missing.message:
+        if missing.status is not ExitStatus.NOT_FOUND:
             raise
         text = (
             f"no decision about a request {target!r} is remembered, and there is no site of that name; each site "
@@ -77,7 +79,7 @@ async def explain(
         "promovolvectl serve probe 'example.com|top' --page https://example.com/travel",
         "promovolvectl serve probe 'example.com|top' --page https://example.com/ -o value --query winner",
     ),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.REFUSED),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.REFUSED, ExitStatus.PARTIAL),
     shows="ServeExplanation",
 )
 async def probe(

@@ -100,16 +100,17 @@ class CategoryWeight(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.site_pages")
 class SitePages(msgspec.Struct, frozen=True, kw_only=True):
     """`outdated`: fresh ones that were judged before what is judged now; `fallback`: by what stood in for the provider.
-    `classifying`: texts under way, the oldest for `classifying_ms`; `waiting`: pages that are to be auctioned."""
+    `classifying`: texts under way, the oldest for `classifying_ms`; `waiting`: pages that are to be auctioned. Null is
+    what site, auctioneer or ad server did not tell."""
 
     total: int
     fresh: int
     outdated: int
     fallback: int
-    classifying: int
-    classifying_ms: int
-    waiting: int
-    unknown_last_minute: int
+    classifying: int | None
+    classifying_ms: int | None
+    waiting: int | None
+    unknown_last_minute: int | None
 
 
 @wire_type("admin.site_day")
@@ -127,13 +128,14 @@ class SiteDay(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.site_explanation")
 class SiteExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """`counts` and all that ad server, auctioneer and site keep in memory begin with their start."""
+    """`counts` and all that ad server, auctioneer and site keep in memory begin with their start. Of one that does not
+    answer, `today` is null and the lists have nothing; its node is missing."""
 
     site: str
     ok: bool
     checks: tuple[SiteCheck, ...]
     pages: SitePages
-    today: SiteDay
+    today: SiteDay | None
     counts: tuple[Counted, ...]
     unknown: tuple[UnknownPage, ...]
     waiting: tuple[WaitingCreative, ...]

@@ -22,21 +22,25 @@ def site_query(_state: State, where: Where) -> tuple[Query, ...]:
     return (Query(_site(where), every_s=5),)
 
 
+def _known(number: int | None) -> str:
+    return "?" if number is None else str(number)
+
+
 def site_pane(glance: Glance, where: Where) -> list[Line]:
     """What must be 0 and is not, then the day, its auctions and page views by the hour, floors, bidders."""
     told = glance.state.told(_site(where), SiteExplanation)
     if told is None:
         return []
-    width, at = glance.width, glance.state.told_at
+    width, at, today = glance.width, glance.state.told_at, told.today
     day = [
-        fact("filled", str(told.today.filled), theme.STRONG),
-        fact("for", told.today.spent),
-        fact("paced", str(told.today.paced)),
-        fact("without money", str(told.today.without_money)),
-        fact("without candidates", str(told.today.without_candidates)),
+        fact("filled", str(today.filled) if today else "?", theme.STRONG),
+        fact("for", today.spent if today else "?"),
+        fact("paced", str(today.paced) if today else "?"),
+        fact("without money", str(today.without_money) if today else "?"),
+        fact("without candidates", str(today.without_candidates) if today else "?"),
         fact("pages fresh", f"{told.pages.fresh}/{told.pages.total}"),
-        fact("to be auctioned", str(told.pages.waiting)),
-        fact("unknown urls a minute", str(told.pages.unknown_last_minute)),
+        fact("to be auctioned", _known(told.pages.waiting)),
+        fact("unknown urls a minute", _known(told.pages.unknown_last_minute)),
     ]
     lines = flow(day, width)
     checks = [

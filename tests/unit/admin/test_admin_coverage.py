@@ -417,5 +417,5 @@ def test_coverage_of_one_node_is_what_its_own_replica_can_serve(server: Server) 
     with pytest.raises(p.AdminRefusal, match="there is no node 'n9'"):
         server.call(p.GetCoverage(node="n9"))
     del server.held["n2"]
-    with pytest.raises(p.AdminRefusal, match="n2 does not say"):
+    with pytest.raises(p.AdminRefusal, match="n2 did not answer"):
         server.call(p.GetCoverage(node="n2"))

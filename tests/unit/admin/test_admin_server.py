@@ -256,7 +256,7 @@ def test_a_request_is_answered_under_its_id_with_who_observed_it() -> None:
         (p.GetEntry(key="a.example|" + "s" * 900), "E-BAD-INPUT", 2),
         (p.StartReplay(sites=("nowhere.example",)), "E-NOT-FOUND", 3),
         (p.GetSite(site="A B"), "E-BAD-INPUT", 2),
-        (p.GetSite(site="away.example"), "E-UNAVAILABLE", 15),
+        (p.GetSite(site="away.example"), "E-SILENT", 12),
         (p.GetExplanation(), "E-BAD-INPUT", 2),
         (p.CreateAdvertiser(advertiser="a", name="A", daily_budget="0", timezone="UTC"), "E-BAD-INPUT", 2),
         (p.CreateAdvertiser(advertiser="a", name="A", daily_budget="-1", timezone="UTC"), "E-BAD-INPUT", 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from node.actors.actor import Failed, Failure
 from node.admin import outcomes, views
 from node.admin.absences import absences
+from node.admin.protocol import AdminRefusal
+from node.ads.messages import GetSite
+from node.core.clock import ManualClock
 from node.core.errors import BadInput
-from node.core.hashing import MAP_COUNT
-from node.core.ids import NodeId
+from node.core.hashing import MAP_COUNT, SHARD_COUNT
+from node.core.ids import EntityRef, NodeId, ServiceRef
 from node.engine.messages import FaultReport, MapReport, NodeReport, SiteReport
 from node.gossip.member import Member, Status
 from node.gossip.view import ClusterView, Unreachability
@@ -232,3 +236,32 @@ def test_of_a_node_that_was_a_member_it_is_said_how_it_went(status: Status, caus
     assert "logs/n3.log" in refusal.message
     assert (refusal.exit_status, refusal.hint) == (3, "promovolvectl node start n3")
     assert outcomes.no_member(engine, "n4").message == "there is no node 'n4'; there are: n1"
+
+
+def placed_engine(outcome: Failed) -> Any:
+    """An engine whose asks all come to this, and whose shards are all on n4."""
+    rows = tuple(ShardRow(number, "n4", 1, 1, ShardState.RUNNING) for number in range(SHARD_COUNT))
+    return SimpleNamespace(
+        ask=lambda _to, _message, _timeout_ms, done: done(outcome),
+        sharding=SimpleNamespace(region=SimpleNamespace(homes=lambda: rows)),
+        world=SimpleNamespace(clock=ManualClock()),
+    )
+
+
+@pytest.mark.parametrize("failure", [Failure.TIMEOUT, Failure.UNREACHABLE, Failure.PEER_BUSY])
+def test_a_question_without_an_answer_names_the_silent_node_and_may_not_have_happened(failure: Failure) -> None:
+    engine = placed_engine(Failed(failure, "detail"))
+    for to, node in ((EntityRef("site", "x"), "n4"), (ServiceRef("n2", "/node"), "n2")):
+        with pytest.raises(AdminRefusal) as silent:
+            asyncio.run(outcomes.read(engine, to, GetSite()))
+        refused = silent.value
+        assert (refused.exit_status, refused.code, refused.about) == (12, "E-SILENT", f"node/{node}")
+        assert refused.message.startswith(f"{node} did not answer ({failure.value}): ")
+        assert "may have happened" not in refused.message
+
+
+def test_a_question_that_was_answered_with_a_refusal_is_refused_as_a_change_is() -> None:
+    engine = placed_engine(Failed(Failure.REJECTED, "there is no site 'x'"))
+    with pytest.raises(AdminRefusal) as refused:
+        asyncio.run(outcomes.read(engine, EntityRef("site", "x"), GetSite()))
+    assert refused.value.exit_status == 3

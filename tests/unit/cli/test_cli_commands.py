@@ -325,10 +325,10 @@ def test_what_only_reads_does_not_say_that_it_changed_something(
         assert invoke(*line.split(), "--columns", "changed")[1].split() == ["CHANGED", "yes"]
 
 
-def test_serve_explain_tries_a_request_id_then_a_site(tmp_path: Path, invoke: Invoke) -> None:
+def test_serve_explain_tries_a_site_then_a_request_id(tmp_path: Path, invoke: Invoke) -> None:
     def explain(request: p.GetExplanation) -> msgspec.Struct:
-        if request.request_id:
-            raise p.AdminRefusal(3, "E-NOT-FOUND", "no such request")
+        if request.site:
+            raise p.AdminRefusal(3, "E-NOT-FOUND", f"there is no site {request.site!r}")
         return SAMPLES["ServeExplanation"]
 
     with FakeNode({p.GetExplanation: explain}) as node:
@@ -338,7 +338,7 @@ def test_serve_explain_tries_a_request_id_then_a_site(tmp_path: Path, invoke: In
         assert code == 0
         assert f"WHEN       {told.at}" in out
         assert f"WHY        {told.why}" in out
-        assert node.seen[-1] == p.GetExplanation(site="example")
+        assert node.seen == [p.GetExplanation(site="example"), p.GetExplanation(request_id="example")]
         assert invoke("serve", "explain")[0] == 2
         assert invoke("serve", "explain", "a", "--site", "b")[0] == 2
 

@@ -40,6 +40,8 @@ class Console:
         self.clock, self.index = world.clock, world.index
         self.sharding = SimpleNamespace(region=SimpleNamespace(homes=lambda: HOMES))
         self.states = States(cast("Any", self))
+        self.missing: tuple[p.Missing, ...] = ()  # from the newest answer
+        self.gatherer = SimpleNamespace(silent=lambda name: p.Missing(node=name, reason="no answer", since=""))
         SiteExplaining(cast("Any", self))
         CampaignExplaining(cast("Any", self))
 
@@ -50,6 +52,10 @@ class Console:
         if not outcomes:
             self._world.advance(timeout_ms)
         done(outcomes[0])
+
+    def with_missing(self, call: p.Meta, missing: tuple[p.Missing, ...]) -> p.Meta:
+        self.missing = missing
+        return call
 
     def submit(self, request: Any, done: Callable[[Any], None]) -> None:
         done(self._world.store.apply([request])[0])
@@ -189,6 +195,11 @@ def test_question_17_who_does_not_answer_is_unknown_and_not_well() -> None:
         site_explaining.QUEUED,
         site_explaining.FORBIDDEN,
     }
+    assert [one.node for one in console.missing] == ["n1"], "the node that has the site"
+    assert found.today is None, "no figure is made up"
+    pages = found.pages
+    assert (pages.classifying, pages.classifying_ms, pages.waiting, pages.unknown_last_minute) == (None,) * 4
+    assert pages.total > 0, "what is durable is known all the same"
 
 
 def test_question_18_an_aged_page_that_is_taught_all_the_same_is_counted() -> None:
