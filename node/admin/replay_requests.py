@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import CONFLICT, NOT_FOUND, USAGE, ask, no_member, not_found
+from node.admin.outcomes import CONFLICT, NOT_FOUND, USAGE, ask, no_member, not_found, owner
 from node.ads.keys import entity_id
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
@@ -44,10 +44,17 @@ class ReplayRequests:
                 return await self.show(p.GetReplay(id=name), call)
         sites = await self._sites(request)
         order = f.StartReplay(sites, scope(request), request.missing, request.rate, request.until_coverage)
-        answer = await ask(self._engine, REGISTER, f.OpenReplay(name, order))
-        if isinstance(answer, f.ReplayRefused):
-            raise _refused(answer)
-        return self._replay(answer), call
+        over: tuple[str, ...] = ()
+        while True:
+            answer = await ask(self._engine, REGISTER, f.OpenReplay(name, order, over))
+            if isinstance(answer, f.ReplayRefused):
+                raise _refused(answer)
+            if not isinstance(answer, f.ReplaySilent):
+                return self._replay(answer), call
+            rival = await self._server.states.one("replay", answer.id, ReplayState)
+            if rival is None or rival.status.state == "running" or answer.id in over:
+                raise _silent(answer.id, owner(self._engine, EntityRef("replay", answer.id)))
+            over = (*over, answer.id)
 
     def _random_name(self) -> str:
         return f"{self._engine.world.rng.getrandbits(40):010x}"
@@ -129,6 +136,18 @@ def _check(request: p.StartReplay) -> None:
     if not 0.0 <= request.until_coverage <= 1.0:
         text = f"a coverage of {request.until_coverage:g}: it is a ratio, 0 to 1"
         raise p.AdminRefusal(USAGE, "E-BAD-INPUT", text, about="until_coverage")
+
+
+def _silent(rival: str, node: str) -> p.AdminRefusal:
+    """Another replay stands in the way, and whether it still runs is not known."""
+    who = f"{node}, which runs it, does" if node else "whoever runs it does"
+    return p.AdminRefusal(
+        CONFLICT,
+        "E-CONFLICT",
+        f"replay {rival} goes through some of these sites and may still run: {who} not answer",
+        hint=f"promovolvectl cluster health; once the node answers or is removed: promovolvectl replay show {rival}",
+        about=f"replay/{rival}",
+    )
 
 
 def _refused(answer: f.ReplayRefused) -> p.AdminRefusal:

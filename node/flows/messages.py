@@ -89,11 +89,12 @@ class ReplayStatus(msgspec.Struct, frozen=True):
 
 @wire_type("flow.open_replay")
 class OpenReplay(msgspec.Struct, frozen=True):
-    """To the register: start this replay, unless another one goes through one of its sites. Answered by its
-    ReplayStatus or by ReplayRefused."""
+    """To the register: start this replay, unless another one goes through one of its sites. `over`: others that are
+    known to be over, by their durable state. Answered by its ReplayStatus, by ReplayRefused or by ReplaySilent."""
 
     id: str
     order: StartReplay
+    over: tuple[str, ...] = ()
 
 
 @wire_type("flow.replay_refused")
@@ -102,6 +103,13 @@ class ReplayRefused(msgspec.Struct, frozen=True):
 
     running: ReplayStatus
     sites: int
+
+
+@wire_type("flow.replay_silent")
+class ReplaySilent(msgspec.Struct, frozen=True):
+    """`id` wants some of the same sites, and does not say whether it still runs."""
+
+    id: str
 
 
 @wire_type("flow.cancel_replay")

@@ -1,7 +1,8 @@
 """Which replays run, so that no two go through one site at the same time: one entity for the whole cluster.
 
 A replay is put down durably before it starts. Whether one that stands here still runs is asked only when another one
-wants its sites: nothing has to be told when a replay ends.
+wants its sites: nothing has to be told when a replay ends. Of one whose node is silent, who asks may know from its
+durable state that it is over, which it stays for ever.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 from node.actors.actor import Context, Failed, Failure, ReplyTo
 from node.core import limits
 from node.core.ids import EntityRef
-from node.flows.messages import GetReplay, OpenReplay, ReplayRefused, ReplayStatus
+from node.flows.messages import GetReplay, OpenReplay, ReplayRefused, ReplaySilent, ReplayStatus
 from node.wire.registry import wire_type
 
 REGISTER: Final = EntityRef("replay-register", "cluster")
@@ -73,6 +74,9 @@ class ReplayRegister:
         if opened.id in self._running:
             self._start(ctx, opened, asker)
             return
+        for over in opened.over:
+            if over not in self._starting:
+                self._running.pop(over, None)
         wanted = set(opened.order.sites)
         crowded = len(self._running) >= limits.replays_running_max
         rival = next((name for name, sites in self._running.items() if crowded or not wanted.isdisjoint(sites)), None)
@@ -100,7 +104,7 @@ class ReplayRegister:
             self._running.pop(seen.rival, None)
             self._open(ctx, seen.opened, seen.asker)
         else:
-            ctx.answer_reject(seen.asker, f"conflict: replay {seen.rival} has some of these sites and does not answer")
+            ctx.answer(seen.asker, ReplaySilent(seen.rival))
 
     def _start(self, ctx: Context, opened: OpenReplay, asker: ReplyTo) -> None:
         ctx.ask(

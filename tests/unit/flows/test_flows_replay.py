@@ -6,6 +6,7 @@ import pytest
 from flows_world import World
 
 from node.actors.actor import Failed
+from node.core.ids import EntityRef
 from node.core.limits import operations_kept_ms
 from node.flows.messages import (
     CancelReplay,
@@ -13,10 +14,12 @@ from node.flows.messages import (
     OpenReplay,
     ReplayRefused,
     ReplayReport,
+    ReplaySilent,
     ReplayStatus,
     StartReplay,
 )
 from node.flows.replay import CHUNK, LIMIT_MS, SETTLE_MS, SITES_AT_ONCE, TRIES_MAX
+from node.flows.replay_register import REGISTER, REPLAY_TIMEOUT_MS
 
 
 @pytest.fixture
@@ -266,3 +269,18 @@ def test_one_that_nobody_remembers_stands_in_nobodys_way(world: World) -> None:
     world.restart()
     assert world.ask("replay", "r-1", GetReplay()).detail.startswith("there is no replay")
     assert isinstance(opened(world, "r-2", "s1"), ReplayStatus)
+
+
+def test_one_whose_node_is_silent_stands_in_the_way_until_it_is_known_to_be_over(world: World) -> None:
+    assert isinstance(opened(world, "r-1", "s1"), ReplayStatus)
+    world.advance(15_000)
+    assert status(world).state == "done"
+    world.system.shard_stopping(EntityRef("replay", "r-1").shard, lambda _tally: None)
+    outcomes: list[object] = []
+    order = StartReplay(("s1",), "s1")
+    world.system.ask(REGISTER, OpenReplay("r-2", order), 2 * REPLAY_TIMEOUT_MS, outcomes.append)
+    world.advance(REPLAY_TIMEOUT_MS)
+    assert outcomes == [ReplaySilent("r-1")]
+    found = world.ask(REGISTER.kind, REGISTER.id, OpenReplay("r-2", order, over=("r-1",)))
+    assert isinstance(found, ReplayStatus)
+    assert found.id == "r-2"
