@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 import typer
@@ -51,23 +52,27 @@ async def explain(
         return await _ask(run, GetExplanation(site=name, slot=slot or part, page=page))
     if slot or page:
         return await _ask(run, GetExplanation(site=target, slot=slot, page=page))
-    try:
-        # A site's name is known at once; of a request, every site's owner is asked.
-        return await _ask(run, GetExplanation(site=target))
-    except CommandFailed as failed:
-        no_site = failed.status is ExitStatus.NOT_FOUND and "there is no site" in failed.message
-        if not no_site and failed.status is not ExitStatus.USAGE:
-            raise
-    try:
-        return await _ask(run, GetExplanation(request_id=target))
-    except CommandFailed as missing:
-        if missing.status is not ExitStatus.NOT_FOUND:
-            raise
-        text = (
-            f"no decision about a request {target!r} is remembered, and there is no site of that name; each site "
-            "remembers its last 1,000 decisions, since its owner's start"
-        )
-        raise CommandFailed(missing.status, missing.code, text, hint="promovolvectl site list", about=target) from None
+    # At once: of a request every site's owner is asked, and one that is silent has its time.
+    by_request, by_site = await asyncio.gather(
+        _ask(run, GetExplanation(request_id=target)), _ask(run, GetExplanation(site=target)), return_exceptions=True
+    )
+    for answer in (by_request, by_site):
+        if isinstance(answer, Answer):
+            return answer
+        if not isinstance(answer, CommandFailed):
+            raise answer
+    assert isinstance(by_request, CommandFailed)
+    assert isinstance(by_site, CommandFailed)
+    no_site = by_site.status is ExitStatus.NOT_FOUND and "there is no site" in by_site.message
+    if not no_site and by_site.status is not ExitStatus.USAGE:
+        raise by_site
+    if by_request.status is not ExitStatus.NOT_FOUND:
+        raise by_request
+    text = (
+        f"no decision about a request {target!r} is remembered, and there is no site of that name; each site "
+        "remembers its last 1,000 decisions, since its owner's start"
+    )
+    raise CommandFailed(by_request.status, by_request.code, text, hint="promovolvectl site list", about=target)
 
 
 @leaf(
