@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -21,6 +22,14 @@ from promovolvectl.client.exit_codes import ExitStatus
 _EPILOG = (
     "Flags such as -o FORMAT, -p PROFILE, -t TIME, -q, -v and -y may stand before or after noun and verb; "
     "'promovolvectl NOUN VERB --help' lists them all."
+)
+
+
+_FOREIGN: Final = (
+    ("Value error, ", ""),
+    ("Input should be a valid integer(, .*)?$", "a whole number is needed"),
+    ("Input should be a valid number(, .*)?$", "a number is needed"),
+    ("Input should be ", "it must be "),
 )
 
 
@@ -149,13 +158,20 @@ def orientation(env: Mapping[str, str]) -> str:
 def _usage(error: TyperException, program: str, arguments: Sequence[str]) -> CommandFailed:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else program
-    message = error.format_message().rstrip()
+    message = _our_words(error.format_message().rstrip())
     if context is not None and not hasattr(context.command, "list_commands"):
         return _usage_of_leaf(error, message, context, path, arguments)
     if message == "Missing command." and context is not None:
         verbs = ", ".join(context.command.list_commands(context))
         message = f"{path} needs a verb: {verbs}"
     return CommandFailed(ExitStatus.USAGE, "E-USAGE", message, hint=f"{path} --help")
+
+
+def _our_words(message: str) -> str:
+    """What the parser says of a value, without the words of the library that it has from."""
+    for foreign, ours in _FOREIGN:
+        message = re.sub(foreign, ours, message)
+    return message
 
 
 def _with_argument(error: TyperException, arguments: Sequence[str]) -> list[str] | None:

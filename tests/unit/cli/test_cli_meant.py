@@ -150,3 +150,20 @@ def test_what_one_crash_will_do_is_foreseen_before_a_cluster_is_made(
     text = margin.foreseen(roles)
     assert bool(text) == bool(which)
     assert which in text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("auth key create bob --role reader", "'--role': 'reader' is not one of 'viewer', 'operator', 'admin'."),
+        ("node list --limit x", "'--limit': a whole number is needed (E-USAGE)"),
+        ("dashboard --speed abc", "'--speed': a number is needed (E-USAGE)"),
+        ("node logs --per-node 0", "'--per-node': "),
+    ],
+)
+def test_a_value_that_is_none_is_refused_in_our_words(words: str, told: str, invoke: Invoke) -> None:
+    code, _, err = invoke(*words.split())
+    assert code == 2
+    assert told in err
+    assert "Input should" not in err
+    assert "Value error" not in err
