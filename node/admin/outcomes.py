@@ -50,10 +50,10 @@ async def ask(engine: Engine, to: Ref, message: msgspec.Struct, timeout_ms: int 
 async def read(engine: Engine, to: Ref, message: msgspec.Struct, timeout_ms: int = READ_MS) -> Any:
     """As `ask`, for what changes nothing: when there is no answer, nothing can have happened, and who should have given
     it is named."""
-    for_ms = patience_ms(engine.world.clock, timeout_ms)
+    for_ms, node = patience_ms(engine.world.clock, timeout_ms), owner(engine, to)  # whom it is sent to; it may move
     outcome = await outcome_of(lambda done: engine.ask(to, message, for_ms, done))
     if isinstance(outcome, Failed):
-        raise unread(outcome, str(to), owner(engine, to))
+        raise unread(outcome, str(to), node)
     return outcome
 
 

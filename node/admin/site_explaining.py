@@ -62,6 +62,7 @@ class SiteExplaining:
         now_ms = self._engine.world.clock.wall_ms()
         urls = {page_hash(page.url): page.url for page in pages if fresh(page, now_ms)}
         ask, auctioneer, adserver = m.GetTallies(), EntityRef("auctioneer", site), EntityRef("adserver", site)
+        asked = owner(self._engine, auctioneer)  # all of a site's entities live in one shard, which may move meanwhile
         told, served, auctions, unauctioned, unserved, campaigns = await asyncio.gather(
             self._asked(EntityRef("site", site), ask, m.SiteTallies),
             self._asked(adserver, ask, m.ServeTallies),
@@ -91,9 +92,8 @@ class SiteExplaining:
             floors=findings.floors(state),
             weights=findings.weights(auctions),
         )
-        # All of a site's entities live in one shard.
         untold = any(part is None for part in (told, served, auctions, unauctioned[0], unserved[0]))
-        return found, (self._server.gatherer.silent(owner(self._engine, auctioneer)),) if untold else ()
+        return found, (self._server.gatherer.silent(asked),) if untold else ()
 
     async def _stored(self, site: str) -> tuple[SiteState, list[m.PageEntry]]:
         """The site and its pages as they are durable; raises AdminRefusal (3)."""

@@ -24,6 +24,7 @@ from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState
 from node.core.clock import ManualClock
 from node.core.errors import BadInput
+from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef
 from node.core.limits import coverage_keys_max
 from node.engine.messages import FindKeys, KeysFound, SiteReport
@@ -60,6 +61,8 @@ class Server:
         self.remembered: dict[str, list[KeyHistory]] = {}
         self.questions: list[FindKeys] = []
         self.world = SimpleNamespace(clock=ManualClock())
+        homes = (SimpleNamespace(node="n1"),) * SHARD_COUNT
+        self.sharding = SimpleNamespace(region=SimpleNamespace(homes=lambda: homes))
         CoverageRequests(cast("Any", self))
         BusinessRequests(cast("Any", self))
 

@@ -251,6 +251,14 @@ def placed_engine(outcome: Failed) -> Any:
 @pytest.mark.parametrize("failure", [Failure.TIMEOUT, Failure.UNREACHABLE, Failure.PEER_BUSY])
 def test_a_question_without_an_answer_names_the_silent_node_and_may_not_have_happened(failure: Failure) -> None:
     engine = placed_engine(Failed(failure, "detail"))
+    moved = SimpleNamespace(homes=lambda: (ShardRow(0, "n5", 1, 2, ShardState.RUNNING),) * SHARD_COUNT)
+    answered = engine.ask
+
+    def moves(*asked: Any) -> None:
+        engine.sharding.region = moved  # while it is waited for
+        answered(*asked)
+
+    engine.ask = moves
     for to, node in ((EntityRef("site", "x"), "n4"), (ServiceRef("n2", "/node"), "n2")):
         with pytest.raises(AdminRefusal) as silent:
             asyncio.run(outcomes.read(engine, to, GetSite()))
