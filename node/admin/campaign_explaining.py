@@ -55,7 +55,8 @@ class CampaignExplaining:
             without_product=tuple(spec.creative for spec in state.active_creatives if not spec.product),
             stripes=tuple(stripes),
         )
-        return found, call
+        silent = sorted({row.node for row in stripes if row.quote == "silent" and row.node})
+        return found, self._server.with_missing(call, tuple(map(self._server.gatherer.silent, silent)))
 
     async def _stripe(self, state: CampaignState, market: str, number: int) -> x.CampaignStripe:
         identity = f"{market}|{number}"

@@ -312,11 +312,13 @@ def test_question_12_8_every_stripe_is_asked_for_the_campaign_s_bid_and_its_age(
     assert mine.answered_at is not None
     assert {row.answered_at for row in found.stripes if row is not mine} == {None}, "no site of theirs has asked"
     assert found.ok
+    assert console.missing == ()
     world.silence(BIDDER)
     found = console.campaign("camp")
     assert [row.stripe for row in found.stripes if not row.ok] == [stripe_of(SITE)]
     assert found.stripes[stripe_of(SITE)].quote == "silent"
     assert not found.ok
+    assert [one.node for one in console.missing] == ["n1"], "the node that has the stripe"
 
 
 def test_question_12_a_bid_that_is_not_renewed_is_stale_and_then_expired() -> None:
