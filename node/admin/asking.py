@@ -9,6 +9,8 @@ from node.core.clock import MS, Clock
 
 ANSWER_MS: Final = 500  # for the answer itself: writing it, its way back, a busy machine
 ASK_MS_MIN: Final = 100
+# No answer takes longer: what does is an operation, which is asked for again and again.
+TIMEOUT_MS_MAX: Final = 120_000
 
 # Monotonic nanoseconds; None outside a request.
 ends_ns: Final[ContextVar[int | None]] = ContextVar("ends_ns", default=None)

@@ -1,7 +1,8 @@
 """Plans that the node which was asked carries out itself, at once, rather than the coordinator over time.
 
-A change is done when its commit is answered, so the Operation that comes back is over; it is kept here, bounded, only
-so that a repeated commit is answered and nothing is done twice.
+A change is done when its commit is answered, so the Operation that comes back is over; it is kept here, bounded, so
+that it is listed, a repeated commit is answered, and nothing is done twice. Other nodes ask for both
+(`held_elsewhere.py`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class HeldPlans:
         self._server = server
         self._plans: OrderedDict[str, tuple[p.Plan, CarryOut, OperatorRole]] = OrderedDict()
         self._done: OrderedDict[str, p.Operation] = OrderedDict()
+        self._under_way: set[str] = set()
         self._others = dict(server.handlers)
         server.handlers |= {
             p.CommitPlan: self.commit,
@@ -88,6 +90,19 @@ class HeldPlans:
         held = self._plans.get(name)
         return (held[0].verb, held[0].target) if held is not None else None
 
+    def waiting(self) -> tuple[p.Plan, ...]:
+        """The plans that wait here, oldest first."""
+        return tuple(plan for plan, _, _ in self._plans.values())
+
+    def over(self) -> tuple[p.Operation, ...]:
+        """What was done here, oldest first."""
+        return tuple(self._done.values())
+
+    def forget(self, name: str) -> p.Plan | None:
+        """Takes a plan away that waits here."""
+        held = self._plans.pop(name, None)
+        return held[0] if held is not None else None
+
     async def plan(self, request: p.GetPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
         held = self._plans.get(request.id)
         return (held[0], call) if held is not None else await self._others[p.GetPlan](request, call)
@@ -96,11 +111,11 @@ class HeldPlans:
         """Those of the coordinator, then those that wait here."""
         found, meta = await self._others[p.GetPlans](request, call)
         assert isinstance(found, p.PlanList)
-        return p.PlanList(items=(*found.items, *(plan for plan, _, _ in self._plans.values()))), meta
+        return p.PlanList(items=(*found.items, *self.waiting())), meta
 
     async def discard(self, request: p.DiscardPlan, call: p.Meta) -> tuple[msgspec.Struct, p.Meta]:
-        held = self._plans.pop(request.id, None)
-        return (held[0], call) if held is not None else await self._others[p.DiscardPlan](request, call)
+        plan = self.forget(request.id)
+        return (plan, call) if plan is not None else await self._others[p.DiscardPlan](request, call)
 
     async def operation(
         self, request: p.GetOperation | p.CancelOperation, call: p.Meta
@@ -113,7 +128,7 @@ class HeldPlans:
         """Those that are on record at the cluster and those that were done here, newest first."""
         found, meta = await self._others[p.ListOperations](request, call)
         assert isinstance(found, p.OperationList)
-        here = (done for done in self._done.values() if request.state in ("", done.state))
+        here = (done for done in self.over() if request.state in ("", done.state))
         items = sorted((*found.items, *here), key=lambda done: done.started_at, reverse=True)
         return p.OperationList(items=tuple(items[:operations_listed_max])), meta
 
@@ -130,8 +145,15 @@ class HeldPlans:
         if not plan.changed or plan.violations:
             text = "; ".join(plan.violations) or "the plan changes nothing"
             raise p.AdminRefusal(CONFLICT, "E-NOTHING-TO-DO", text, about=plan.target)
+        if plan.id in self._under_way:
+            text = f"{plan.id} is being carried out"
+            raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, hint="promovolvectl op list", about=plan.target)
         begun_ns = self._engine.world.clock.mono_ns()
-        result = await carry_out(request.reason)
+        self._under_way.add(plan.id)
+        try:
+            result = await carry_out(request.reason)
+        finally:
+            self._under_way.discard(plan.id)
         operation = p.Operation(
             id=f"op-{key}",
             verb=plan.verb,

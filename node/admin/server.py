@@ -13,7 +13,7 @@ from node.admin import absences, views
 from node.admin import protocol as p
 from node.admin.actor_changes import ActorChanges
 from node.admin.actor_requests import ActorRequests
-from node.admin.asking import ends_ns
+from node.admin.asking import TIMEOUT_MS_MAX, ends_ns
 from node.admin.audit_requests import AuditRequests
 from node.admin.business_requests import BusinessRequests
 from node.admin.campaign_explaining import CampaignExplaining
@@ -30,6 +30,7 @@ from node.admin.fact_status import FactStatusRequests
 from node.admin.forecasts import DomainForecasts
 from node.admin.gather import Gatherer
 from node.admin.guard import Guard
+from node.admin.held_elsewhere import HeldElsewhere
 from node.admin.held_plans import HeldPlans
 from node.admin.index_changes import IndexRepair
 from node.admin.index_diff import IndexDiff
@@ -72,9 +73,6 @@ Handler = Callable[[Any, p.Meta], Awaitable[tuple[msgspec.Struct, p.Meta]]]
 # Sends an answer; what became of it.
 Reply = Callable[[bytes], SendOutcome]
 
-# No answer takes longer: what does is an operation, which is asked for again and again.
-TIMEOUT_MS_MAX = 120_000
-
 
 class AdminServer:
     """Dispatches requests by their type. `handlers` is filled by the request modules; `roster` names the nodes that
@@ -116,8 +114,9 @@ class AdminServer:
         CampaignExplaining(self)
         self.operations = OperationRequests(self)
         ReplayRequests(self)
-        held = HeldPlans(self)
+        held = self.held = HeldPlans(self)
         self.guard.staged = held.staged
+        HeldElsewhere(self, held)
         self.orders = OrderPlans(self, held)
         DomainForecasts(self, self.orders)
         WorkForecasts(self, self.orders)
@@ -170,7 +169,7 @@ class AdminServer:
                 self.guard.role(who),
                 request,
                 meta,
-                lambda: self._carried_out(handler, who, timeout_ms, request, meta),
+                lambda: self.carried_out(handler, who, timeout_ms, request, meta),
             )
         except OperatingError as error:
             answer = _as_error(error)
@@ -181,13 +180,13 @@ class AdminServer:
         Raises AdminRefusal."""
         handler, meta = self.handlers[type(request)], self.meta()
         answer, _ = await self.guard.passed(
-            who, role, request, meta, lambda: self._carried_out(handler, who, timeout_ms, request, meta)
+            who, role, request, meta, lambda: self.carried_out(handler, who, timeout_ms, request, meta)
         )
         if isinstance(answer, p.AdminError):
             raise p.AdminRefusal(answer.exit, answer.code, answer.message, hint=answer.hint, about=answer.object)
         return answer
 
-    async def _carried_out(
+    async def carried_out(
         self, handler: Handler, who: str, timeout_ms: int, request: msgspec.Struct, meta: p.Meta
     ) -> tuple[msgspec.Struct, p.Meta]:
         """The handler's answer; what it raises becomes an answer, too."""

@@ -28,6 +28,7 @@ Id = Annotated[str, named("op", "ID", "The operation's id.")]
     does="The newest operations, running ones among them, each with its state.",
     changes="Reads only. One that has ended is on record for 30 days.",
     examples=("promovolvectl op list", "promovolvectl op list --state running -o name"),
+    gathers=True,
 )
 async def list_(
     run: Run,

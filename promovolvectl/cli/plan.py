@@ -30,6 +30,7 @@ _ENDINGS = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED)
     does="Plans that were staged, are being carried out, or are over; oldest first.",
     changes="Reads only.",
     examples=("promovolvectl plan list", "promovolvectl plan list --filter state=staged -o name"),
+    gathers=True,
 )
 async def list_(run: Run) -> Answer:
     return answer_of("PlanList", *await run.ask(GetPlans(), PlanList))

@@ -93,3 +93,19 @@ def test_a_drill_proves_the_fence_and_a_move_there_and_back(cluster: Cluster) ->
     assert after["epoch"] > shard["epoch"]
     last = {item["drill"]: item["last"] for item in cluster.ask("cluster", "drill", "list")["items"]}
     assert [last[name]["outcome"] for name in ("fence", "move")] == ["passed", "passed"]
+
+
+def test_what_was_done_and_what_waits_is_told_by_each_node_alike(cluster: Cluster) -> None:
+    """A plan that one node holds is shown, and committed, through another; what came of it is listed by all."""
+    at = [f"--endpoint={row['admin']}" for row in cluster.ask("node", "list")["items"]]
+    plan = cluster.ask("node", "log-level", "entity-1", "node", "warning", "--for", "1s", "--dry-run", at[0])
+    for endpoint in at:
+        assert plan["id"] in [item["id"] for item in cluster.ask("plan", "list", endpoint)["items"]]
+        assert cluster.ask("plan", "show", plan["id"], endpoint)["id"] == plan["id"]
+    done = cluster.ask("plan", "commit", plan["id"], "--yes", at[1])
+    assert (done["verb"], done["state"]) == (plan["verb"], "done")
+    told = [cluster.ask("op", "list", endpoint)["items"] for endpoint in at]
+    assert done["id"] in [item["id"] for item in told[0]]
+    assert [[item["id"] for item in items] for items in told[1:]] == [[item["id"] for item in told[0]]] * (len(at) - 1)
+    assert all(cluster.ask("op", "show", done["id"], endpoint)["state"] == "done" for endpoint in at)
+    assert cluster.refused("op", "show", "op-none", at[-1], status=3)["code"] == "E-NOT-FOUND"

@@ -13,6 +13,7 @@ import msgspec
 
 from node.actors.actor import Failed, Failure
 from node.admin import protocol as p
+from node.admin.held_messages import GetHeld, Held
 from node.admin.server import AdminServer
 from node.ads.view import CandidateView, ServeView
 from node.core.clock import MS, ManualClock
@@ -104,6 +105,7 @@ class Node:
         self.service = IndexService(cast(Any, self))
         RemovalService(cast(Any, self))
         self.checked = IndexVerified(name, "none")
+        self.services[GetHeld] = lambda envelope: self.reply(envelope, Held(name))
         self.services[VerifyIndex] = lambda envelope: self.reply(envelope, self.checked)
         self.step(replica_io.RosterKnown(ReplicaRoster()))
         self.step(replica_io.PeersChanged(frozenset()))
@@ -161,6 +163,7 @@ class World:
             view=self.view,
             sharding=SimpleNamespace(region=SimpleNamespace(homes=lambda: self.homes, version=1)),
             ask=self._ask,
+            services={},
         )
         service = SimpleNamespace(index=self.nodes["n1"].service)
         self.server = AdminServer(cast(Any, engine), cast(Any, service), cast(Any, None))

@@ -17,6 +17,7 @@ from node.actors.bus import Topic
 from node.actors.ports import Ports
 from node.actors.system import ActorSystem
 from node.admin import protocol as p
+from node.admin.held_messages import GetHeld, Held
 from node.admin.server import AdminServer
 from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
@@ -85,6 +86,7 @@ class Node:
         self.system = ActorSystem(self.me, clock, random.Random(1), types, ports)
         self.events: list[str] = []
         self.service = ActorService(cast(Any, self))
+        self.services[GetHeld] = lambda envelope: self.reply(envelope, Held(name))
 
     def emit(self, topic: str, about: str, text: str) -> None:
         self.events.append(f"{topic} {about}")
@@ -138,6 +140,7 @@ class World:
             sharding=SimpleNamespace(region=SimpleNamespace(homes=lambda: homes, version=1)),
             system=self.nodes["n1"].system,
             ask=self._ask,
+            services={},
         )
         self.server = AdminServer(cast(Any, engine), cast(Any, SimpleNamespace()), cast(Any, None))
 

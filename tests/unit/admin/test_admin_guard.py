@@ -133,7 +133,7 @@ def test_a_plan_that_overrides_a_rule_takes_an_administrator_twice() -> None:
         async def forced(_reason: str) -> dict[str, Any]:
             raise AssertionError("carried out")
 
-        held = console.server.handlers[p.CommitPlan].__self__  # type: ignore[attr-defined]
+        held = console.server.held
         token = NEEDED.set(OperatorRole.ADMIN)
         removal = held.hold("remove", "node/n2", forced)
         NEEDED.reset(token)
@@ -148,7 +148,7 @@ def test_a_commit_that_fails_is_on_record_as_the_command_that_it_was() -> None:
         async def fails(_reason: str) -> dict[str, Any]:
             raise p.AdminRefusal(9, "E-REMOVAL-PENDING", "no majority has it yet", operation="token")
 
-        held = console.server.handlers[p.CommitPlan].__self__  # type: ignore[attr-defined]
+        held = console.server.held
         plan = held.hold("remove", "key/a.example|top", fails)
         assert (await console.ask(p.CommitPlan(id=plan.id))).code == "E-REMOVAL-PENDING"
         begun, ended = (await console.ask(audit.GetAuditEntries())).items

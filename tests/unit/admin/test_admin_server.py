@@ -18,6 +18,7 @@ from node.actors.actor import Failed, Failure
 from node.actors.bus import Bus, Topic
 from node.admin import protocol as p
 from node.admin.check_requests import shard_rows
+from node.admin.held_messages import GetHeld, Held
 from node.admin.live import SUBSCRIBER_MS_MAX
 from node.admin.plan_requests import START_TRIES
 from node.admin.server import AdminServer
@@ -56,6 +57,7 @@ class Engine:
         clock = ManualClock()
         self.me = ME
         self.counters: Counter[str] = Counter()
+        self.services: dict[type, Any] = {}
         self.config = SimpleNamespace(cluster=SimpleNamespace(name="demo", id="c-1"))
         rng = random.Random(1)
         self.store = placed_store(clock)
@@ -78,6 +80,9 @@ class Engine:
         return frozenset()
 
     def ask(self, to: Any, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
+        if isinstance(message, GetHeld):
+            done(Held(to.node))
+            return
         self.asked.append((to, message))
         if isinstance(message, REQUESTS):
             done(self.coordinator.answer(message))
