@@ -55,6 +55,18 @@ CHANGE_MS: Final = 10_000
 FOLLOWED_MAX: Final = 20
 _MOUSE: Final = (1000, 1003, 1015, 1006)  # xterm's modes: buttons, motion, and two ways of telling where
 _SIGNALS: Final = ((signal.SIGTERM, ExitStatus.TERMINATED), (signal.SIGHUP, ExitStatus.HANGUP))
+# The others that end a process. Not those of a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL): after one of these nothing of
+# ours runs any more.
+_DEADLY: Final = (
+    signal.SIGQUIT,
+    signal.SIGABRT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGVTALRM,
+    signal.SIGPROF,
+    signal.SIGXCPU,
+)
 BOARDS: Final = (Overview, Nodes, Shards, ServeIndex, Replays, Serving, Operations, Events, Entities, Doctor)
 IDENTITY: Final = Query(GetIdentity(), every_s=300)
 
@@ -102,6 +114,7 @@ class Dashboard(App[int]):
         begin = State(profile=profile)
         self.state = reduce(begin, options.remembered) if options.remembered else begin
         self.crash: Exception | None = None
+        self.killed_by: signal.Signals | None = None  # what whoever runs it owes the process, once the terminal is well
         self._options = options
         self._clock = clock
         self._record = record
@@ -128,6 +141,8 @@ class Dashboard(App[int]):
         for number, status in _SIGNALS:
             # Textual leaves the terminal as it is when a signal ends the process; an exit restores it.
             loop.add_signal_handler(number, self._end, status)
+        for deadly in _DEADLY:
+            loop.add_signal_handler(deadly, self._die, deadly)
         for name, board in self.boards.items():
             self.install_screen(board, name)
         self.push_screen(self._options.screen)
@@ -426,6 +441,10 @@ class Dashboard(App[int]):
         self._asker.close()
         self._source.close()
         self.exit(result=int(status), return_code=int(status))
+
+    def _die(self, by: signal.Signals) -> None:
+        self.killed_by = by
+        self._end(ExitStatus.TERMINATED)
 
     def _fatal_error(self) -> None:
         """A mistake of ours ends it with the terminal as it was. Textual would print the values of all variables."""

@@ -97,6 +97,13 @@ GRID: Final[list[BindingType]] = [
 
 HELP: Final[list[BindingType]] = [
     Binding("escape,question_mark,enter", "dismiss", "Close", id="help.close", key_display="esc"),
+    # At once: the field that has the keys would take home and end for itself.
+    Binding("down", "scroll(1)", "Down", id="help.down", show=False, priority=True),
+    Binding("up", "scroll(-1)", "Up", id="help.up", show=False, priority=True),
+    Binding("pagedown", "page(1)", "Page down", id="help.page_down", show=False, priority=True),
+    Binding("pageup", "page(-1)", "Page up", id="help.page_up", show=False, priority=True),
+    Binding("home", "first", "First", id="help.first", show=False, priority=True),
+    Binding("end", "last", "Last", id="help.last", show=False, priority=True),
 ]
 
 PROFILES: Final[list[BindingType]] = [

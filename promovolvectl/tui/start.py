@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
@@ -96,6 +97,8 @@ def run(profile: Profile, profiles: Path, wanted: Wanted, write: Callable[[str],
     finally:
         if recorder is not None:
             recorder.close()
+    if app.killed_by is not None:
+        _die_by(app.killed_by)
     push = app.newest
     if looked and push is not None:
         keep(paths.cache_dir(), push)
@@ -114,6 +117,13 @@ def play(app: Dashboard) -> int:
     gc.set_threshold(*GARBAGE)
     hangup.watch(sys.stdin)
     return int(app.run() or 0)
+
+
+def _die_by(number: signal.Signals) -> None:
+    """As if it had not been caught: whoever waits for the process is told of the signal, and gets the core it asked
+    for."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 def _made(

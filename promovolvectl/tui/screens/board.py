@@ -98,6 +98,8 @@ class Board(Screen[None]):
         self.locked = ""
         self._seen: tuple[State, int] | None = None
         self._shown: tuple[Tiny | Bar | Panel, ...] = ()
+        self._held: Widget | None = None
+        self._stand_in: Widget | None = None
 
     def forbid(self, why: str) -> None:
         """Why nothing can be changed now; empty when it can. Keys for changes are dimmed meanwhile."""
@@ -112,6 +114,11 @@ class Board(Screen[None]):
     def body(self) -> Iterable[Widget]:
         """The screen's own widgets."""
         return ()
+
+    @property
+    def rests_on(self) -> Widget | None:
+        """What has the keys where the person has chosen nothing else."""
+        return None
 
     def queries(self, state: State) -> tuple[Query, ...]:
         """What it needs beside what is pushed; asked only while it is seen."""
@@ -139,11 +146,38 @@ class Board(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         wanted = layout_of(event.size.width, event.size.height)
+        if not self.has_class(wanted):
+            self._hold_keys()
         for name in LAYOUTS:
             self.set_class(name == wanted, name)
-        self.call_after_refresh(self.show_again)
+        self.call_after_refresh(self._laid_out)
+
+    def _hold_keys(self) -> None:
+        """What is hidden loses the keys, and Textual gives them to nobody: it is remembered who had them. Who has got
+        them since for want of room is no choice of the person's."""
+        if self._held is None or self.focused is not self._stand_in:
+            self._held = self.focused
+        self._stand_in = None
+        self.set_focus(None)
+
+    def _laid_out(self) -> None:
+        """The keys go back to where they were, or, while that has no room, to what is seen."""
+        if self.focused is None and not self.has_class("tiny"):
+            held, self._stand_in = self._held, None
+            if held is not None and _has_room(held):
+                self._held = None
+                self.set_focus(held, scroll_visible=False)
+            elif self.rests_on is not None:
+                self._stand_in = self.rests_on
+                self.set_focus(self.rests_on, scroll_visible=False)
+        self.show_again()
 
     def show_again(self) -> None:
         """Draws what was drawn before, for other sizes."""
         if self._seen is not None:
             self.show(*self._seen)
+
+
+def _has_room(widget: Widget) -> bool:
+    """Whether neither it nor anything that it is within is hidden."""
+    return all(each.display for each in widget.ancestors_with_self if isinstance(each, Widget))

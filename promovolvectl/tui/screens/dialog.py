@@ -51,7 +51,7 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
     CSS = """
     Dialog { align: center middle; }
     #frame { width: 90%; max-width: 110; height: auto; max-height: 92%; padding: 0 1; }
-    #frame { background: $panel; border: round $warning; }
+    #frame { background: $panel; border: round $warning; overflow-y: auto; }
     #command { height: auto; max-height: 3; }
     #scroll { height: auto; max-height: 50vh; min-height: 1; }
     #told { height: auto; }

@@ -174,7 +174,11 @@ class Listing(Board):
 
     def rest(self) -> None:
         """The keys go to what is seen."""
-        self.table.focus()
+        self.rests_on.focus()
+
+    @property
+    def rests_on(self) -> Widget:
+        return self.table
 
     def go(self, view: str, where: Where) -> None:
         """Opens a view with the cursor on the last of `where`, inside of what the others name."""

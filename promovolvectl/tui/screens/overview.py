@@ -95,6 +95,10 @@ class Overview(Board):
             id="lower",
         )
 
+    @property
+    def rests_on(self) -> Widget:
+        return self.table
+
     def queries(self, state: State) -> tuple[Query, ...]:
         return (OPERATIONS, PLACES, MAP) if self.has_class("large") else (OPERATIONS, PLACES)
 

@@ -86,6 +86,6 @@ class Shards(Listing):
         if self.mapped and where and where[-1].isdigit():
             self.grid.put(int(where[-1]))
 
-    def rest(self) -> None:
-        """The keys go to what is seen."""
-        (self.grid if self.mapped else self.table).focus()
+    @property
+    def rests_on(self) -> Widget:
+        return self.grid if self.mapped else self.table

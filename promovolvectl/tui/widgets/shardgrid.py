@@ -30,6 +30,8 @@ class ShardGrid(Lines, can_focus=True):
     def __init__(self) -> None:
         super().__init__("grid")
         self.cursor = 0
+        self._first = 0  # row that is seen
+        self._above = _ABOVE  # lines above it
         self._seen: tuple[State, int] | None = None
 
     def show(self, state: State, now_ns: int) -> None:
@@ -52,8 +54,8 @@ class ShardGrid(Lines, can_focus=True):
         self.post_message(Table.Opened(str(self.cursor)))
 
     def on_click(self, event: events.Click) -> None:
-        row, column = event.y - _ABOVE, (event.x - 1 - _LEFT) // 2
-        if 0 <= row < SIDE and 0 <= column < SIDE:
+        row, column = event.y - self._above + self._first, (event.x - 1 - _LEFT) // 2
+        if event.y >= self._above and row < SIDE and 0 <= column < SIDE:
             self.cursor = row * SIDE + column
             self.post_message(Table.Moved(str(self.cursor)))
             self.again()
@@ -69,14 +71,23 @@ class ShardGrid(Lines, can_focus=True):
         if told is None:
             why = why_nothing(state, now_ns, origin).splitlines()
             return [head, *(line for part in why for line in paragraph(part, width, theme.FAINT))]
-        body = self._body(told, origin, width)
+        body = self._body(told, origin, width, height - 1)
         return [head, *(body if trusted(state, now_ns) else map(dimmed, body))][:height]
 
-    def _body(self, told: ShardList, origin: Origin, width: int) -> list[Line]:
+    def _body(self, told: ShardList, origin: Origin, width: int, height: int) -> list[Line]:
+        """The rows that have room, those around the cursor among them."""
+        problem: list[Line] = (
+            [[(f"! {visible(' '.join(origin.problem.split()))}", theme.ODD)]] if origin.problem else []
+        )
+        self._above = _ABOVE + len(problem)
+        room = max(1, min(SIDE, height - 1 - len(problem)))
+        here = self.cursor // SIDE
+        self._first = max(0, min(self._first, here, SIDE - room))
+        self._first = max(self._first, here - room + 1)
         letters = letters_of(told.items)
         by_number = {item.shard: item for item in told.items}
         lines: list[Line] = [[("    " + " ".join(f"{column:X}" for column in range(SIDE)), theme.FAINT)]]
-        for row in range(SIDE):
+        for row in range(self._first, self._first + room):
             line: Line = [(f" {row:X}x ", theme.FAINT)]
             for column in range(SIDE):
                 number = row * SIDE + column
@@ -90,9 +101,6 @@ class ShardGrid(Lines, can_focus=True):
         for place, more in enumerate(beside):
             if place + 1 < len(lines):
                 lines[place + 1] = [*lines[place + 1], ("  ", ""), *more]
-        problem: list[Line] = (
-            [[(f"! {visible(' '.join(origin.problem.split()))}", theme.ODD)]] if origin.problem else []
-        )
         return [fitted(line, width) for line in [*problem, *lines]]
 
     def _beside(self, told: ShardList, letters: dict[str, str]) -> list[Line]:

@@ -48,6 +48,20 @@ async def choose(stage: Stage, name: str) -> None:
     await stage.pilot.press(*["down"] * listed.index(name), "enter")
 
 
+def test_profiles_that_have_no_room_are_gone_to_by_keys() -> None:
+    async def look() -> None:
+        here = cluster("alpha-1")
+        names = ["local", *(f"other-{number:02}" for number in range(60))]
+        async with staged((80, 24), here, clusters=FakeClusters(dict.fromkeys(names, here))) as stage:
+            await stage.until("● live", "alpha-1")
+            await stage.pilot.press("P")
+            assert "other-59" not in await stage.until("Profiles", "other-00")
+            await stage.pilot.press("end")
+            await stage.until("other-59")
+
+    asyncio.run(look())
+
+
 def test_another_profile_is_shown_and_the_one_before_is_let_go() -> None:
     async def look() -> None:
         here, there = cluster("alpha-1"), cluster("omega-1")

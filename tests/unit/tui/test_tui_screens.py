@@ -278,6 +278,98 @@ def test_help_lists_the_keys_that_work_there_and_can_be_searched() -> None:
     asyncio.run(look())
 
 
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 16)])
+def test_help_goes_by_keys_to_what_has_no_room(size: tuple[int, int]) -> None:
+    async def look() -> None:
+        async with staged(size, FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.pilot.press("2", "question_mark")
+            first = await stage.until("Cordon the node, or lift it")
+            assert "Another cluster" not in first
+            await stage.tap("end")
+            last = await stage.until("Another cluster")
+            assert "Cordon the node, or lift it" not in last
+            await stage.tap("home")
+            assert await stage.text() == first
+            await stage.tap("pagedown")
+            assert await stage.text() != first
+            await stage.tap("pageup", "down")
+            moved = await stage.text()
+            assert moved != first
+            await stage.tap("up")
+            assert await stage.text() == first
+            seen: set[str] = set()
+            for _ in range(60):
+                seen |= set((await stage.text()).splitlines())
+                await stage.tap("down")
+            assert [title for _, _, title in keys.SCREENS if not any(f"Screen {title}" in line for line in seen)] == []
+
+    asyncio.run(look())
+
+
+def test_help_finds_a_key_by_what_else_it_is_called_and_says_when_there_is_none() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.pilot.press("question_mark", *"profile")
+            assert "ctrl+c" not in await stage.until("Another cluster")
+            await stage.pilot.press(*["backspace"] * 7, *"theme")
+            await stage.until("no key here is called so")
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("size", [(39, 9), (60, 16)])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_keys_go_where_they_went_once_there_is_room_again(name: str, size: tuple[int, int]) -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.go(name)
+            for tabs in range(2):  # the table, then what stands beside it
+                had = stage.app.screen.focused
+                keys_before = (await stage.text()).splitlines()[-1]
+                assert had is not None
+                await stage.pilot.resize_terminal(*size)
+                await stage.text()
+                await stage.pilot.resize_terminal(120, 40)
+                assert (await stage.text()).splitlines()[-1] == keys_before, tabs
+                assert stage.app.screen.focused is had
+                await stage.tap("tab")
+
+    asyncio.run(look())
+
+
+def test_a_row_is_gone_to_by_keys_after_the_screen_was_too_small() -> None:
+    async def look() -> None:
+        async with staged((39, 9), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("3/3 up")
+            stage.app.go("nodes")
+            await stage.pilot.resize_terminal(120, 40)
+            await stage.until("api-1", "Open")
+            await stage.tap("down")
+            assert stage.app.screen.query_one(Table).look.cursor == "entity-1"
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 16)])
+def test_the_map_shows_the_row_that_the_cursor_is_on(size: tuple[int, int]) -> None:
+    async def look() -> None:
+        async with staged(size, FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.go("shards")
+            for row in range(16):
+                assert f" {row:X}x " in await stage.text()
+                await stage.tap("down")
+            for row in reversed(range(16)):
+                assert f" {row:X}x " in await stage.text()
+                await stage.tap("up")
+
+    asyncio.run(look())
+
+
 def test_the_palette_goes_to_objects_by_name_and_reads_no_markup() -> None:
     async def look() -> None:
         async with staged((100, 30), FakeSource(otherwise=everything())) as stage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -68,6 +69,17 @@ def test_the_terminal_is_as_it_was_after_it_ended(tmp_path: Path, end: str | sig
         else:
             terminal.process.send_signal(end)
         assert terminal.ended() == status
+        assert terminal.restored, terminal.modes
+
+
+@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU])
+def test_it_dies_by_a_signal_with_the_terminal_as_it_was(tmp_path: Path, number: signal.Signals) -> None:
+    """Whoever waits for it learns what ended it; the shell behind it can be used."""
+    with begun(tmp_path, CTL) as terminal:
+        terminal.until("entity-1", "RECORDING")
+        resource.prlimit(terminal.process.pid, resource.RLIMIT_CORE, (0, 0))
+        terminal.process.send_signal(number)
+        assert terminal.ended() == -number
         assert terminal.restored, terminal.modes
 
 
