@@ -125,13 +125,16 @@ class CheckRequests:
 
 
 def shard_rows(checked: p.ShardCheck) -> list[p.CheckRow]:
-    """What `shard check` found. Uneven load is a check of its own: no shard has two owners because of it."""
+    """What `shard check` found. Uneven load is a check of its own, which holds also while it passes by itself: no shard
+    has two owners because of it. It is not among them where nobody knows."""
     owners = [fault for fault in checked.faults if fault.kind != FaultKind.IMBALANCE]
     uneven = [fault for fault in checked.faults if fault.kind == FaultKind.IMBALANCE]
     found = [p.CheckRow(check="I5 one owner", result="fail", detail=_fault_words(fault)) for fault in owners]
     well = "what was checked agrees" if checked.unchecked else "all four views agree"
     found = found or [_row("I5 one owner", True, well)]
-    return [*found, _row("shards balanced", not uneven, "; ".join(fault.detail for fault in uneven) or "even")]
+    if uneven:
+        return [*found, _row("shards balanced", False, "; ".join(fault.detail for fault in uneven))]
+    return found if checked.balance is None else [*found, _row("shards balanced", True, checked.balance)]
 
 
 def singleton_row(reports: Mapping[str, NodeReport], home: NodeId | None) -> p.CheckRow:

@@ -19,7 +19,7 @@ from node.core.ids import NodeId
 from node.engine.messages import NodeReport
 from node.sharding import requests as r
 from node.sharding.book import History, Ownership
-from node.sharding.check import NodeShards, ShardFault, Views, check, unchecked
+from node.sharding.check import NodeShards, ShardFault, Views, balance, check, unchecked
 from node.store.port import Placement, ReadPlacement
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class ShardRequests:
             again, meta = await self._look(call, meta.missing)
             known = {(fault.kind, fault.shard) for fault in found.faults}
             faults = tuple(fault for fault in again.faults if (fault.kind, fault.shard) in known)
-            found = p.ShardCheck(ok=not faults, faults=faults, unchecked=again.unchecked)
+            found = p.ShardCheck(ok=not faults, faults=faults, unchecked=again.unchecked, balance=again.balance)
         return found, meta
 
     async def _look(self, call: p.Meta, but: tuple[p.Missing, ...] = ()) -> tuple[p.ShardCheck, p.Meta]:
@@ -123,9 +123,8 @@ class ShardRequests:
         members = {m.id: m.roles for m in engine.view.members.values()}
         found = Views(table.rows, placing, node_shards(reports), members)
         faults = tuple(_fault(fault) for fault in check(found))
-        return p.ShardCheck(ok=not faults, faults=faults, unchecked=unchecked(found)), self._server.with_missing(
-            call, missing
-        )
+        looked = p.ShardCheck(ok=not faults, faults=faults, unchecked=unchecked(found), balance=balance(found))
+        return looked, self._server.with_missing(call, missing)
 
     async def _placing(self) -> r.Placing | None:
         """The coordinator's view; None when nobody coordinates, or who does is as silent as any node may be: what the

@@ -78,9 +78,17 @@ def unchecked(views: Views) -> tuple[str, ...]:
     placing = views.placing
     if placing is None:
         found.append("nobody coordinates the shards")
-    elif placing.balancing and _uneven(placing):
-        found.append(f"the balance of shards: {placing.uneven} moves would even it out; {placing.balancing}")
     return tuple(found)
+
+
+def balance(views: Views) -> str | None:
+    """How even the load is where that is no fault, in words; None when nobody says."""
+    placing = views.placing
+    if placing is None:
+        return None
+    if placing.balancing and _uneven(placing):
+        return f"not yet: {placing.uneven} moves would even it out; {placing.balancing}"
+    return "even"
 
 
 def check(views: Views) -> tuple[ShardFault, ...]:

@@ -105,7 +105,8 @@ def _check_head(payload: Payload) -> Sequence[str]:
     """What was not checked comes first: what is said of the rest holds of the rest only."""
     unchecked = [f"not checked: {cell(what)}" for what in payload["unchecked"]]
     well = "what was checked agrees" if unchecked else "all four views agree"
-    return [*unchecked, well if payload["ok"] else f"{len(payload['faults'])} faults"]
+    passing = [f"balance: {cell(payload['balance'])}"] if payload["balance"] not in (None, "even") else []
+    return [*unchecked, *passing, well if payload["ok"] else f"{len(payload['faults'])} faults"]
 
 
 def _operation_head(payload: Payload) -> Sequence[str]:

@@ -172,11 +172,13 @@ class ShardFault(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.shard_check")
 class ShardCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Four views compared: placement table, coordinator, regions, live entities. `unchecked` names what could not be
-    looked at, so that `ok` is never said of it."""
+    looked at, so that `ok` is never said of it. `balance`: how even the load is, where uneven load is no fault since it
+    passes by itself; null when nobody coordinates who would know."""
 
     ok: bool
     faults: tuple[ShardFault, ...]
     unchecked: tuple[str, ...] = ()
+    balance: str | None = None
 
 
 @wire_type("admin.cluster_check_get")

@@ -464,10 +464,17 @@ def test_uneven_load_is_no_second_owner() -> None:
     orphan = p.ShardFault(kind="orphan", shard=3, detail="its owner n3@1 is gone", repair="")
 
     def results(*faults: p.ShardFault) -> list[tuple[str, str]]:
-        return [(row.check, row.result) for row in shard_rows(p.ShardCheck(ok=False, faults=faults))]
+        found = shard_rows(p.ShardCheck(ok=False, faults=faults, balance="even"))
+        return [(row.check, row.result) for row in found]
 
     assert results(uneven) == [("I5 one owner", "ok"), ("shards balanced", "fail")]
     assert results(orphan) == [("I5 one owner", "fail"), ("shards balanced", "ok")]
+
+
+def test_balance_is_told_once_and_of_nothing_that_nobody_knows() -> None:
+    due = "not yet: 64 moves would even it out; the coordinator evens it out in 6 s"
+    told = [shard_rows(p.ShardCheck(ok=True, faults=(), balance=balance)) for balance in ("even", due, None)]
+    assert [[(row.result, row.detail) for row in rows[1:]] for rows in told] == [[("ok", "even")], [("ok", due)], []]
 
 
 def test_views_that_were_not_all_looked_at_are_not_said_to_agree() -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from node.core.ids import NodeId
-from node.sharding.check import FaultKind, NodeShards, Views, check, unchecked
+from node.sharding.check import FaultKind, NodeShards, Views, balance, check, unchecked
 from node.sharding.requests import Placing, UnderWay
 from node.store.port import ShardRow, ShardState
 
@@ -141,9 +141,9 @@ def test_load_that_will_be_evened_out_without_anybodys_doing_is_no_fault_and_is_
     due = "the coordinator evens it out in 6 s"
     uneven = replace(views, placing=msgspec.structs.replace(views.placing, uneven=2, balancing=due))
     assert check(uneven) == ()
-    assert unchecked(uneven) == (f"the balance of shards: 2 moves would even it out; {due}",)
+    assert (unchecked(uneven), balance(uneven)) == ((), f"not yet: 2 moves would even it out; {due}")
     even = replace(views, placing=msgspec.structs.replace(views.placing, balancing=due))
-    assert unchecked(even) == ()
+    assert (unchecked(even), balance(even)) == ((), "even")
 
 
 def test_who_did_not_answer_is_not_judged_but_named() -> None:
@@ -151,3 +151,4 @@ def test_who_did_not_answer_is_not_judged_but_named() -> None:
     silent = replace(views, nodes=views.nodes[:2], placing=None)
     assert check(silent) == ()
     assert unchecked(silent) == ("c@1 did not answer", "nobody coordinates the shards")
+    assert balance(silent) is None
