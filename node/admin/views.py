@@ -34,12 +34,21 @@ def node_rows(view: ClusterView, reports: Reports, homes: Sequence[ShardRow]) ->
     """All members, those that did not answer too, by name. What a silent one has is what the placement table, `homes`,
     says: that it runs nothing is known of nobody who does not say so."""
     placed = Counter(row.node for row in homes)
+    active = coordinating(reports)
     return tuple(
-        _node_row(view, member, reports.get(name), placed[name]) for name, member in sorted(view.members.items())
+        _node_row(view, member, reports.get(name), placed[name], name in active.cordons if active else None)
+        for name, member in sorted(view.members.items())
     )
 
 
-def _node_row(view: ClusterView, member: Member, report: NodeReport | None, placed: int) -> p.NodeRow:
+def coordinating(reports: Reports) -> NodeReport | None:
+    """What the node says that coordinates the shards."""
+    return next((report for report in reports.values() if report.coordinator_active), None)
+
+
+def _node_row(
+    view: ClusterView, member: Member, report: NodeReport | None, placed: int, cordoned: bool | None
+) -> p.NodeRow:
     if report is not None and report.incarnation != member.incarnation:
         report = None
     seen = view.unreachable.get(member.node)
@@ -63,6 +72,7 @@ def _node_row(view: ClusterView, member: Member, report: NodeReport | None, plac
         rss_bytes=report.rss_bytes if report else 0,
         cpu_ratio=report.cpu_ms / report.uptime_ms if report and report.uptime_ms else 0.0,
         observers=tuple(observer.name for observer in seen.observers) if seen else (),
+        cordoned=cordoned,
     )
 
 
@@ -240,7 +250,7 @@ def cluster_status(
     items = shard_items(view, rows, reports)
     index = maps(reports)
     found = coverage(reports, known_sites)
-    active = next((r for r in reports.values() if r.coordinator_active), None)
+    active = coordinating(reports)
     digests = {report.view_digest for report in reports.values()}
     required, available = topology.entity_majority(view)
     return p.ClusterStatus(

@@ -15,8 +15,10 @@ from node.sharding.messages import (
     CoordinatorElected,
     CoordinatorLost,
     HandOffForced,
+    NodeCordoned,
     ShardFenced,
     ShardMoved,
+    ShardPinned,
     ShardsAllocated,
 )
 from node.wire.registry import wire_type
@@ -58,6 +60,13 @@ def of_sharding(note: msgspec.Struct) -> tuple[str, str, str] | None:
             return "shard.moved", f"shard/{shard}", f"{source or '-'} → {target}, epoch {epoch} ({cause})"
         case ShardsAllocated(count, version, cause):
             return "shard.allocated", "shards", f"{count} shards placed, placement version {version} ({cause})"
+        case NodeCordoned(node, True, reason):
+            return "node.cordoned", f"node/{node}", f"keeps its shards and gets no more{_because(reason)}"
+        case NodeCordoned(node):
+            return "node.uncordoned", f"node/{node}", "gets shards again"
+        case ShardPinned(shard, node, reason):
+            words = f"belongs on {node}{_because(reason)}" if node else "may be on any node"
+            return "shard.pinned" if node else "shard.unpinned", f"shard/{shard}", words
         case HandOffForced(shard, owner, epoch):
             return "shard.forced", f"shard/{shard}", f"{owner} did not hand over in time; epoch {epoch} fences it"
         case CoordinatorElected(node, term):
@@ -68,6 +77,10 @@ def of_sharding(note: msgspec.Struct) -> tuple[str, str, str] | None:
             return "shard.fenced", f"shard/{shard}", f"{node} wrote under epoch {epoch}, the store has {found}"
         case _:
             return None
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
 
 
 def of_move(move: Moved) -> tuple[str, str, str]:

@@ -204,7 +204,8 @@ class NodeReport(msgspec.Struct, frozen=True):
     `running`: `(shard, epoch, entities)` of the shards whose entities run here. `lag_ms`: how long peers have had
     something of this node's unacknowledged, by peer. `counters`: whatever was not handled, by reason, and totals.
     `living`: `(shard, epoch)` as the actors have them; `buffered`: `(shard, messages, oldest ms)` that wait for a home.
-    `behind`: entries of this node's that peers in reach have not acknowledged, by peer.
+    `behind`: entries of this node's that peers in reach have not acknowledged, by peer. `cordons`: of the node that
+    coordinates, the nodes that get no more shards.
     """
 
     node: str
@@ -240,3 +241,4 @@ class NodeReport(msgspec.Struct, frozen=True):
     behind: dict[str, int] = msgspec.field(default_factory=dict)
     pending_removals: int = 0
     followers: tuple[FollowerReport, ...] = ()
+    cordons: tuple[str, ...] = ()

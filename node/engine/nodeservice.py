@@ -167,6 +167,7 @@ class NodeService:
             behind=engine.replication.behind(now_ns),
             pending_removals=engine.replication.machine.questions.pending_removal_count(),
             followers=engine.following.reports(),
+            cordons=coordinator.cordons,
         )
 
     def counters(self) -> dict[str, int]:

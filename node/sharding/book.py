@@ -7,7 +7,7 @@ memory it holds what is durable, nothing else. A record that this release can't 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from node.core import limits
 from node.core.errors import RemoteProtocolError
 from node.gossip.replica_roster import ReplicaRoster
-from node.sharding.messages import Receipt
+from node.sharding.messages import NodeCordoned, Receipt, ShardPinned
 from node.store.port import BookEntry
 from node.wire.codec import CODEC
 from node.wire.registry import wire_type
@@ -169,6 +169,17 @@ class Book:
             self.cordons.pop(name, None)
         elif kind == "plan":
             self.plans.pop(name, None)
+
+    def news(self, entries: Iterable[BookEntry]) -> Iterator[NodeCordoned | ShardPinned]:
+        """What people are told of entries that were just made durable, and taken: cordons and pins, and their ends."""
+        for entry in entries:
+            kind, _, name = entry.key.partition("/")
+            if kind == "cordon":
+                cordon = self.cordons.get(name)
+                yield NodeCordoned(name, cordon is not None, cordon.reason if cordon else "")
+            elif kind == "pin":
+                pin = self.pins.get(int(name))
+                yield ShardPinned(int(name), pin.node if pin else "", pin.reason if pin else "")
 
     def running(self) -> list[Plan]:
         """The plans that are being carried out: one that asks owners, and repairs that don't beside it."""

@@ -141,6 +141,7 @@ class Coordinator:
             causes=tuple(sorted(tenure.moves.causes.items())) if tenure else (),
             receipts_late=tenure.moves.receipts_late if tenure else 0,
             waits=tenure.decider.waits() if tenure and self._active else "",
+            cordons=tuple(sorted(tenure.book.cordons)) if tenure else (),
         )
 
     @property

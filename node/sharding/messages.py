@@ -148,6 +148,24 @@ class ShardsAllocated(msgspec.Struct, frozen=True):
     cause: str
 
 
+@wire_type("sharding.node_cordoned")
+class NodeCordoned(msgspec.Struct, frozen=True):
+    """An operator's cordon of a node is durable, or (`on` false) its end."""
+
+    node: str
+    on: bool
+    reason: str = ""
+
+
+@wire_type("sharding.shard_pinned")
+class ShardPinned(msgspec.Struct, frozen=True):
+    """An operator's pin of a shard to a node is durable; `node` is empty for its end."""
+
+    shard: int
+    node: str
+    reason: str = ""
+
+
 @wire_type("sharding.handoff_forced")
 class HandOffForced(msgspec.Struct, frozen=True):
     """The owner never said that it stopped; the new epoch fences it."""

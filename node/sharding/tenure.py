@@ -216,8 +216,9 @@ class Tenure:
         former = {row.shard: self.table.rows[row.shard] for row in rows}
         self.table.apply(rows, version)
         self.book.apply(book)
-        cordons_changed = any(entry.key.startswith("cordon/") for entry in book)
-        out: list[Effect] = self.targets_changed(now_ns) if cordons_changed else []
+        out: list[Effect] = [Note(news) for news in self.book.news(book)]
+        if any(entry.key.startswith("cordon/") for entry in book):
+            out += self.targets_changed(now_ns)
         self._choose_targets()
         if not rows:
             return out

@@ -23,7 +23,8 @@ class CoordinatorStatus:
     """What a node's coordinator does: `active` when it has read the table under its lease.
 
     `draining` is the shards left per draining node; `causes` why each shard is where it is, as far as this tenure
-    knows; `waits` says in words why nothing is placed, and is empty otherwise.
+    knows; `waits` says in words why nothing is placed, and is empty otherwise. `cordons` are the nodes that get no more
+    shards.
     """
 
     term: int
@@ -35,6 +36,7 @@ class CoordinatorStatus:
     causes: tuple[tuple[int, str], ...]
     receipts_late: int
     waits: str
+    cordons: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -31,8 +31,8 @@ def _some(names: Sequence[str], most: int = 8) -> str:
 
 
 _NODE_COLUMNS: Final = _columns(
-    "name! roles status:state! reachable ready shards entities max_lag_ms:ms? rss_bytes:bytes? uptime_s:seconds? "
-    "incarnation? http? address+ admin+ pid+ version+ cpu_ratio:ratio+ why_not_ready+ public_key+"
+    "name! roles status:state! reachable ready cordoned shards entities max_lag_ms:ms? rss_bytes:bytes? "
+    "uptime_s:seconds? incarnation? http? address+ admin+ pid+ version+ cpu_ratio:ratio+ why_not_ready+ public_key+"
 )
 _OWNERS: Final = _columns("epoch! node! incarnation? cause! at receipt?")
 _FAULTS: Final = Detail("FAULTS", Under("faults"), _columns("code! object! message! since"))
@@ -186,6 +186,9 @@ def _node_rows(payload: Payload) -> Rows:
 def _node_head(payload: Payload) -> Sequence[str]:
     """What a node can't say itself while it does not answer."""
     lines = [f"is drained by {payload['drain']}"] if payload["drain"] else []
+    if payload["node"]["cordoned"]:
+        name = payload["node"]["name"]
+        lines.append(f"is cordoned: it gets no more shards; 'promovolvectl node uncordon {name}' ends that")
     if payload["placed"] and not payload["node"]["reachable"]:
         shards = " ".join(map(str, payload["placed"]))
         lines.append(f"does not answer; the placement table has {len(payload['placed'])} shards on it: {shards}")

@@ -16,7 +16,7 @@ class GetClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """One node as the cluster sees it. `http`: base URL when it has the api role and serves, else null. `observers`:
     who reports it unreachable. `public_key`: what a profile names to reach it; empty where the roster has no such
-    node."""
+    node. `cordoned`: it keeps its shards and gets no more; null when nobody who coordinates says."""
 
     name: str
     incarnation: int
@@ -38,6 +38,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     cpu_ratio: float = 0.0
     observers: tuple[str, ...] = ()
     public_key: str = ""
+    cordoned: bool | None = None
 
 
 @wire_type("admin.shard_totals")
@@ -81,13 +82,15 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.absent_node")
 class AbsentNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node of the roster that is no member. `went`: `drained` in good order, as it was told to; `removed` by the
-    others; `never came`. `since`: when, empty where nobody remembers; `back`: the command that brings it back."""
+    others; `never came`. `since`: when, empty where nobody remembers; `back`: the command that brings it back; `roles`:
+    those of its last start, none where nobody remembers."""
 
     name: str
     went: str
     since: str = ""
     why: str = ""
     back: str = ""
+    roles: tuple[str, ...] = ()
 
 
 @wire_type("admin.cluster_status")

@@ -142,6 +142,13 @@ def test_the_status_of_a_whole_cluster() -> None:
     assert status(reports={"n1": report("n1", coordinator_active=False)}).coordinator is None
 
 
+def test_who_coordinates_says_who_is_cordoned() -> None:
+    reports = {"n1": report("n1", cordons=("n2",)), "n2": report("n2", cordons=("n1",))}
+    assert [row.cordoned for row in status(reports=reports).nodes] == [False, True]
+    del reports["n1"]
+    assert [row.cordoned for row in status(reports=reports).nodes] == [None, None], "nobody knows"
+
+
 def test_a_fault_is_listed_once_since_its_first_sight() -> None:
     early, late = FaultReport("E-X", "node/n2", "text", 1_000), FaultReport("E-X", "node/n2", "text", 2_000)
     other = FaultReport("E-A", "store", "text", 3_000)

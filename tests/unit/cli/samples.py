@@ -37,6 +37,7 @@ def node(name: str = "node-1", **fields: Any) -> p.NodeRow:
         "max_lag_ms": 3,
         "rss_bytes": 880 << 20,
         "cpu_ratio": 0.41,
+        "cordoned": False,
     }
     return p.NodeRow(name=name, **{**values, **fields})
 

@@ -24,7 +24,7 @@ from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
 from node.gossip.state import build, merge, transitions
 from node.gossip.view import ClusterView, Unreachability
-from node.sharding.messages import CoordinatorLost, ShardFenced, ShardMoved
+from node.sharding.messages import CoordinatorLost, NodeCordoned, ShardFenced, ShardMoved, ShardPinned
 from node.store.replica_memory import MemoryReplica
 from node.store.replica_port import ReplicaIdentity
 from node.wire.codec import CODEC
@@ -149,6 +149,11 @@ def test_sharding_notes_in_words() -> None:
     assert words == ("shard.moved", "shard/17", "n1 → n2, epoch 5 (drain)")
     assert (of_sharding(CoordinatorLost("n1", 3, "lease")) or ("",))[0] == "coordinator.lost"
     assert (of_sharding(ShardFenced(1, "n1", 2, 3)) or ("", "", ""))[2] == "n1 wrote under epoch 2, the store has 3"
+    cordon = ("node.cordoned", "node/n2", "keeps its shards and gets no more (disk)")
+    assert of_sharding(NodeCordoned("n2", True, "disk")) == cordon
+    assert of_sharding(NodeCordoned("n2", False)) == ("node.uncordoned", "node/n2", "gets shards again")
+    assert of_sharding(ShardPinned(3, "n2")) == ("shard.pinned", "shard/3", "belongs on n2")
+    assert of_sharding(ShardPinned(3, "")) == ("shard.unpinned", "shard/3", "may be on any node")
     assert of_sharding(NodeEvent(0, "a", "b", "c", "n1")) is None
 
 

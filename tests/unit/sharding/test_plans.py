@@ -9,6 +9,7 @@ from sharding_world import SETTINGS, World
 
 from node.core.hashing import shard_of
 from node.sharding import effects as fx
+from node.sharding.messages import NodeCordoned
 from node.sharding.nodes import ShardingSettings
 from node.sharding.requests import Cancel, Commit, Declined, Discard, GetHistory, PlanView, Stage
 from node.store import port
@@ -171,6 +172,7 @@ def test_a_cordoned_node_keeps_its_shards_and_gets_none() -> None:
     world = formed()
     had = set(world.processes["n2"].region.running())
     world.commit(Stage("p-1", "cordon", node="n2", reason="disk"))
+    assert NodeCordoned("n2", True, "disk") in world.notes
     world.crash("n3")
     world.settle_views(0)
     assert world.run_until(world.converged, 30_000)
