@@ -34,9 +34,9 @@ def _absent(name: str, record: Member | None, went_ms: Mapping[NodeId, int]) -> 
     since = _since(record, went_ms)
     if record.cause == LEFT:
         why = "it was told to go, handed over what it had, and left"
-        return AbsentNode(name=name, went=DRAINED, since=since, why=why, back=back(name))
+        return AbsentNode(name=name, went=DRAINED, since=since, why=why, back=back(name), roles=record.roles)
     why = record.cause or "the others removed it"
-    return AbsentNode(name=name, went=REMOVED, since=since, why=why, back=back(name))
+    return AbsentNode(name=name, went=REMOVED, since=since, why=why, back=back(name), roles=record.roles)
 
 
 def back(name: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from node.admin import absences
 from node.admin import protocol as p
+from node.admin.missing_roles import missing_roles
 from node.ads.keys import serve_key
 from node.core.clock import rfc3339
 from node.core.hashing import MAP_COUNT
@@ -316,6 +317,7 @@ def health(status: p.ClusterStatus) -> p.Health:
         why = "" if owners else ": no entity node is up"
         text = f"{status.shards.unallocated} have no live owner{why}"
         worse.append(_reason("E-SHARDS-UNALLOCATED", "shards", text))
+    worse.extend(missing_roles(status))
     if status.coordinator is None:
         worse.append(_reason("E-NO-COORDINATOR", "cluster", "no node coordinates the shards"))
     if status.available < status.required:

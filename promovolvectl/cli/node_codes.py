@@ -32,6 +32,9 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "'promovolvectl node show NAME' tells what it waits for; 'node wait NAME --for ready' waits."),
     ("E-SHARDS-UNALLOCATED", _FAULT, "Shards have no live owner, so their sites and campaigns can't be changed now.",
      "'promovolvectl shard list --filter state=unallocated' names them and why; start an entity node."),
+    ("E-NO-NODE-OF-ROLE", _FAULT, "All nodes of a role are gone, and with them what only they do: 'api' serves ads, "
+     "'entity' keeps sites and campaigns, 'singleton' coordinates the shards, 'crawler' classifies pages.",
+     "'promovolvectl node start NAME' for one of those that the reason names."),
     ("E-NO-MAJORITY", _FAULT, "Fewer entity nodes are in reach than a majority takes.",
      "Bring nodes back, or 'promovolvectl node remove NAME' for one that is gone for good."),
     ("E-NOT-CONVERGED", _FAULT, "Members do not hold the same view of the cluster yet.",

@@ -118,6 +118,10 @@ class Cluster:
         done = self._ended(("cluster", "status", "-o", "json"))
         return json.loads(done.out) if done.out else None
 
+    def health(self) -> Any:
+        """Why all is not well, whatever the answer's exit status."""
+        return json.loads(self._ended(("cluster", "health", "-o", "json")).out)
+
     def whole(self, within: str = "60s", nodes: int = 4) -> None:
         """Waits until all nodes are there and agree, and every page's slots are filled."""
         conditions = ("converged", f"nodes={nodes}", "shards=allocated", "replicas=agree", "coverage=1.0")

@@ -109,3 +109,36 @@ def test_what_was_done_and_what_waits_is_told_by_each_node_alike(cluster: Cluste
     assert [[item["id"] for item in items] for items in told[1:]] == [[item["id"] for item in told[0]]] * (len(at) - 1)
     assert all(cluster.ask("op", "show", done["id"], endpoint)["state"] == "done" for endpoint in at)
     assert cluster.refused("op", "show", "op-none", at[-1], status=3)["code"] == "E-NOT-FOUND"
+
+
+def test_a_cordon_is_seen_at_once_by_whoever_looks_and_is_an_event(cluster: Cluster) -> None:
+    def cordoned(*words: str) -> list[str]:
+        return [row["name"] for row in cluster.ask("node", "list", *words)["items"] if row["cordoned"]]
+
+    at = [f"--endpoint={row['admin']}" for row in cluster.ask("node", "list")["items"]]
+    cluster.ask("node", "cordon", "entity-3", "--yes", "--reason", "its disk")
+    try:
+        assert [cordoned(endpoint) for endpoint in at] == [["entity-3"]] * len(at)
+        assert cluster.ask("node", "show", "entity-3")["node"]["cordoned"] is True
+    finally:
+        cluster.ask("node", "uncordon", "entity-3", "--yes")
+    assert cordoned() == []
+    told = [item for item in cluster.ask("events", "--type", "node.*cordoned")["items"] if not item["gap"]]
+    assert [(item["topic"], item["object"]) for item in told[-2:]] == [
+        ("node.cordoned", "node/entity-3"),
+        ("node.uncordoned", "node/entity-3"),
+    ]
+    assert "its disk" in told[-2]["text"]
+
+
+def test_the_death_of_the_only_api_node_is_named_with_the_way_back(cluster: Cluster) -> None:
+    cluster.kill("api-1")
+
+    def reasons() -> list[str]:
+        return [each["text"] for each in cluster.health()["reasons"] if each["code"] == "E-NO-NODE-OF-ROLE"]
+
+    found = eventually(reasons, bool, 60, "that nobody serves ads")
+    assert found[0].startswith("no node serves ads: ")
+    assert "promovolvectl node start api-1" in found[0]
+    cluster.restore("--demo")
+    assert reasons() == []
