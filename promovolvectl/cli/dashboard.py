@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import ipaddress
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Final
@@ -27,6 +28,7 @@ THEMES: Final = ("promo-dark", "promo-light", "high-contrast", "mono")
 _ONCE_MS: Final = 8_000
 _LOOPBACK: Final = "127.0.0.1"
 _OURSELVES: Final = (sys.executable, "-P", "-c", "from promovolvectl.cli.main import run; run()", "dashboard")
+_WEB: Final = "promovolvectl[web]"
 _DRIVER: Final = "TEXTUAL_DRIVER"  # set for the processes that draw for a browser: their streams are no terminal
 
 
@@ -36,7 +38,7 @@ _DRIVER: Final = "TEXTUAL_DRIVER"  # set for the processes that draw for a brows
     does="The live screen of the cluster.",
     changes="Looking changes nothing. A change asks first, with its plan and the command that does the same. It needs "
     "a terminal unless --once or --web; scripts use 'cluster watch -o jsonl'. --web serves it to one browser of this "
-    "machine until Ctrl-C; the link that it prints opens it once.",
+    f"machine until Ctrl-C; the link that it prints opens it once; it needs '{_WEB}' to be installed (else 17).",
     examples=(
         "promovolvectl dashboard",
         "promovolvectl dashboard --screen nodes --read-only -p production",
@@ -151,7 +153,7 @@ def _again(run: Run, screen: str, theme: str, replay: str, speed: float, *, read
 def _serve(run: Run, shown: tuple[str, ...], bind: str, port: int, replay: str, reason: str) -> ExitStatus:
     if importlib.util.find_spec("textual_serve") is None:
         text = "what serves the dashboard to a browser is not installed"
-        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-NOT-INSTALLED", text, hint="pip install 'promovolvectl[web]'")
+        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-NOT-INSTALLED", text, hint=f"{_python()} -m pip install '{_WEB}'")
     if replay:
         importlib.import_module("promovolvectl.tui.recording").read(Path(replay))  # refused here, not in the browser
     else:
@@ -160,6 +162,12 @@ def _serve(run: Run, shown: tuple[str, ...], bind: str, port: int, replay: str, 
         run.say(f"not encrypted, and reachable from other machines: {reason}", always=True)
     web = importlib.import_module("promovolvectl.tui.web.server")
     return ExitStatus(web.run(shown, bind, port, run.out, run.say))
+
+
+def _python() -> str:
+    """The interpreter that must have it, as short as it can be typed here: any other `pip` installs elsewhere."""
+    python = Path(sys.executable)
+    return shlex.quote(str(python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python))
 
 
 def _default_theme(run: Run) -> str:

@@ -13,7 +13,7 @@ _ENTRIES: Final[tuple[tuple[str, ExitStatus, str, str], ...]] = (
      "'promovolvectl dashboard --once' writes one picture; scripts use 'cluster watch -o jsonl'."),
     ("E-NOT-INSTALLED", ExitStatus.LOCAL_FILE,
      "A part that is installed on its own is not there: textual-serve, which 'dashboard --web' needs.",
-     "pip install 'promovolvectl[web]', or scripts/environment web where the sources are."),
+     "pip install 'promovolvectl[web]' by the Python of the hint, or scripts/environment web where the sources are."),
     ("E-LISTEN", ExitStatus.LOCAL_FILE, "The dashboard can't listen for browsers on this address and port.",
      "Name an address of this machine with --bind, and a port that is free, or none, with --port."),
 )

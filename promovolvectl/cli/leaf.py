@@ -44,7 +44,7 @@ MEANINGS: Final[Mapping[ExitStatus, str]] = {
     ExitStatus.MISMATCH: "another cluster, or a release that can't be understood",
     ExitStatus.FAILED: "the operation ran and failed",
     ExitStatus.UNUSABLE_CONFIG: "configuration or key file unusable",
-    ExitStatus.LOCAL_FILE: "a local file can't be read or written",
+    ExitStatus.LOCAL_FILE: "a local file can't be read or written, or what is needed here is not to be had",
 }
 _ALONE: Final = (ExitStatus.OK, ExitStatus.BUG, ExitStatus.USAGE)
 _ASKING: Final = (

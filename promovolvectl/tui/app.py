@@ -46,6 +46,7 @@ from promovolvectl.tui.screens.replays import Replays
 from promovolvectl.tui.screens.serveindex import ServeIndex
 from promovolvectl.tui.screens.serving import Serving
 from promovolvectl.tui.screens.shards import Shards
+from promovolvectl.tui.series import Series
 from promovolvectl.tui.state import Phase, State, age_s, phase, reduce
 from promovolvectl.tui.text import span
 
@@ -112,7 +113,8 @@ class Dashboard(App[int]):
     ) -> None:
         super().__init__()
         begin = State(profile=profile)
-        self.state = reduce(begin, options.remembered) if options.remembered else begin
+        # What is remembered is a picture, not a figure over time: charts begin with what comes.
+        self.state = replace(reduce(begin, options.remembered), series=Series()) if options.remembered else begin
         self.crash: Exception | None = None
         self.killed_by: signal.Signals | None = None  # what whoever runs it owes the process, once the terminal is well
         self._options = options
@@ -389,11 +391,11 @@ class Dashboard(App[int]):
                 self._followed[identity] = f"{verb} {target}"
                 for old in list(self._followed)[:-FOLLOWED_MAX]:
                     del self._followed[old]
-                self.say(f"{verb} {target} is under way as {identity}: 7 shows it")
+                self.say(f"{verb} {target} is under way as {identity}: {self._way(f'op/{identity}')}")
             case Operation():
                 self._said_over(answer)
             case Replay(id=identity):
-                self.say(f"replay {identity} is {answer.state}: 5 shows it")
+                self.say(f"replay {identity} is {answer.state}: {self._way(f'replay/{identity}')}")
             case Plan(id=identity):
                 self.say(f"plan {identity} is {answer.state}")
             case Done():
@@ -402,6 +404,16 @@ class Dashboard(App[int]):
                 pass
         self._asker.again()
         self.look()
+
+    def _way(self, about: str) -> str:
+        """The keys that lead from here to an object, in words."""
+        found = destination_of(about)
+        if found is None:
+            return "no screen shows it"
+        board = self.boards[found.screen]
+        digit = next(key for key, name, _ in keys.SCREENS if name == found.screen)
+        steps = (*(() if board is self.board else (digit,)), *board.steps_to(found.view))
+        return f"{' then '.join(steps)} shows it" if steps else "it is listed here"
 
     def _ended(self, operation: Operation) -> None:
         if operation.id in self._followed and operation.state != "running":

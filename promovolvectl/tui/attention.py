@@ -13,7 +13,7 @@ from promovolvectl.tui import absent, theme
 from promovolvectl.tui.cordons import cordoned_nodes
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import span
+from promovolvectl.tui.text import number_of, span
 
 _BETWEEN: Final = "\x1f"  # in a key, behind the object's name, which may hold any other character
 COLUMNS = (
@@ -94,7 +94,8 @@ def _wanted(state: State) -> Iterator[_Note]:
             "unknown", "slots", "coverage", "not all sites have told of their slots yet: 6 shows those that have"
         )
     elif covered.present < covered.expected:
-        text = f"{covered.expected - covered.present} of {covered.expected} slots are empty: 6 Serving says why"
+        empty, slots = covered.expected - covered.present, number_of(covered.expected, "slot")
+        text = f"{empty} of {slots} {'is' if empty == 1 else 'are'} empty: 6 Serving says why"
         yield _Note("note", "slots", "coverage", text)
     for name in cordoned_nodes(state):
         yield _Note(

@@ -58,7 +58,9 @@ def why_nothing(state: State, now_ns: int, origin: Origin | None = None) -> str:
         case Phase.DENIED:
             return "not permitted: the cluster does not know this key"
         case Phase.OFFLINE:
-            return "no data: no node has answered yet"
+            if state.status is None:
+                return "no data: no node has answered yet"
+            return f"no data: nobody has answered for {span(age_s(state.heard_at_ns or state.status_at_ns, now_ns))}"
         case _:
             if origin is not None and origin.problem:
                 return f"{'not permitted' if origin.denied else 'not told'}: {origin.problem}"

@@ -99,6 +99,11 @@ def count(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
+def number_of(number: int, one: str, many: str = "") -> str:
+    """`1 page`, `38 112 pages`. `many`: where an `s` does not make it."""
+    return f"{count(number)} {one if number == 1 else many or f'{one}s'}"
+
+
 def size(amount: float) -> str:
     """Bytes in IEC units."""
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -49,7 +49,8 @@ class Level:
     """A table. `columns` may depend on what was told, as replicas do. The first query's answer is the table's source;
     without queries it is the pushed status. `empty` says why there may be no rows. `onward`: what the next page begins
     behind, empty at the last; `asked`: the words of a filter that go to the cluster, such as `node` of `node=api-1`.
-    `newest`: where new rows come; the cursor begins there, and stays until it is moved."""
+    `newest`: where new rows come; the cursor begins there, and stays until it is moved. `leads`: whether there is
+    something to be told of what is within that row; of one that leads nowhere its pane tells."""
 
     name: str
     columns: Callable[[State], tuple[Column, ...]]
@@ -62,6 +63,7 @@ class Level:
     asked: tuple[str, ...] = ()
     pushed: bool = False
     newest: Newest = ""
+    leads: Callable[[State, str], bool] = field(default=lambda _state, _key: True)
 
 
 @dataclass(frozen=True, slots=True)

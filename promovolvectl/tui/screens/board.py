@@ -127,6 +127,10 @@ class Board(Screen[None]):
     def go(self, view: str, where: Where) -> None:
         """Shows what is at a place, where the screen has places."""
 
+    def steps_to(self, view: str) -> tuple[str, ...]:
+        """The keys that lead from what it shows to one of its views; none where it has no views."""
+        return ()
+
     def compose(self) -> ComposeResult:
         yield Tiny()
         yield Bar("title")

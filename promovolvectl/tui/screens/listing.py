@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -18,11 +19,13 @@ from textual.widgets import Input
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
 from promovolvectl.tui.actions import Action, Focus
+from promovolvectl.tui.draw import paragraph
 from promovolvectl.tui.origin import Origin, answered
 from promovolvectl.tui.queries import Query
+from promovolvectl.tui.rows import Column, Row
 from promovolvectl.tui.screens.board import Board
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, short
+from promovolvectl.tui.text import Line, padded, short
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, source_of
 from promovolvectl.tui.widgets.keybar import KeyBar
 from promovolvectl.tui.widgets.panel import Panel
@@ -31,6 +34,7 @@ from promovolvectl.tui.widgets.table import Filled, Look, Table
 from promovolvectl.tui.windows import Window, parted
 
 _OF_MAX = 32
+_WHOLE_LINES_MAX = 20
 SETTLE_S = 0.25  # a cursor that has rested so long is worth a question
 
 
@@ -138,6 +142,12 @@ class Listing(Board):
         return self.table.row is None
 
     @property
+    def _untold(self) -> bool:
+        """Whether the table stands empty because nobody told of it, and says why: a pane would say the same again."""
+        filled = self.table.filled
+        return self.rowless and filled is not None and not (filled.rows or filled.origin.at_ns)
+
+    @property
     def chosen(self) -> tuple[str, ...]:
         """The marked rows, else the one under the cursor."""
         return self.table.chosen
@@ -163,7 +173,7 @@ class Listing(Board):
         self._fill(state, now_ns)
         self._name_changes(state)
         self.set_class(len(self.VIEWS) > 1 or bool(self.where), "placed")
-        self.set_class(self.tab is None, "paneless")
+        self.set_class(self.tab is None or self._untold, "paneless")
         self._places.show(tuple(view.name for view in self.VIEWS), self.view.name, self.where)
         self._pane.title = self._pane_title()
         super().show(state, now_ns)
@@ -251,6 +261,12 @@ class Listing(Board):
             cells = {title.lower(): cell.text for title, cell in zip(titles, table.row.cells, strict=False)}
             self.app.copy_to_clipboard(json.dumps({"key": table.row.key, **cells}, ensure_ascii=False))
 
+    def steps_to(self, view: str) -> tuple[str, ...]:
+        """The keys that lead from what this screen shows to the rows of a view."""
+        names = [each.name for each in self.VIEWS]
+        turns = (names.index(view) - self._at) % len(names)
+        return (*("v",) * turns, *("esc",) * len(self._where.get(view, ())))
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":
             return any(tab.key == parameters[0] for tab in self.level.tabs)
@@ -296,11 +312,12 @@ class Listing(Board):
 
     @on(Table.Opened)
     def _opened(self, event: Table.Opened) -> None:
-        if len(self.where) + 1 < len(self.view.levels):
+        leads = self._seen is None or self.level.leads(self._seen[0], event.key)
+        if len(self.where) + 1 < len(self.view.levels) and leads:
             self._keep()
             self._where[self.view.name] = (*self.where, event.key)
             self._enter()
-        elif self.tab is not None:
+        else:
             self.action_pane()
             self.post_message(self.Seeks())
 
@@ -359,12 +376,14 @@ class Listing(Board):
     def _pane_title(self) -> str:
         tab = self.tab
         if tab is None:
-            return ""
+            return "about"
         others = "  ".join(f"{each.key} {each.name}" for each in self.level.tabs if each is not tab)
         return f"{tab.name}   {others}".rstrip()
 
     def _detail(self, state: State, now_ns: int, width: int, _height: int) -> list[Line]:
         tab = self.tab
+        if tab is None and self.table.row is not None and self.table.filled is not None:
+            return _whole(self.table.filled.columns, self.table.row, width)
         if tab is None or not self.cursor or self.rowless:
             return [[("empty: nothing is selected: up and down choose a row", theme.FAINT)]]
         return tab.draw(Glance(state, now_ns, width), self.place) or [[(f"empty: {tab.empty}", theme.FAINT)]]
@@ -373,3 +392,14 @@ class Listing(Board):
         tab = self.tab
         queries = tab.queries(state, self.place) if tab is not None and self.cursor else ()
         return answered(state, queries[0].params if queries else source_of(self.level, state, self.where))
+
+
+def _whole(columns: Sequence[Column], row: Row, width: int) -> list[Line]:
+    """Each cell of a row as it is, however long: where no question tells more of it than its table does."""
+    lines: list[Line] = []
+    beside = max((cell_len(column.title) for column in columns), default=0) + 1
+    for column, cell in zip(columns, row.cells, strict=False):
+        told = paragraph(cell.text.strip(), max(10, width - beside), cell.style, _WHOLE_LINES_MAX)
+        titles = (visible(column.title), *("",) * len(told))
+        lines += [[(padded(title, beside), theme.FAINT), *line] for title, line in zip(titles, told, strict=False)]
+    return lines

@@ -103,7 +103,14 @@ class Overview(Board):
         return (OPERATIONS, PLACES, MAP) if self.has_class("large") else (OPERATIONS, PLACES)
 
     def show(self, state: State, now_ns: int) -> None:
-        filled = Filled("attention", attention.COLUMNS, attention.rows(state), pushed(state), "nothing needs attention")
+        filled = Filled(
+            "attention",
+            attention.COLUMNS,
+            attention.rows(state),
+            pushed(state),
+            "nothing needs attention",
+            gone="needs no attention any more",  # as a rule it is well again: the object itself is there
+        )
         self.table.fill(state, now_ns, filled)
         super().show(state, now_ns)
 

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
-from promovolvectl.tui.text import content_of
+from promovolvectl.tui.text import content_of, number_of
 
 
 class Known(NamedTuple):
@@ -48,7 +48,7 @@ class Profiles(ModalScreen[str | None]):
 
     def _line(self, each: Known) -> Content:
         here = "● " if each.name == self._current else "  "
-        words = f"  {visible(each.cluster or 'not met yet')}, {each.nodes} nodes"
+        words = f"  {visible(each.cluster or 'not met yet')}, {number_of(each.nodes, 'node')}"
         return content_of([[(here, theme.GOOD), (visible(each.name), theme.STRONG), (words, theme.FAINT)]])
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -27,7 +27,7 @@ from promovolvectl.tui.draw import amount, fact, figure, flow, grid, moment, par
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, count
+from promovolvectl.tui.text import Line, count, number_of
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
 from promovolvectl.tui.windows import PAGE
 
@@ -302,7 +302,7 @@ def _letter_about(glance: Glance, where: Where) -> list[Line]:
         fact("from", item.sender),
         fact("node", item.node),
         fact("bytes", count(item.message_bytes)),
-        fact("delivered", f"{item.deliveries} times"),
+        fact("delivered", number_of(item.deliveries, "time")),
         fact("trace", item.trace or "-"),
         fact("can be sent again", "yes" if item.replayable else "no: it was the entity's own"),
     ]

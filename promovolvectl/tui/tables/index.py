@@ -36,7 +36,7 @@ from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
 from promovolvectl.tui.tables.figures import chart_of
-from promovolvectl.tui.text import Line, count, lag, size, span
+from promovolvectl.tui.text import Line, count, lag, number_of, size, span
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
 
 MAPS = Query(GetMaps(), every_s=3)
@@ -193,7 +193,11 @@ def _diff(glance: Glance, where: Where) -> list[Line]:
         [item.key, item.kind, ", ".join(f"{view.node} {view.state}{'*' if view.wins else ''}" for view in item.views)]
         for item in told.items
     ]
-    head: Line = [(f"✗ {told.total} keys differ", theme.BAD), ("  * wins; r compares again", theme.FAINT)]
+    differ = "differs" if told.total == 1 else "differ"
+    head: Line = [
+        (f"✗ {number_of(told.total, 'key')} {differ}", theme.BAD),
+        ("  * wins; r compares again", theme.FAINT),
+    ]
     return [head, *grid(("KEY", "HOW", "REPLICAS"), rows, glance.width)]
 
 

@@ -23,12 +23,12 @@ from promovolvectl.tui.draw import amount, counters, dash_if_none, fact, figure,
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, count, lag, natural, size, span
+from promovolvectl.tui.text import Line, count, lag, natural, number_of, size, span
 from promovolvectl.tui.views import Glance, Level, Tab, Where, fixed
 from promovolvectl.tui.widgets.figures import state_words
 from promovolvectl.tui.widgets.sparkline import sparkline
 
-_SPARK = 8
+_SPARK = 6
 Draw = Callable[[Glance, Where], list[Line]]
 Asks = Callable[[State, Where], tuple[Query, ...]]
 RATES = Query(GetRates(), every_s=2)
@@ -79,7 +79,7 @@ def _row(state: State, row: NodeRow, queue: int | None) -> Row:
         dash_if_none(row.shards),
         figure(row.entities) if heard else unknown,
         Cell(lag(row.max_lag_ms), theme.ODD if row.max_lag_ms > 5_000 else "", row.max_lag_ms) if heard else unknown,
-        Cell(f"{sparkline(cpu, _SPARK, 1.0).strip()} {newest:.0%}".strip(), rank=newest) if heard else unknown,
+        Cell(f"{sparkline(cpu, _SPARK, 1.0)} {newest:.0%}", rank=newest) if heard else unknown,
         amount(row.rss_bytes) if heard else unknown,
         unknown if queue is None else figure(queue),
         lasting(row.uptime_s) if heard else unknown,
@@ -102,7 +102,13 @@ def _pane(key: str, name: str, draw: Draw, queries: Asks) -> Tab:
 
     def told(glance: Glance, where: Where) -> list[Line]:
         missed = absent.absent_node(glance.state, where[-1])
-        return absent.whole(glance.state, missed, glance.width) if missed else draw(glance, where)
+        if missed is None:
+            return draw(glance, where)
+        lines = absent.whole(glance.state, missed, glance.width)
+        if draw is _log:
+            text = f"nobody can be asked for its log: it lies in logs/{missed.name}.log of its host"
+            lines += paragraph(text, glance.width, theme.ODD, 3)
+        return lines
 
     def asked(state: State, where: Where) -> tuple[Query, ...]:
         return () if absent.absent_node(state, where[-1]) else queries(state, where)
@@ -255,7 +261,8 @@ def _can_stop(glance: Glance, where: Where) -> list[Line]:
     if told is None:
         return []
     word = ("● it can stop now", theme.GOOD) if told.can_stop else ("✗ it can NOT stop now", theme.BAD)
-    lines: list[Line] = [[word, (f"  {told.shards} shards, {count(told.entities)} entities would go elsewhere", "")]]
+    held = f"{number_of(told.shards, 'shard')}, {number_of(told.entities, 'entity', 'entities')}"
+    lines: list[Line] = [[word, (f"  {held} would go elsewhere", "")]]
     lines.append([(f"then {told.available} of {told.counted} counted members, {told.required} needed", theme.FAINT)])
     for reason in told.reasons:
         lines += paragraph(f"{reason.code}  {reason.about}: {reason.text}", glance.width, theme.ODD, 3)
@@ -278,4 +285,5 @@ LEVEL = Level(
     ),
     empty="the cluster has no members",
     pushed=True,
+    leads=lambda state, name: absent.absent_node(state, name) is None,
 )

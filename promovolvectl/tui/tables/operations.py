@@ -20,7 +20,7 @@ from promovolvectl.tui.draw import bar, fact, figure, flow, grid, lasting, momen
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, count, padded, span
+from promovolvectl.tui.text import Line, number_of, padded, span
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
 
 OPERATIONS = Query(ListOperations(), every_s=2)
@@ -134,7 +134,8 @@ def plan_lines(plan: Plan, width: int) -> list[Line]:
     moved = sum(move.entities for move in plan.moves)
     takes = f", about {span(plan.expected_ms / 1000)}" if plan.expected_ms else ""
     if plan.moves:
-        lines.append([(f"Moves {len(plan.moves)} shards, {count(moved)} entities{takes}.", theme.STRONG)])
+        what = f"{number_of(len(plan.moves), 'shard')}, {number_of(moved, 'entity', 'entities')}"
+        lines.append([(f"Moves {what}{takes}.", theme.STRONG)])
     else:
         lines.append([(f"{visible(plan.verb)} {visible(plan.target)}: no shard moves{takes}.", theme.STRONG)])
     for text in plan.violations:

@@ -25,7 +25,7 @@ from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
 from promovolvectl.tui.tables.operations import work_cell
-from promovolvectl.tui.text import Line, count, span
+from promovolvectl.tui.text import Line, count, number_of, span
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
 from promovolvectl.tui.windows import PAGE
 
@@ -60,6 +60,7 @@ def _replay(state: State, item: Replay) -> Row:
         Cell(span(left) if left else "-", rank=left),
         lasting(item.elapsed_s),
         Cell(moment(item.started_at, state.told_at, ages=state.ages), theme.FAINT),
+        Cell(item.reason or "-", theme.ODD if item.reason else theme.FAINT),
     )
     return Row(item.id, cells)
 
@@ -76,7 +77,7 @@ def _about(glance: Glance, where: Where) -> list[Line]:
     done, total = _gone_through(item), item.pages.total
     lines: list[Line] = [
         [(f"{sign} {visible(item.state)} ", style), (f"{visible(item.scope)}  {span(item.elapsed_s)}", theme.STRONG)],
-        [(bar(done / total if total else 1.0, 30), theme.CHART), (f" {count(done)} of {count(total)} pages", "")],
+        [(bar(done / total if total else 1.0, 30), theme.CHART), (f" {count(done)} of {number_of(total, 'page')}", "")],
     ]
     facts = [
         fact("replayed", count(item.pages.replayed)),
@@ -177,7 +178,7 @@ def slot_lines(slot: ExplainedSlot, width: int) -> list[Line]:
         [
             (f"{sign} {visible(slot.slot)}", style),
             (f"  {visible(slot.reason)}", theme.STRONG),
-            (f"  {slot.pages} fresh pages", theme.FAINT),
+            (f"  {number_of(slot.pages, 'fresh page')}", theme.FAINT),
         ]
     ]
     if slot.why and not filled:
@@ -239,6 +240,7 @@ VIEWS: Final[tuple[View, ...]] = (
                     Column("ETA", 6, right=True),
                     Column("TOOK", 7, right=True),
                     Column("STARTED", 14),
+                    Column("WHY IT ENDED", 60),
                 ),
                 _replays,
                 lambda _state, _where: (REPLAYS,),

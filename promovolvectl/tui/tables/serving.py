@@ -367,7 +367,7 @@ VIEWS: Final[tuple[View, ...]] = (
                 "advertisers",
                 fixed(
                     Column("ADVERTISER", 24),
-                    Column("NAME", 30),
+                    Column("NAME", 48),
                     Column("STATUS", 9),
                     Column("TODAY", 10, right=True),
                     Column("BUDGET", 10, right=True),

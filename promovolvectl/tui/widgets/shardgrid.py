@@ -13,7 +13,7 @@ from promovolvectl.tui.draw import paragraph
 from promovolvectl.tui.origin import Origin, answered, dimmed, heading, trusted, why_nothing
 from promovolvectl.tui.state import State
 from promovolvectl.tui.tables.shards import MAP
-from promovolvectl.tui.text import Line, fitted
+from promovolvectl.tui.text import Line, fitted, number_of
 from promovolvectl.tui.widgets.lines import Lines
 from promovolvectl.tui.widgets.shardmap import SIDE, legend, letters_of, sign_of
 from promovolvectl.tui.widgets.table import Table
@@ -110,7 +110,7 @@ class ShardGrid(Lines, can_focus=True):
         lines: list[Line] = [
             [(f"shard {item.shard} ", theme.STRONG), (f"0x{item.shard:02X}", theme.FAINT)],
             [("owner ", theme.FAINT), (visible(item.node or "none"), "" if item.node else theme.BAD)],
-            [(f"{visible(item.state)}  epoch {item.epoch}  {item.entities} entities", "")],
+            [(f"{visible(item.state)}  epoch {item.epoch}  {number_of(item.entities, 'entity', 'entities')}", "")],
         ]
         if item.pinned:
             lines.append([("pinned", theme.ODD)])

@@ -45,7 +45,8 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a table is filled with. `asked`: the words of a filter by which the cluster has narrowed the rows."""
+    """What a table is filled with. `asked`: the words of a filter by which the cluster has narrowed the rows. `gone`:
+    what is said of the row under the cursor once it is there no more."""
 
     title: str
     columns: tuple[Column, ...]
@@ -56,6 +57,7 @@ class Filled:
     failed: str = ""
     newest: Newest = ""
     asked: tuple[str, ...] = ()
+    gone: str = "is not here any more"
 
 
 @dataclass(slots=True)
@@ -284,7 +286,7 @@ class Table(Lines, can_focus=True):
         if self.look.marks:
             title += f" · {len(self.look.marks)} marked"
         if shown and self.row is None:
-            title += f" · {short(visible(self.look.about or self.look.cursor), _GONE_MAX)} is not here any more"
+            title += f" · {short(visible(self.look.about or self.look.cursor), _GONE_MAX)} {filled.gone}"
         elif len(shown) > max(1, self.size.height - _ABOVE):
             title += f" · row {self._place + 1}"
         return title

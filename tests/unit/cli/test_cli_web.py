@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,11 +79,18 @@ def test_a_profile_and_a_recording_that_are_not_there_are_refused_here_and_not_i
     assert "not a recording" in err
 
 
-def test_a_library_that_is_not_installed_is_named(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_installed_is_named(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And the Python that must have it, as it is typed from here: a bare `pip` is the system's."""
+    python = tmp_path / ".venv/bin/python"
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     status, _, err = invoke("dashboard", "--web")
     assert status == 17
-    assert "pip install 'promovolvectl[web]'" in err
+    assert f"{shlex.quote(sys.executable)} -m pip install 'promovolvectl[web]'" in err
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.executable", str(python))
+    assert "hint: .venv/bin/python -m pip install 'promovolvectl[web]'" in invoke("dashboard", "--web")[2]
 
 
 def test_a_window_is_this_command_again_with_nothing_secret_in_it(

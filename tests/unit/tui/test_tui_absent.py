@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tui_answers import everything
-from tui_stage import FakeSource, Stage, node, push, staged
+from tui_stage import FakeSource, Stage, node, push, refusal, staged
 
 from node.admin import protocol as p
 from node.admin.protocol.cluster import AbsentNode
@@ -39,13 +39,51 @@ def test_a_dead_node_is_counted_listed_and_told_of_with_the_way_back() -> None:
             assert p.GetNode(node="entity-3") not in stage.source.asked, "nobody is there who could be asked"
             for key in "opmlcn":
                 await stage.tap(key)
-                await stage.until("brings it back: promovolvectl node start entity-3")
+                screen = await stage.until("brings it back: promovolvectl node start entity-3")
+                assert ("it lies in logs/entity-3.log of its host" in screen) is (key == "l")
             for key, word in (("D", "Drain"), ("C", "Cordon"), ("X", "Restart")):
                 await stage.tap(key)
                 await stage.until(f"{word}: entity-3 is absent since 09:32:01")
             assert not [each for each in stage.source.asked if type(each).__name__.startswith("Stage")]
 
     asyncio.run(look())
+
+
+def test_what_opens_a_node_that_is_gone_is_its_pane_alone() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await seen(stage, DEAD, MISSED)
+            await stage.go("nodes")
+            await stage.tap("down", "down", "enter")
+            screen = await stage.until("decision d-1", "promovolvectl node start entity-3")
+            assert screen.count("decision d-1") == 1
+            assert "shards of the node" not in screen
+            assert p.GetShards(node="entity-3") not in stage.source.asked
+            await stage.tap("escape")
+            await stage.until("nodes 5")
+
+    asyncio.run(look())
+
+
+def test_a_table_that_was_not_told_says_why_once() -> None:
+    """The node went while one was within it: its pane said the same again."""
+
+    async def look() -> None:
+        source = FakeSource(otherwise=everything())
+        source.answers[p.GetShards] = lambda _: refused()
+        async with staged((120, 40), source) as stage:
+            stage.source.play(push(*THERE))
+            await stage.until("● live")
+            await stage.go("nodes")
+            await stage.tap("enter")
+            screen = await stage.until("shards of the node entity-1", "not told: entity-1 is no member")
+            assert screen.count("entity-1 is no member") == 1
+
+    asyncio.run(look())
+
+
+def refused() -> p.ShardList:
+    raise refusal("entity-1 is no member")
 
 
 def test_a_node_that_was_drained_is_a_note_and_no_alarm() -> None:

@@ -136,7 +136,7 @@ def test_a_row_about_the_same_object_takes_the_place_of_the_chosen_one_that_went
             await stage.until("goes", "node/entity-3")
             assert chosen() == "node/entity-2"
             stage.source.play(push(*NODES, faults=(fault("node/entity-3"),)))
-            await stage.until("node/entity-2 is not here any more")
+            await stage.until("node/entity-2 needs no attention any more")
             assert chosen() == "", "nobody has looked at the one that took its place"
             stage.source.play(push(*NODES, state="degraded", reasons=reasons))
             await stage.until("goes")

@@ -44,7 +44,7 @@ def test_a_confirmed_plan_is_committed_once_with_its_reason_and_followed_to_its_
         async with staged((100, 30), source) as stage:
             await opened(stage, DRAIN)
             await stage.until(
-                "promovolvectl node drain entity-1", "Moves 1 shards", "tab to the reason, tab again to Commit"
+                "promovolvectl node drain entity-1", "Moves 1 shard, 1 entity", "tab to the reason, tab again to Commit"
             )
             await stage.pilot.press("tab", *"kernel", "space", *"fix")
             await stage.until("promovolvectl node drain entity-1 --reason 'kernel fix'")

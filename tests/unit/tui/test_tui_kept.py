@@ -66,6 +66,22 @@ def test_a_folder_that_cant_be_written_costs_nothing(tmp_path: Path) -> None:
     keep(tmp_path / "file", SEEN)
 
 
+def test_it_is_no_point_of_a_chart(tmp_path: Path) -> None:
+    """It stood alone at the left of each, and made it as long as it was old."""
+
+    async def look() -> None:
+        keep(tmp_path, SEEN)
+        clock = ManualClock(mono_ns=1_000 * SECOND, wall_ms=SEEN_MS + 30_000)
+        source = FakeSource()
+        async with staged((100, 30), source, remembered=kept(tmp_path, "c-0001", clock)) as stage:
+            assert stage.app.state.series.of("requests") == ()
+            source.play(SEEN)
+            await stage.until("● live")
+            assert len(stage.app.state.series.of("requests")) == 1
+
+    asyncio.run(look())
+
+
 def test_it_is_shown_at_once_with_its_time_and_gives_way_to_the_first_answer(tmp_path: Path) -> None:
     """Nothing can be changed meanwhile."""
 

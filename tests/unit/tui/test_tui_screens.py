@@ -56,6 +56,59 @@ def test_never_reached_says_so_on_every_screen_and_waits() -> None:
     asyncio.run(look())
 
 
+def test_a_screen_that_was_not_looked_at_before_all_was_lost_says_how_long_nobody_answers() -> None:
+    async def look() -> None:
+        async with staged((80, 24), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            stage.source.away = refusal()
+            stage.source.play(refusal())
+            await stage.until("OFFLINE")
+            stage.later(60)
+            stage.app.go("entities")
+            assert "no node has answered yet" not in await stage.until("no data: nobody has answered for 1m")
+
+    asyncio.run(look())
+
+
+def test_a_row_whose_table_tells_all_is_opened_whole() -> None:
+    name = "[red]x[/red] [/a-name-that-is-far-longer-than-its-column-may-ever-be][@click=app.quit]y[/]"
+
+    async def look() -> None:
+        async with staged((80, 24), FakeSource(otherwise=everything((name,)))) as stage:
+            await live(stage)
+            stage.app.go(f"advertiser/{name}")
+            await stage.until("advertisers 1", "…")
+            await stage.quiet()
+            await stage.tap("enter")
+            screen = await stage.until("ADVERTISER", "CAMPAIGNS")
+            beside = screen.index("[red]", screen.index("ADVERTISER")) - screen.index("ADVERTISER")
+            assert name in "".join(line[beside + 1 :].rstrip() for line in screen.splitlines())
+            await stage.tap("escape")
+            await stage.until("advertisers 1")
+
+    asyncio.run(look())
+
+
+def test_where_what_was_begun_is_listed_is_said_from_where_one_is() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            assert stage.app._way("replay/r-1") == "5 shows it"
+            await stage.go("replays")
+            assert stage.app._way("replay/r-1") == "it is listed here"
+            await stage.tap("v")
+            await stage.until("sites 1")
+            assert stage.app._way("replay/r-1") == "v shows it"
+            assert stage.app._way("op/op-1") == "7 shows it"
+            await stage.go("nodes")
+            assert stage.app._way("replay/r-1") == "5 then v shows it"
+            await stage.tap("enter")
+            await stage.until("shards of the node")
+            assert stage.app._way("node/api-1") == "esc shows it"
+
+    asyncio.run(look())
+
+
 def test_hostile_names_are_shown_and_do_nothing_on_every_screen() -> None:
     async def look() -> None:
         rows = tuple(node(name, roles=(name,), why_not_ready=(name,), ready=False, address=name) for name in HOSTILE)

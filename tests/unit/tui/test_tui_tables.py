@@ -10,11 +10,14 @@ import pytest
 from tui_answers import everything
 from tui_stage import HOSTILE, META, event, node, push
 
+from node.admin.protocol.diagnosis import RateItem, RateList
+from node.core.clock import SECOND
 from promovolvectl.tui.app import BOARDS
 from promovolvectl.tui.incoming import Happened, Opened, Pushed, Told
 from promovolvectl.tui.rows import Cell, Column, Order, Row, matching, ordered
 from promovolvectl.tui.screens.listing import Listing
 from promovolvectl.tui.state import State, reduce
+from promovolvectl.tui.tables.nodes import LEVEL, RATES
 from promovolvectl.tui.views import Glance, Level, View, Where
 
 T = 5_000_000_000_000
@@ -145,3 +148,30 @@ def test_order_is_natural_by_rank_and_stable() -> None:
     assert "".join(row.key for row in ordered(ROWS, Order(by=1, reverse=True))) == "abcd"
     assert "".join(row.key for row in ordered(ROWS, Order(reverse=True))) == "dcba"
     assert len(ordered(ROWS, Order(by=7))) == len(ROWS)
+
+
+def test_a_nodes_columns_are_as_wide_at_the_first_sample_as_at_the_hundredth() -> None:
+    """The last column went out of sight as the chart before it grew."""
+    rate = RateItem(
+        node="entity-1",
+        interval_ms=1000,
+        rss_bytes=1,
+        entities=0,
+        shards=0,
+        max_lag_ms=0,
+        cpu_ratio=0.4,
+        requests_per_s=0.0,
+        messages_per_s=0.0,
+        writes_per_s=0.0,
+        unhandled_per_s=0.0,
+        run_queue=0,
+    )
+    widths: set[int] = set()
+    state = begun("entity-1")
+    for second in range(100):
+        (row,) = LEVEL.rows(state, ())
+        place = next(n for n, column in enumerate(LEVEL.columns(state)) if column.title == "CPU")
+        widths.add(len(row.cells[place].text))
+        told = Told(T + second * SECOND, RATES.params, RateList(items=(rate,)), META)
+        state = reduce(state, told)
+    assert len(widths) == 1, widths
