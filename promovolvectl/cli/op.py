@@ -26,7 +26,7 @@ Id = Annotated[str, named("op", "ID", "The operation's id.")]
     app,
     "list",
     does="The newest operations, running ones among them, each with its state.",
-    changes="Reads only. One that has ended is on record for 30 days.",
+    changes="Reads only. One that has ended is on record for 30 days; what a node did at once, until it restarts.",
     examples=("promovolvectl op list", "promovolvectl op list --state running -o name"),
     gathers=True,
 )
