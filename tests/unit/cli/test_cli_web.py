@@ -85,10 +85,10 @@ def test_a_library_that_is_not_installed_is_named(
     """And the Python that must have it, as it is typed from here: a bare `pip` is the system's."""
     python = tmp_path / ".venv/bin/python"
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.chdir(tmp_path)  # which its Python is not below
     status, _, err = invoke("dashboard", "--web")
     assert status == 17
     assert f"{shlex.quote(sys.executable)} -m pip install 'promovolvectl[web]'" in err
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.executable", str(python))
     assert "hint: .venv/bin/python -m pip install 'promovolvectl[web]'" in invoke("dashboard", "--web")[2]
 

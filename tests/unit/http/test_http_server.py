@@ -149,8 +149,17 @@ def test_w21_a_header_without_end_is_cut_off() -> None:
 
 
 def test_w21_many_idle_sockets_take_no_request_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The idle ones' time is over when the test says so: sixty may take longer to connect than they are given."""
     monkeypatch.setattr(limits, "http_connections_max", 40)
     monkeypatch.setattr(GuardedProtocol, "head_ms_max", 300)
+    late, held, all_held = GuardedProtocol._late, list[GuardedProtocol](), asyncio.Event()
+
+    def hold(idle: GuardedProtocol) -> None:
+        held.append(idle)
+        if len(held) == 40:
+            all_held.set()
+
+    monkeypatch.setattr(GuardedProtocol, "_late", hold)
 
     async def scene(edge: Edge) -> None:
         idle = [await edge.connect() for _ in range(60)]
@@ -158,6 +167,9 @@ def test_w21_many_idle_sockets_take_no_request_its_place(monkeypatch: pytest.Mon
         for reader in refused:
             problem(await asyncio.wait_for(reader.read(), ANSWER_S), 503)
         assert guard.REFUSED["connections"] == 20
+        await asyncio.wait_for(all_held.wait(), ANSWER_S)
+        for protocol in held:
+            late(protocol)
         for reader, _ in idle[:40]:
             problem(await asyncio.wait_for(reader.read(), ANSWER_S), 408)
         assert await edge.serve() == 200
