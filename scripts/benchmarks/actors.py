@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from node.actors.actor import Context, EntityType
-from node.actors.ports import Ports
 from node.actors.system import ActorSystem
 from node.core.clock import SystemClock
 from node.core.hashing import SHARD_COUNT
@@ -25,6 +24,7 @@ from node.core.ids import EntityRef, NodeId
 from node.store.memory import MemoryStore
 from node.wire.registry import wire_type
 from scripts.benchmarks.actor_subjects import ABREAST, MANY, PEERS, SUBJECTS, expect, missing, rate
+from scripts.benchmarks.alone import ports_to
 from scripts.benchmarks.measure import spread
 
 MESSAGES = 100_000
@@ -175,13 +175,5 @@ class _Ours:
 def _system() -> ActorSystem:
     clock = SystemClock()
     store = MemoryStore(clock)
-    ports = Ports(
-        submit=lambda request, done: done(store.apply([request])[0]),
-        execute=lambda executor, fn, args, done: False,
-        route=lambda envelope: None,
-        publish=lambda topic, event: None,
-        wake=lambda: None,
-        bounce=lambda envelope: None,
-        fenced=lambda shard, epoch, found: None,
-    )
+    ports = ports_to(store)
     return ActorSystem(NodeId("bench", 1), clock, random.Random(1), (EntityType("counting", Counting),), ports)

@@ -19,7 +19,6 @@ import msgspec
 
 from node.actors.actor import Context, EntityType
 from node.actors.memory import give_back
-from node.actors.ports import Ports
 from node.actors.system import ActorSystem
 from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
@@ -27,6 +26,7 @@ from node.core.ids import EntityRef, NodeId
 from node.engine import engine, nodeservice  # noqa: F401 - an empty node has all of its code loaded
 from node.store.memory import MemoryStore
 from node.wire.registry import wire_type
+from scripts.benchmarks.alone import ports_to
 from scripts.benchmarks.measure import spread
 
 ENTITIES = 100_000
@@ -115,16 +115,7 @@ def _resident() -> int:
 def once(kind: str) -> dict[str, float]:
     clock = ManualClock(mono_ns=1_000 * MS)
     store = MemoryStore(clock)
-    ports = Ports(
-        submit=lambda request, done: done(store.apply([request])[0]),
-        execute=lambda executor, fn, args, done: False,
-        route=lambda envelope: None,
-        publish=lambda topic, event: None,
-        wake=lambda: None,
-        bounce=lambda envelope: None,
-        fenced=lambda shard, epoch, found: None,
-        freed=give_back,
-    )
+    ports = ports_to(store, freed=give_back)
     types = (
         EntityType("holding", Holding, idle_ms=IDLE_MS),
         EntityType("bare", lambda _: Bare.one, idle_ms=IDLE_MS),

@@ -22,7 +22,6 @@ import numpy as np
 
 from node.actors import memory
 from node.actors.actor import EntityType
-from node.actors.ports import Ports
 from node.actors.system import ActorSystem
 from node.ads import messages as m
 from node.ads.batch import choose_all, slot_order
@@ -52,6 +51,7 @@ from node.store.port import AcquireLease, LeaseGranted, PlacementWritten, ShardR
 from node.store.replica_memory import MemoryReplica
 from node.store.replica_port import ReplicaIdentity
 from node.wire.codec import CODEC
+from scripts.benchmarks.alone import ports_to
 from scripts.benchmarks.measure import spread
 
 SITES: Final = 1_000
@@ -316,15 +316,7 @@ class _Agrees:
 def _system(clock: SystemClock, types: list[EntityType]) -> ActorSystem:
     """A node's actors, of which it owns all shards."""
     store = MemoryStore(clock)
-    ports = Ports(
-        submit=lambda request, done: done(store.apply([request])[0]),
-        execute=lambda executor, fn, args, done: False,
-        route=lambda envelope: None,
-        publish=lambda topic, event: None,
-        wake=lambda: None,
-        bounce=lambda envelope: None,
-        fenced=lambda *found: None,
-    )
+    ports = ports_to(store)
     lease = store.apply([AcquireLease("coordinator", "bench", 10**12)])[0]
     assert isinstance(lease, LeaseGranted)
     rows = tuple(ShardRow(number, "n1", 1, 1, ShardState.RUNNING) for number in range(SHARD_COUNT))
