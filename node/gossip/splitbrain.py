@@ -17,6 +17,7 @@ side soon.
   counts nothing: it asks the seeds, and only the first seed may form a cluster again.
 - Pairs that can't see each other though others see both are settled as `indirect.py` says, by the rest. With a cut on
   top of them, the cut is judged with these members and once more without; two contradictory answers end everybody.
+  The rest must be right without those that it sends away: they count against it, and so do those put out before.
 """
 
 from __future__ import annotations
@@ -166,8 +167,8 @@ def decide(
     pairs = bad_pairs(view)
     leaves = to_go(pairs, view.members)
     rest = [m for m in ours if m.id not in leaves]
-    against = [*theirs, *_put_out(view)] if theirs else []
-    outcome, judged, reason = _outcome(ours, against, rest, role, settings, lease)
+    against = [*theirs, *_put_out(view)] if theirs or leaves else []
+    outcome, judged, reason = _outcome(ours, against, rest, role, settings, lease, cut=bool(theirs))
     if leaves and outcome in ("down_unreachable", "down_indirect"):
         reason = f"{reason}; of pairs that can't see each other {', '.join(n.name for n in leaves)} goes"
     going = {
@@ -204,10 +205,13 @@ def _outcome(
     role: str,
     settings: MembershipSettings,
     lease: Lease | None,
+    *,
+    cut: bool,
 ) -> tuple[Outcome, Judgement, str]:
+    """`theirs`: who counts against us; `cut`: whether some of them are out of reach, and not only put out before."""
     judged = judge(ours, theirs, role, settings)
     reason = judged.count.reason
-    if lease is not None and theirs:
+    if lease is not None and cut:
         stays, reason = lease.granted, f"{reason}; the lease: {lease.words()}"
     else:
         stays = judged.stays
@@ -219,11 +223,11 @@ def _outcome(
     if not stays:
         return "down_self", judged, reason
     if len(rest) < len(ours) and lease is None:
-        again = judge(rest, theirs, role, settings)
+        again = judge(rest, [*theirs, *(m for m in ours if m not in rest)], role, settings)
         if not again.stays:
             words = (again.second or again.count).reason
             return "down_all", judged, f"{reason}, but without those with a bad link: {words}"
-    return ("down_unreachable" if theirs else "down_indirect"), judged, reason
+    return ("down_unreachable" if cut else "down_indirect"), judged, reason
 
 
 def _put_out(view: ClusterView) -> list[Member]:
