@@ -104,7 +104,7 @@ class Membership:
         self._door = Door(cluster, settings)
         self._wall_zero_ms = wall_zero_ms
         self._started = self._over = False
-        self._now = 0
+        self._now = self._wall_ms = 0
         self._out: list[Effect] = []
         self._part: Participant | None = None
 
@@ -139,8 +139,9 @@ class Membership:
         """Suspicion of each peer that this node watches."""
         return self._part.phi(now_ns) if self._part else {}
 
-    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int:
-        """By how much a wall clock is ahead of most others', where they would refuse it; else 0."""
+    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int | None:
+        """By how much a wall clock is ahead of most others', where they would refuse it; else 0. None while there are
+        others and none of their clocks is known."""
         return self._part.clock_ahead_ms(now_ns, wall_ms) if self._part else 0
 
     # --- driving
@@ -150,7 +151,7 @@ class Membership:
         when it is not known."""
         if self._over:
             return []
-        self._now = now_ns
+        self._now, self._wall_ms = now_ns, wall_ms
         if self._part is not None:
             self._part.wake(now_ns, wall_ms)
         match event:
@@ -234,7 +235,7 @@ class Membership:
             wall_zero_ms=self._wall_zero_ms,
         )
         self._part.seeds = self._joiner.seeds
-        self._part.enter(state, seen, self._now)
+        self._part.enter(state, seen, self._now, self._wall_ms)
         self._part.timers()
         self._over = self._part.over
 

@@ -89,10 +89,12 @@ class Participant:
 
     # --- driving
 
-    def enter(self, state: GossipState, seen: tuple[NodeId, ...], now_ns: int) -> None:
+    def enter(self, state: GossipState, seen: tuple[NodeId, ...], now_ns: int, wall_ms: int) -> None:
         """Once, first: the state of the cluster that let this node in, or that it forms."""
+        self._wall_ms = wall_ms
         self._now = self._heartbeat_ns = self._gossip_ns = self._judge_ns = self._wake_ns = now_ns
         self._probe_ns = now_ns + self._settings.acceptable_pause_ns
+        self._skew.let_in()
         self._adopt(state)
         self._gossip.saw(seen)
 
@@ -126,7 +128,7 @@ class Participant:
     def next_wake_ns(self) -> int:
         return self._wake_ns
 
-    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int:
+    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int | None:
         return self._skew.ahead_ms(now_ns, wall_ms)
 
     # --- receiving
@@ -321,7 +323,7 @@ class Participant:
         self._watch.assign(watched, self._now)
         living = {m.id for m in self.state.members.values() if m.status is not Status.REMOVED}
         self._out += [Late(node, 0) for node in self._late.forget(living)]
-        self._skew.forget(living)
+        self._skew.forget(living - {self._id})
         self._out += self._peers.sync(self.state, self._now)
 
     def _gossip_due(self) -> bool:

@@ -210,13 +210,10 @@ class Index:
 
         self.machine.get = get  # type: ignore[method-assign]
         self.epoch = 3
-        self.clock_ahead = False
+        self.ahead_ms: int | None = 0
         self.index = ReplicaServeIndex(
-            self.machine, CODEC, self.clock, self._epoch_of, self._carry_out, self._ahead_ms
+            self.machine, CODEC, self.clock, self._epoch_of, self._carry_out, lambda _now_ns, _wall_ms: self.ahead_ms
         )
-
-    def _ahead_ms(self, _now_ns: int, _wall_ms: int) -> int:
-        return 3_600_000 if self.clock_ahead else 0
 
     def _epoch_of(self, shard: int) -> int:
         assert shard == shard_of(SITE)
@@ -240,21 +237,26 @@ def index() -> Index:
     return Index()
 
 
-def test_t1_a_node_whose_clock_is_ahead_refuses_its_own_puts(index: Index) -> None:
-    index.clock_ahead = True
+@pytest.mark.parametrize("doubtful_ms", [3_600_000, None], ids=["ahead", "nobody heard yet"])
+def test_t1_a_node_whose_clock_is_ahead_or_not_known_to_be_right_refuses_its_own_puts(
+    index: Index, doubtful_ms: int | None
+) -> None:
+    index.ahead_ms = doubtful_ms
     index.index.put(SITE, KEY, index.view("c1"))
     assert (index.index.read(KEY), index.index.puts_refused) == (None, 1)
-    index.clock_ahead = False
+
+
+def test_t1_a_node_whose_clock_is_ahead_removes_under_the_others_time(index: Index) -> None:
     index.index.put(SITE, KEY, index.view("c1"))
     put = index.machine.entry(KEY)
-    index.clock_ahead = True
+    index.ahead_ms = 3_600_000
     index.index.remove(SITE, KEY)
     removal = index.machine.entry(KEY)
     assert put is not None
     assert removal is not None
     assert removal.tombstone
     assert put.hlc < removal.hlc < put.hlc + (1 << 16), "under the others' time"
-    index.clock_ahead = False
+    index.ahead_ms = 0
     index.index.put(SITE, KEY, index.view("c1"))
     assert index.index.read(KEY) is not None
 

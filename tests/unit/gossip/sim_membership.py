@@ -47,6 +47,8 @@ from node.gossip.view import ClusterView
 from node.wire.codec import CODEC
 from node.wire.registry import REGISTRY, Lane
 
+WALL_ZERO_MS = 1_800_000_000_000
+
 
 def ident(
     settings: MembershipSettings = FAST, name: str = "prom", cluster_id: str = "c1", **extra: str
@@ -191,7 +193,7 @@ class World:
 
     def step(self, name: str, event: Event) -> None:
         process = self.processes[name]
-        effects = process.machine.step(event, self.now)
+        effects = process.machine.step(event, self.now, WALL_ZERO_MS + self.now // MS)
         assert not any(isinstance(e, Removed) for e in effects[:-1]), effects
         machine = process.machine
         if machine.phase is Phase.MEMBER:

@@ -41,6 +41,13 @@ def test_five_at_once_make_one_cluster_in_one_order(seed: int) -> None:
     assert all(p.machine.why_not_joined == "" for p in world.processes.values())
 
 
+def test_t1_every_heartbeat_says_what_time_it_is() -> None:
+    """The first too: whoever has just come in learns by them whether its own clock is right."""
+    said = [line for line in five(0).trace if "Heartbeat(" in line]
+    assert said
+    assert not [line for line in said if "wall_ms=1800" not in line]
+
+
 def test_a_node_that_may_not_form_waits_and_says_for_whom() -> None:
     """P7: one alone forms no second cluster."""
     world = World()
