@@ -8,7 +8,7 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import MISMATCH, NOT_FOUND, ask, check_type, no_member
+from node.admin.outcomes import MISMATCH, NOT_FOUND, check_type, no_member, read
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
 from node.core.ids import ServiceRef
@@ -127,7 +127,7 @@ class ActorRequests:
 
     async def letter(self, request: p.GetDeadLetter, call: p.Meta) -> tuple[p.DeadLetterShow, p.Meta]:
         node, incarnation, number = self.letter_of(request.id)
-        page: n.DeadLetterPage = await ask(
+        page: n.DeadLetterPage = await read(
             self._engine, ServiceRef(node, "/node"), n.GetDeadLetters(number=number), NODE_DEADLINE_MS
         )
         if not page.rows or page.incarnation != incarnation:
@@ -212,7 +212,7 @@ class ActorRequests:
         members = self._engine.view.members
         if node not in members:
             raise no_member(self._engine, node)
-        reply = await ask(self._engine, ServiceRef(node, "/node"), message, NODE_DEADLINE_MS)
+        reply = await read(self._engine, ServiceRef(node, "/node"), message, NODE_DEADLINE_MS)
         if not isinstance(reply, answer):
             raise p.AdminRefusal(MISMATCH, "E-PROTOCOL", f"{node} answered with {type(reply).__name__}", about=node)
         return reply

@@ -12,6 +12,7 @@ from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import creative_of, revoking_sites, sites_that_know
 from node.admin.asking import patience_ms
+from node.admin.homes import at_home
 from node.admin.outcomes import NOT_FOUND, TIMED_OUT, ask, read
 from node.admin.protocol.publishers import DeleteSite, GetPublisher, PublisherShow, UpdatePublisher
 from node.admin.targets import ready_for
@@ -51,7 +52,7 @@ class BusinessRequests:
     async def campaign_status(self, request: p.SetCampaignStatus, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
         name = entity_id(request.campaign, "campaign")
         info = await ask(self._engine, EntityRef("campaign", name), m.SetCampaignStatus(request.status))
-        return views.campaign(info), call
+        return at_home(self._engine, views.campaign(info), name), call
 
     async def advertiser_status(self, request: p.SetAdvertiserStatus, call: p.Meta) -> tuple[p.AdvertiserShow, p.Meta]:
         name = entity_id(request.advertiser, "advertiser")
@@ -64,13 +65,15 @@ class BusinessRequests:
     async def _advertiser(self, name: str, order: m.SetAdvertiserStatus | m.UpdateAdvertiser) -> p.AdvertiserShow:
         info: m.AdvertiserInfo = await ask(self._engine, EntityRef("advertiser", name), order)
         campaigns = await self._server.states.all("campaign", CampaignState)
-        return views.advertiser(info, sum(len(c.creatives) for c in campaigns if c.advertiser == name))
+        shown = views.advertiser(info, sum(len(c.creatives) for c in campaigns if c.advertiser == name))
+        return at_home(self._engine, shown, name)
 
     async def update_campaign(self, request: p.UpdateCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
         name = entity_id(request.campaign, "campaign")
         await ready_for(request)
         order = order_messages.campaign_update(request)
-        return views.campaign(await ask(self._engine, EntityRef("campaign", name), order)), call
+        info = await ask(self._engine, EntityRef("campaign", name), order)
+        return at_home(self._engine, views.campaign(info), name), call
 
     async def creative_status(self, request: p.SetCreativeStatus, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
         """One that is deleted is forgotten by the sites, too; said again it reaches those that did not hear of it."""
@@ -90,7 +93,8 @@ class BusinessRequests:
     async def update_site(self, request: p.UpdateSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         await ready_for(request)
         order = order_messages.site_update(request)
-        return views.site(await ask(self._engine, EntityRef("site", site_id(request.site)), order)), call
+        info = await ask(self._engine, EntityRef("site", site_id(request.site)), order)
+        return at_home(self._engine, views.site(info), info.site), call
 
     async def delete_site(self, request: DeleteSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         """It goes by itself; the answer waits until it is gone."""

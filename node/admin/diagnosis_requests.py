@@ -14,7 +14,7 @@ from node.admin.asking import patience_ms
 from node.admin.coordinator import ask_coordinator
 from node.admin.diagnosis_views import cluster_views, member_list, node_status, owners, rates
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import ask, check_type, no_member
+from node.admin.outcomes import check_type, no_member, read
 from node.admin.protocol import diagnosis as d
 from node.core import limits
 from node.core.clock import MS
@@ -52,7 +52,7 @@ class DiagnosisRequests:
 
     async def members(self, request: d.GetMembers, call: p.Meta) -> tuple[d.MemberList, p.Meta]:
         name = self._one(request.node or self._engine.me.name)
-        report = await ask(self._engine, ServiceRef(name, "/node"), n.GetView(), NODE_DEADLINE_MS)
+        report = await read(self._engine, ServiceRef(name, "/node"), n.GetView(), NODE_DEADLINE_MS)
         return member_list(report), call
 
     async def views(self, _request: d.GetViews, call: p.Meta) -> tuple[d.ClusterViews, p.Meta]:

@@ -15,6 +15,7 @@ from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import approving_sites, creative_of
 from node.admin.asking import in_time_ns, patience_ms
+from node.admin.homes import at_home
 from node.admin.outcomes import CONFLICT, FAILED, READ_MS, USAGE, ask, not_found, owner, read, silence
 from node.admin.pages import page, wanted
 from node.admin.targets import ready_for
@@ -73,7 +74,7 @@ class DomainRequests:
                 text = f"host {message.host!r} belongs to site {other.site!r} of publisher {other.publisher!r}"
                 raise p.AdminRefusal(CONFLICT, "E-CONFLICT", text, about=message.host)
         info = await ask(self._engine, EntityRef("site", message.site), message)
-        return views.site(info), call
+        return at_home(self._engine, views.site(info), info.site), call
 
     async def sites(self, request: p.GetSites, call: p.Meta) -> tuple[p.SiteList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
@@ -93,7 +94,7 @@ class DomainRequests:
 
     async def site(self, request: p.GetSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         info = await read(self._engine, EntityRef("site", site_id(request.site)), m.GetSite())
-        return views.site(info), call
+        return at_home(self._engine, views.site(info), info.site), call
 
     async def pages(self, request: p.GetPages, call: p.Meta) -> tuple[p.PageList, p.Meta]:
         # Read from the store, which a listing of thousands of pages may be; a message between nodes may not.
@@ -140,7 +141,8 @@ class DomainRequests:
         message = order_messages.advertiser_creation(request)
         info = await ask(self._engine, EntityRef("advertiser", message.advertiser), message)
         creatives = await self._creative_counts([info])  # there may be some: a repeat answers with what there is
-        return views.advertiser(info, creatives[message.advertiser]), call
+        shown = views.advertiser(info, creatives[message.advertiser])
+        return at_home(self._engine, shown, message.advertiser), call
 
     async def advertisers(self, request: p.GetAdvertisers, call: p.Meta) -> tuple[p.AdvertiserList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
@@ -159,7 +161,7 @@ class DomainRequests:
         name = entity_id(request.advertiser, "advertiser")
         info = await read(self._engine, EntityRef("advertiser", name), m.GetAdvertiser())
         creatives = await self._creative_counts([info])
-        return views.advertiser(info, creatives[name]), call
+        return at_home(self._engine, views.advertiser(info, creatives[name]), name), call
 
     async def _creative_counts(self, advertisers: Sequence[AdvertiserState | m.AdvertiserInfo]) -> Counter[str]:
         """How many creatives each has, read from its own campaigns."""
@@ -181,7 +183,7 @@ class DomainRequests:
         message = order_messages.campaign_creation(request, above.timezone)
         info = await ask(self._engine, EntityRef("campaign", message.campaign), message)
         await ask(self._engine, advertiser, m.AttachCampaign(message.campaign))
-        return views.campaign(info), call
+        return at_home(self._engine, views.campaign(info), message.campaign), call
 
     async def campaigns(self, request: p.GetCampaigns, call: p.Meta) -> tuple[p.CampaignList, p.Meta]:
         now_ms = self._engine.world.clock.wall_ms()
@@ -197,7 +199,8 @@ class DomainRequests:
 
     async def campaign(self, request: p.GetCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
         name = entity_id(request.campaign, "campaign")
-        return views.campaign(await read(self._engine, EntityRef("campaign", name), m.GetCampaign())), call
+        info = await read(self._engine, EntityRef("campaign", name), m.GetCampaign())
+        return at_home(self._engine, views.campaign(info), name), call
 
     async def create_creative(self, request: p.CreateCreative, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
         spec = order_messages.creative_spec(request)

@@ -13,7 +13,7 @@ from node.admin import index_views, views
 from node.admin import protocol as p
 from node.admin.asking import still_waits
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import MISMATCH, NO_ANSWER, NOT_FOUND, USAGE, ask, no_member, not_found
+from node.admin.outcomes import MISMATCH, NO_ANSWER, NOT_FOUND, SILENT, USAGE, ask, no_member, not_found, read
 from node.ads.keys import site_id, split_serve_key
 from node.core import limits
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of, shard_of
@@ -139,7 +139,8 @@ class IndexRequests:
 
     async def lag(self, _request: p.GetLag, call: p.Meta) -> tuple[p.ServeIndexLag, p.Meta]:
         found, missing = await self._statuses()
-        return index_views.lag(found), self._server.with_missing(call, missing)
+        silent = [each.node for each in missing]
+        return index_views.lag(found, silent), self._server.with_missing(call, missing)
 
     async def status(self, _request: p.GetIndexStatus, call: p.Meta) -> tuple[p.ServeIndexStatus, p.Meta]:
         (found, missing), (reports, _), known_sites = await asyncio.gather(
@@ -151,7 +152,8 @@ class IndexRequests:
             found, missing = await self._statuses()
             differ = [n for n in differ if len({status.digests[n] for status in found}) > 1]
         leaves = {n: await self._leaves_different(n, [status.node for status in found]) for n in differ}
-        reply = index_views.status(found, leaves, views.coverage(reports, known_sites).ratio)
+        ratio = views.coverage(reports, known_sites).ratio
+        reply = index_views.status(found, leaves, ratio, whole=not missing)
         return reply, self._server.with_missing(call, missing)
 
     async def _statuses(self) -> tuple[list[IndexStatus], tuple[p.Missing, ...]]:
@@ -217,8 +219,9 @@ class IndexRequests:
             done += max(page.total, 1)
 
     async def of_node(self, node: str, message: msgspec.Struct, answer: type[S]) -> S:
-        """One node's answer; raises AdminRefusal when there is none in its time."""
-        reply = await ask(self._engine, ServiceRef(node, "/node"), message, NODE_DEADLINE_MS)
+        """One node's answer; raises AdminRefusal when there is none in its time. `Get…` changes nothing."""
+        how = read if type(message).__name__.startswith("Get") else ask
+        reply = await how(self._engine, ServiceRef(node, "/node"), message, NODE_DEADLINE_MS)
         if not isinstance(reply, answer):
             raise p.AdminRefusal(MISMATCH, "E-PROTOCOL", f"{node} answered with {type(reply).__name__}", about=node)
         return reply
@@ -230,7 +233,7 @@ class IndexRequests:
             try:
                 return await self.of_node(node, message, answer)
             except p.AdminRefusal as refused:
-                if refused.code != NO_ANSWER or not still_waits(self._engine.world.clock):
+                if refused.code not in (NO_ANSWER, SILENT) or not still_waits(self._engine.world.clock):
                     raise
 
     def _node(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from node.admin import protocol as p
 from node.ads.money import format_money
@@ -148,19 +148,33 @@ def short(content: bytes) -> str:
 # ---- the whole
 
 
-def lag(found: Iterable[IndexStatus]) -> p.ServeIndexLag:
-    items = tuple(
-        p.LagItem(from_node=status.node, to=row.peer, entries=row.entries, lag_ms=row.ms, reachable=row.reachable)
-        for status in sorted(found, key=lambda status: status.node)
+def lag(found: Sequence[IndexStatus], silent: Collection[str] = ()) -> p.ServeIndexLag:
+    """A row for each way between two replicas, those of `silent` nodes too. How far one of these is behind is not
+    known: that nothing waits for it now says that nothing was written, not that it takes what is."""
+    items = [
+        p.LagItem(from_node=status.node, to=row.peer, entries=row.entries, lag_ms=None, reachable=None)
+        if row.peer in silent
+        else p.LagItem(from_node=status.node, to=row.peer, entries=row.entries, lag_ms=row.ms, reachable=row.reachable)
+        for status in found
         for row in status.lag
-    )
-    return p.ServeIndexLag(items=items, max_lag_ms=max((item.lag_ms for item in items), default=0))
+    ]
+    names = sorted({*silent, *(status.node for status in found)})
+    items += [
+        p.LagItem(from_node=node, to=to, entries=None, lag_ms=None, reachable=None)
+        for node in silent
+        for to in names
+        if to != node
+    ]
+    items.sort(key=lambda item: (item.from_node, item.to))
+    known = [item.lag_ms for item in items if item.lag_ms is not None]
+    return p.ServeIndexLag(items=tuple(items), max_lag_ms=max(known, default=0))
 
 
 def status(
-    found: Sequence[IndexStatus], leaves_different: Mapping[int, int], coverage_ratio: float | None
+    found: Sequence[IndexStatus], leaves_different: Mapping[int, int], coverage_ratio: float | None, *, whole: bool
 ) -> p.ServeIndexStatus:
-    """A row for each map; a map's counts are those of the replica that holds most of it."""
+    """A row for each map; a map's counts are those of the replica that holds most of it. `whole`: no node was silent;
+    else nobody knows what all of them have by now."""
     replicas = tuple(_replica_item(one) for one in sorted(found, key=lambda one: one.node))
     items: list[p.MapStatusItem] = []
     for number in range(MAP_COUNT):
@@ -185,7 +199,7 @@ def status(
         pending_removals=sum(one.pending_removals for one in found),
         max_lag_ms=max((replica.max_lag_ms for replica in replicas), default=0),
         coverage_ratio=coverage_ratio,
-        stable_at=_at(min((one.stable_ms for one in found), default=0)),
+        stable_at=_at(min((one.stable_ms for one in found), default=0)) if whole else None,
         held_back_by=tuple(
             p.Holdback(
                 node=row.node, writer=one.node, entries=row.entries, since=_at(row.since_ms), why=row.why

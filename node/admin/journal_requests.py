@@ -12,7 +12,7 @@ from node.admin import cursors
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.held_plans import HeldPlans, Result
-from node.admin.outcomes import ask, no_member
+from node.admin.outcomes import ask, no_member, read
 from node.admin.protocol import diagnosis as d
 from node.core import limits
 from node.core.clock import rfc3339
@@ -74,7 +74,7 @@ class JournalRequests:
 
     async def levels(self, request: d.GetLogLevels, call: p.Meta) -> tuple[d.LogLevels, p.Meta]:
         [name] = self._some(request.node) if request.node else [self._engine.me.name]
-        found: n.LogLevels = await ask(self._engine, ServiceRef(name, "/node"), n.GetLogLevels(), NODE_DEADLINE_MS)
+        found: n.LogLevels = await read(self._engine, ServiceRef(name, "/node"), n.GetLogLevels(), NODE_DEADLINE_MS)
         items = tuple(
             d.LogLevelItem(logger=row.logger, level=row.level, left_s=row.left_s or None) for row in found.rows
         )

@@ -8,7 +8,7 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import NOT_FOUND, ask, no_member
+from node.admin.outcomes import NOT_FOUND, ask, no_member, read
 from node.ads.keys import entity_id
 from node.core.clock import rfc3339
 from node.core.ids import EntityRef, ServiceRef
@@ -46,7 +46,7 @@ class OperationRequests:
     async def show(self, request: p.GetOperation, call: p.Meta) -> tuple[p.Operation, p.Meta]:
         name = entity_id(request.id, "id")
         try:
-            status = await ask(self._engine, EntityRef("operation", name), f.GetOperation(), NODE_DEADLINE_MS)
+            status = await read(self._engine, EntityRef("operation", name), f.GetOperation(), NODE_DEADLINE_MS)
             state = None if status.verb != "drain" else await self._recorded(name)
         except p.AdminRefusal as refused:
             # Its entity may be on its way to another node, or have none: what is durable can be read all the same.
@@ -107,7 +107,7 @@ class OperationRequests:
 async def drain_name(server: AdminServer, node: str) -> str:
     """The operation of the drain that the node is in, or would be in; empty when it can't be asked."""
     try:
-        named: f.DrainName = await ask(server.engine, ServiceRef(node, "/node"), f.GetDrainName(), NODE_DEADLINE_MS)
+        named: f.DrainName = await read(server.engine, ServiceRef(node, "/node"), f.GetDrainName(), NODE_DEADLINE_MS)
     except p.AdminRefusal:
         return ""
     return named.operation

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from node.admin import protocol as p
 from node.admin.gather import NODE_DEADLINE_MS
-from node.admin.outcomes import CONFLICT, NOT_FOUND, USAGE, ask, no_member, not_found, owner
+from node.admin.outcomes import CONFLICT, NOT_FOUND, USAGE, ask, no_member, not_found, owner, read
 from node.ads.keys import entity_id
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
@@ -77,7 +77,7 @@ class ReplayRequests:
     async def show(self, request: p.GetReplay, call: p.Meta) -> tuple[p.Replay, p.Meta]:
         name = entity_id(request.id, "id")
         try:
-            status = await ask(self._engine, EntityRef("replay", name), f.GetReplay(), NODE_DEADLINE_MS)
+            status = await read(self._engine, EntityRef("replay", name), f.GetReplay(), NODE_DEADLINE_MS)
         except p.AdminRefusal as refused:
             # Its entity may be on its way to another node: what is durable can be read all the same.
             state = await self._server.states.one("replay", name, ReplayState)

@@ -63,18 +63,22 @@ def _node_row(
         http=f"http://{member.http}" if member.http and member.status is Status.UP else None,
         admin=member.admin,
         version=member.app_version,
-        pid=report.pid if report else 0,
-        uptime_s=report.uptime_ms / 1_000 if report else 0.0,
+        pid=report.pid if report else None,
+        uptime_s=report.uptime_ms / 1_000 if report else None,
         shards=len(report.running) if report else placed,
-        entities=sum(report.entities_by_kind.values()) if report else 0,
+        entities=sum(report.entities_by_kind.values()) if report else None,
         ready=report.ready if report else False,
         why_not_ready=report.why_not_ready if report else ("no answer",),
-        max_lag_ms=max(report.lag_ms.values(), default=0) if report else 0,
-        rss_bytes=report.rss_bytes if report else 0,
-        cpu_ratio=report.cpu_ms / report.uptime_ms if report and report.uptime_ms else 0.0,
+        max_lag_ms=max(report.lag_ms.values(), default=0) if report else None,
+        rss_bytes=report.rss_bytes if report else None,
+        cpu_ratio=_busy(report) if report else None,
         observers=tuple(observer.name for observer in seen.observers) if seen else (),
         cordoned=cordoned,
     )
+
+
+def _busy(report: NodeReport) -> float:
+    return report.cpu_ms / report.uptime_ms if report.uptime_ms else 0.0
 
 
 def node_peers(report: NodeReport) -> tuple[p.NodePeer, ...]:
@@ -265,7 +269,7 @@ def cluster_status(
             maps=len(index),
             keys=sum(item.keys for item in index),
             agree=agreement(reports, view.members),
-            max_lag_ms=max((n.max_lag_ms for n in nodes), default=0),
+            max_lag_ms=max((n.max_lag_ms or 0 for n in nodes), default=0),
             tombstones=sum(item.tombstones for item in index),
             pending_removals=sum(report.pending_removals for report in reports.values()),
         ),

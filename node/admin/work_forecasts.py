@@ -8,7 +8,7 @@ import msgspec
 
 from node.admin import protocol as p
 from node.admin.order_plans import Forecast, OrderPlans
-from node.admin.outcomes import ask, no_member
+from node.admin.outcomes import no_member, read
 from node.core.ids import ServiceRef
 from node.flows.messages import GetDrainName
 
@@ -68,7 +68,7 @@ class WorkForecasts:
         members = self._server.engine.view.members
         if order.node not in members:
             raise no_member(self._server.engine, order.node)
-        named = await ask(self._server.engine, ServiceRef(order.node, "/node"), GetDrainName())
+        named = await read(self._server.engine, ServiceRef(order.node, "/node"), GetDrainName())
         notes = (f"{named.operation} ends; what has moved stays where it is",)
         return Forecast(changed=named.active, notes=notes if named.active else ())
 

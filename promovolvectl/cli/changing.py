@@ -35,7 +35,13 @@ PLANNED: Final = (
     ExitStatus.PARTIAL,  # the plan counts entities, which a silent node does not tell
     ExitStatus.FAILED,
 )
-DIRECT: Final = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.REFUSED, ExitStatus.NOT_ALLOWED)
+DIRECT: Final = (
+    ExitStatus.NOT_FOUND,
+    ExitStatus.CONFLICT,
+    ExitStatus.REFUSED,
+    ExitStatus.NOT_ALLOWED,
+    ExitStatus.PARTIAL,  # what --dry-run foresees is read of a node that may be silent
+)
 
 
 class Harm(enum.Enum):

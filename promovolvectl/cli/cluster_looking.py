@@ -26,7 +26,7 @@ REPAIR_MS: Final = 110_000  # shards are handed over and whole replicas compared
     does="Who is a member, as one node sees it: the order of age, who reports whom, what keeps it from converging.",
     changes="Reads only; asks one node, so it answers when others do not.",
     examples=("promovolvectl cluster members", "promovolvectl cluster members --seen-by entity-2 -o json"),
-    exits=(ExitStatus.NOT_FOUND,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     shows="MemberList",
 )
 async def members(

@@ -56,7 +56,7 @@ async def list_(
     does="One dead letter: its error, how often it was delivered, and its content when asked for.",
     changes="Reads only.",
     examples=("promovolvectl deadletter show entity-1.4.17", "promovolvectl deadletter show entity-1.4.17 --payload"),
-    exits=(ExitStatus.NOT_FOUND,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     shows="DeadLetterShow",
 )
 async def show(

@@ -16,7 +16,7 @@ from node.admin.protocol import GetOperation, GetReplay, Meta, Operation, Replay
 from promovolvectl.cli.options import WAIT_DEFAULT_MS
 from promovolvectl.cli.run import Run
 from promovolvectl.client.changes import spelled
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.errors import UNANSWERED, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
 POLL_S: Final = 0.25
@@ -150,7 +150,7 @@ async def _followed(
             heard_s = time.monotonic()
         except CommandFailed as failed:
             # The node that answered may be the one that drains; another one is asked in the next round.
-            passes = failed.status in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT)
+            passes = failed.status in UNANSWERED
             if not passes or time.monotonic() >= min(until, heard_s + SILENT_S):
                 raise
 

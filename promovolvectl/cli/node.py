@@ -103,7 +103,7 @@ async def can_stop(run: Run, name: Name) -> Answer:
     does="What waits on one node: the fullest mailboxes, and handlers that were slow.",
     changes="Reads only.",
     examples=("promovolvectl node mailboxes entity-1", "promovolvectl node mailboxes entity-1 -o json --query slow"),
-    exits=(ExitStatus.NOT_FOUND,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     shows="NodeMailboxes",
 )
 async def mailboxes(run: Run, name: Name) -> Answer:
@@ -175,7 +175,7 @@ def _drain_of(name: str, forced: Sequence[str]) -> StageDrain:
     does="Cancel a node's drain, whoever started it.",
     changes="The node takes part again. What has moved stays where it is. Too late once it flushes.",
     examples=("promovolvectl node undrain entity-2", "promovolvectl node undrain entity-2 --reason 'not today'"),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.NOT_ALLOWED, ExitStatus.PARTIAL),
     flags=CHANGE,
     shows="NodeUndrain",
 )

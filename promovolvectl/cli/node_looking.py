@@ -165,7 +165,13 @@ async def logs(
         "promovolvectl node log-level entity-1 node.sharding debug --for 10m --yes",
         "promovolvectl node log-level entity-1 node.sharding reset --yes",
     ),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.NOT_CONFIRMED, ExitStatus.NOT_ALLOWED, ExitStatus.CONFLICT),
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.NOT_CONFIRMED,
+        ExitStatus.NOT_ALLOWED,
+        ExitStatus.CONFLICT,
+        ExitStatus.PARTIAL,
+    ),
     flags=CHANGE,
 )
 async def log_level(

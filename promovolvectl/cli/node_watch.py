@@ -15,12 +15,12 @@ from promovolvectl.cli.node import Name
 from promovolvectl.cli.node_looking import app
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.tail import POLL_S, line
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.errors import UNANSWERED, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
 __all__ = ["app"]
 _COLUMNS: Final = ("at", "object", "text")
-_PASSES: Final = (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT, ExitStatus.NOT_FOUND)
+_PASSES: Final = (*UNANSWERED, ExitStatus.NOT_FOUND)
 
 
 @leaf(

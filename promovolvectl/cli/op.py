@@ -46,7 +46,7 @@ async def list_(
     does="One operation: its phases, what it waits for, and its result.",
     changes="Reads only.",
     examples=("promovolvectl op show op-1", "promovolvectl op show op-1 -o value --query state"),
-    exits=(ExitStatus.NOT_FOUND,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
 )
 async def show(run: Run, identity: Id) -> Answer:
     return answer_of("Operation", *await run.ask(GetOperation(id=identity), Operation))
@@ -58,7 +58,7 @@ async def show(run: Run, identity: Id) -> Answer:
     does="Follow an operation to its end, a line for each change of phase and for what holds it up.",
     changes="Reads only. Ctrl-C stops the watching, not the operation.",
     examples=("promovolvectl op watch op-1", "promovolvectl op watch op-1 -t 10m"),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.FAILED),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.FAILED),
 )
 async def watch(run: Run, identity: Id) -> Answer:
     found, meta = await run.ask(GetOperation(id=identity), Operation)
@@ -71,7 +71,7 @@ async def watch(run: Run, identity: Id) -> Answer:
     does="Wait for an operation's end, without a word until then.",
     changes="Reads only.",
     examples=("promovolvectl op wait op-1 -t 10m", "promovolvectl op wait op-1 -q && reboot"),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.FAILED),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.FAILED),
 )
 async def wait(run: Run, identity: Id) -> Answer:
     found, meta = await run.ask(GetOperation(id=identity), Operation)

@@ -120,7 +120,7 @@ async def list_(
     does="One replay: how far it is, and what it did to coverage.",
     changes="Reads only.",
     examples=("promovolvectl replay show r-1", "promovolvectl replay show r-1 -o value --query state"),
-    exits=(ExitStatus.NOT_FOUND,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
 )
 async def show(run: Run, identity: Id) -> Answer:
     return answer_of("Replay", *await run.ask(GetReplay(id=identity), Replay))

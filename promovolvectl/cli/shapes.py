@@ -358,9 +358,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "SiteList": Shape(_columns("site! host publisher? slots:slots pages_fresh suspended"), _each("site", "site")),
     "SiteShow": Shape(
         _columns(
-            "site host publisher verified_host slots:slots floor_cpm pages_fresh pages_fallback suspended suspended_by "
-            "approved pending rejected blocked_domains publisher_domains blocked_products audience suspicions timezone "
-            "margin changed"
+            "site host publisher shard node verified_host slots:slots floor_cpm pages_fresh pages_fallback suspended "
+            "suspended_by approved pending rejected blocked_domains publisher_domains blocked_products audience "
+            "suspicions timezone margin changed"
         ),
         _itself("site", "site"),
         _whole,
@@ -380,7 +380,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _each("advertiser", "advertiser"),
     ),
     "AdvertiserShow": Shape(
-        _columns(f"advertiser name status:state {_MONEY_AD} timezone campaigns creatives changed"),
+        _columns(f"advertiser name status:state {_MONEY_AD} timezone campaigns creatives shard node changed"),
         _itself("advertiser", "advertiser"),
         _whole,
         one=True,
@@ -396,7 +396,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _columns(
             f"campaign advertiser name status:state standing:state max_cpm {_MONEY_AD} reserved impressions_count "
             "clicks_count ctas_count folds_count categories sites places audience blocked_categories start_at end_at "
-            "unmatched creatives changed"
+            "unmatched creatives shard node changed"
         ),
         _itself("campaign", "campaign"),
         _whole,

@@ -12,12 +12,11 @@ from typing import Final
 from node.admin.protocol import Done, FreezePlacement, GetNodes, NodeList, NodeRow, StopNode
 from promovolvectl.cli.run import Run
 from promovolvectl.client import paths
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.errors import UNANSWERED, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
 _POLL_S: Final = 0.1
 _ASK_MS: Final = 3_000
-_NO_ANSWER: Final = (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT)
 
 
 class Ending:
@@ -66,7 +65,7 @@ class Ending:
         try:
             found, _ = await run.ask(GetNodes(), NodeList, wait_ms)
         except CommandFailed as failed:
-            if failed.status not in _NO_ANSWER:
+            if failed.status not in UNANSWERED:
                 raise
             return not (self._last and failed.status is ExitStatus.UNREACHABLE)
         return any(
@@ -86,7 +85,7 @@ async def stop_all(run: Run, names: tuple[str, ...], reason: str, timeout_ms: in
         try:
             await run.ask(StopNode(node=name, drain=False), Done, _ASK_MS)
         except CommandFailed as failed:
-            if failed.status not in (*_NO_ANSWER, ExitStatus.NOT_FOUND, ExitStatus.FAILED):
+            if failed.status not in (*UNANSWERED, ExitStatus.NOT_FOUND, ExitStatus.FAILED):
                 raise  # one that can't be told may have gone already: the wait finds out
     while True:
         try:
@@ -94,7 +93,7 @@ async def stop_all(run: Run, names: tuple[str, ...], reason: str, timeout_ms: in
         except CommandFailed as failed:
             if failed.status is ExitStatus.UNREACHABLE:
                 return ()
-            if failed.status not in _NO_ANSWER:
+            if failed.status not in UNANSWERED:
                 raise
             found = NodeList(items=())
         if time.monotonic() >= until:

@@ -16,7 +16,7 @@ from node.admin.protocol import Meta
 from promovolvectl.cli.render import MACHINE
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.text import scalar
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.errors import UNANSWERED, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.visible import visible
 
@@ -54,7 +54,7 @@ async def tailed(
         try:
             items, behind, meta = await ask(cursor)
         except CommandFailed as failed:
-            unheard = failed.status in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT)
+            unheard = failed.status in UNANSWERED
             if not unheard or time.monotonic() - heard > SILENT_S:
                 raise
             await asyncio.sleep(POLL_S)

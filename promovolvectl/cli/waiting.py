@@ -14,7 +14,7 @@ from promovolvectl.cli.follow import ASK_MS, HEARTBEAT_S, POLL_S
 from promovolvectl.cli.options import WAIT_DEFAULT_MS
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.errors import UNANSWERED, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Condition, Wait
 
@@ -57,7 +57,7 @@ async def _looked(run: Run, look: Look, about: tuple[str, ...], left_ms: int) ->
     try:
         return await look(min(ASK_MS, left_ms))
     except CommandFailed as failed:
-        if failed.status not in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
+        if failed.status not in UNANSWERED:
             raise
         reason = failed.message.split("\n")[0]
         if failed.status is ExitStatus.TIMED_OUT:

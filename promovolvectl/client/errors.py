@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from promovolvectl.client.exit_codes import ExitStatus
+
+# Who could have answered did not: a question that ended so may be answered when it is asked again.
+UNANSWERED: Final = (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT, ExitStatus.PARTIAL)
 
 
 class CommandFailed(Exception):

@@ -10,7 +10,7 @@ from typing import Final
 
 from node.admin.protocol import ClusterStatus, Coverage, GetClusterStatus, GetCoverage, Meta, NodeRow
 from promovolvectl.client.calls import AdminClient
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.errors import UNANSWERED, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.local.access import lacking, not_up
 from promovolvectl.local.processes import Child, Process, forget
@@ -21,7 +21,6 @@ POLL_S: Final = 0.1
 ASK_MS: Final = 3_000
 REMIND_S: Final = 30.0
 _STAYS: Final = ("joining", "weakly-up", "up")
-_NO_ANSWER: Final = (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT)
 
 
 class Deadline:
@@ -145,7 +144,7 @@ class Waiter:
         try:
             reply, _ = await self._client.ask(GetCoverage(sites=tuple(sites)), Coverage, self._deadline.left_ms(ASK_MS))
         except CommandFailed as failed:
-            if failed.status not in _NO_ANSWER:
+            if failed.status not in UNANSWERED:
                 raise
             return [failed.message.split("\n")[0]]
         answered = {row.site for row in reply.sites if row.expected is not None}
@@ -164,7 +163,7 @@ class Waiter:
         try:
             status, meta = await self._client.ask(GetClusterStatus(), ClusterStatus, self._deadline.left_ms(ASK_MS))
         except CommandFailed as failed:
-            if failed.status not in _NO_ANSWER:
+            if failed.status not in UNANSWERED:
                 raise
             return ["no node answers yet"], None
         return judge(status, meta), (status, meta)

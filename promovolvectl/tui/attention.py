@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from node.admin.protocol import ListOperations, OperationList
 from node.admin.protocol.cluster import AbsentNode
 from promovolvectl.tui import absent, theme
-from promovolvectl.tui.cordons import cordoned_nodes
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import number_of, span
@@ -97,10 +96,10 @@ def _wanted(state: State) -> Iterator[_Note]:
         empty, slots = covered.expected - covered.present, number_of(covered.expected, "slot")
         text = f"{empty} of {slots} {'is' if empty == 1 else 'are'} empty: 6 Serving says why"
         yield _Note("note", "slots", "coverage", text)
-    for name in cordoned_nodes(state):
-        yield _Note(
-            "note", f"node/{name}", "cordon", f"cordoned, gets no more shards: promovolvectl node uncordon {name}"
-        )
+    for row in status.nodes:
+        if row.cordoned:
+            text = f"cordoned, gets no more shards: promovolvectl node uncordon {row.name}"
+            yield _Note("note", f"node/{row.name}", "cordon", text)
     for each in status.absent:
         if absent.told_to_go(each):
             yield _absent("note", state, each)

@@ -8,8 +8,9 @@ styles are ours, never data.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
@@ -18,6 +19,7 @@ from promovolvectl.client.visible import visible
 
 Piece = tuple[str, str]
 Line = list[Piece]
+T = TypeVar("T")
 
 
 def width_of(line: Sequence[Piece]) -> int:
@@ -128,6 +130,11 @@ def span(seconds: float) -> str:
 def lag(milliseconds: int) -> str:
     """Milliseconds while they are few, then as `span`."""
     return f"{milliseconds}ms" if milliseconds < 10_000 else span(milliseconds / 1000)
+
+
+def known(value: T | None, shown: Callable[[T], str]) -> str:
+    """What a node says of itself, `?` where it says nothing."""
+    return "?" if value is None else shown(value)
 
 
 def clock_time(at: str) -> str:

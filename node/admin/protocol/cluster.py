@@ -16,7 +16,9 @@ class GetClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """One node as the cluster sees it. `http`: base URL when it has the api role and serves, else null. `observers`:
     who reports it unreachable. `public_key`: what a profile names to reach it; empty where the roster has no such
-    node. `cordoned`: it keeps its shards and gets no more; null when nobody who coordinates says."""
+    node. `cordoned`: it keeps its shards and gets no more; null when nobody who coordinates says. What only the node
+    itself knows, `pid` and `uptime_s`, `entities`, `max_lag_ms`, `rss_bytes` and `cpu_ratio`, is null while it does not
+    answer."""
 
     name: str
     incarnation: int
@@ -27,15 +29,15 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     http: str | None = None
     admin: str = ""
     version: str = ""
-    pid: int = 0
-    uptime_s: float = 0.0
+    pid: int | None = None
+    uptime_s: float | None = None
     shards: int = 0
-    entities: int = 0
+    entities: int | None = None
     ready: bool = False
     why_not_ready: tuple[str, ...] = ()
-    max_lag_ms: int = 0
-    rss_bytes: int = 0
-    cpu_ratio: float = 0.0
+    max_lag_ms: int | None = None
+    rss_bytes: int | None = None
+    cpu_ratio: float | None = None
     observers: tuple[str, ...] = ()
     public_key: str = ""
     cordoned: bool | None = None

@@ -99,7 +99,8 @@ class GetNodeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.node_status")
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`answers` false: it did not within the deadline; then only what its peers know of it is told."""
+    """`answers` false: it did not within the deadline; then only what its peers know of it is told, and what it alone
+    knows is null."""
 
     node: str
     incarnation: int
@@ -111,11 +112,11 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[str, ...]
     observers: tuple[str, ...]
     shards: int
-    entities: int
-    max_lag_ms: int
-    uptime_s: float
+    entities: int | None
+    max_lag_ms: int | None
+    uptime_s: float | None
     version: str
-    pid: int
+    pid: int | None
     faults: tuple[FaultRow, ...]
 
 

@@ -69,7 +69,8 @@ class SlotQuality(msgspec.Struct, frozen=True, kw_only=True):
 class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     """`pages_fallback`: of the fresh pages, those that were not judged by the provider that should have.
     `suspended_by`: the site, its publisher, its deletion, or several. `publisher_domains`: those that its publisher
-    blocks on all its sites. `audience`: where its readers are, by the publisher's word."""
+    blocks on all its sites. `audience`: where its readers are, by the publisher's word.
+    `shard` and `node`: where its entity lives; null in lists, and `node` while nobody has the shard."""
 
     site: str
     host: str
@@ -100,6 +101,8 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     suspended_by: tuple[str, ...] = ()
     publisher_domains: tuple[str, ...] = ()
     audience: tuple[str, ...] = ()
+    shard: int | None = None
+    node: str | None = None
 
 
 @wire_type("admin.site_list")
@@ -190,6 +193,8 @@ class GetAdvertiser(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.advertiser")
 class AdvertiserShow(msgspec.Struct, frozen=True, kw_only=True):
+    """`shard` and `node`: as of a site."""
+
     advertiser: str
     name: str
     status: str
@@ -199,6 +204,8 @@ class AdvertiserShow(msgspec.Struct, frozen=True, kw_only=True):
     campaigns: tuple[str, ...]
     creatives: int
     changed: bool = True
+    shard: int | None = None
+    node: str | None = None
 
 
 @wire_type("admin.advertiser_list")
@@ -245,7 +252,7 @@ class GetCampaign(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.campaign")
 class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
     """`status` is what its operator said; `standing` is active, or what keeps it from bidding now: also suspended (its
-    advertiser is), scheduled, ended or exhausted."""
+    advertiser is), scheduled, ended or exhausted. `shard` and `node`: as of a site."""
 
     campaign: str
     advertiser: str
@@ -270,6 +277,8 @@ class CampaignShow(msgspec.Struct, frozen=True, kw_only=True):
     ctas_count: int = 0
     folds_count: int = 0
     audience: tuple[str, ...] = ()
+    shard: int | None = None
+    node: str | None = None
 
 
 @wire_type("admin.campaign_list")

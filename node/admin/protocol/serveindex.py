@@ -166,17 +166,20 @@ class GetLag(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.serveindex_lag_row")
 class LagItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What `from` wrote and `to` has not acknowledged, and for how long the oldest of it has waited."""
+    """What `from` wrote and `to` has not acknowledged, and for how long the oldest of it has waited. Null is what a
+    silent node does not tell: as `from` all of it, as `to` how far behind it is and whether it can be reached."""
 
     from_node: str = msgspec.field(name="from")
     to: str
-    entries: int
-    lag_ms: int
-    reachable: bool
+    entries: int | None
+    lag_ms: int | None
+    reachable: bool | None
 
 
 @wire_type("admin.serveindex_lag")
 class ServeIndexLag(msgspec.Struct, frozen=True, kw_only=True):
+    """`max_lag_ms`: of the rows where it is known."""
+
     items: tuple[LagItem, ...]
     max_lag_ms: int
 
@@ -230,8 +233,8 @@ class Holdback(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.serveindex_status")
 class ServeIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The ServeIndex on one page, a row for each map. Everything that was accepted before `stable_at` is on every
-    replica of the roster; null when some node has not said so. `held_back_by`: who keeps it from being now.
-    `coverage_ratio` is null while some site does not tell of its slots."""
+    replica of the roster; null when some node has not said so, or does not answer now. `held_back_by`: who keeps it
+    from being now. `coverage_ratio` is null while some site does not tell of its slots."""
 
     items: tuple[MapStatusItem, ...]
     replicas: tuple[ReplicaItem, ...]

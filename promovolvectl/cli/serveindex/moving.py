@@ -38,7 +38,7 @@ _STREAMED = ("table", "wide", "jsonl")
         "promovolvectl serveindex dump --map serve-17 > serve-17.jsonl",
         "promovolvectl serveindex dump --file index.jsonl --node entity-1",
     ),
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.LOCAL_FILE),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.LOCAL_FILE),
     shows="ServeIndexDump",
 )
 async def dump(

@@ -76,7 +76,7 @@ async def maps(run: Run) -> Answer:
         "promovolvectl serveindex keys example.com",
         "promovolvectl serveindex keys example.com --limit 20 --node entity-1 -o json",
     ),
-    exits=(ExitStatus.NOT_FOUND,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     shows="ServeIndexKeys",
 )
 async def keys(
@@ -195,7 +195,7 @@ async def where(run: Run, key: Key) -> Answer:
     does="The keys with the largest values, the largest first.",
     changes="Reads only. --limit N names how many; 20 if not. Reads one whole replica, a page at a time.",
     examples=("promovolvectl serveindex largest", "promovolvectl serveindex largest --limit 5 -o json"),
-    exits=(ExitStatus.NOT_FOUND,),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     shows="ServeIndexLargest",
 )
 async def largest(run: Run, node: Node = "") -> Answer:

@@ -6,7 +6,6 @@ from node.admin.protocol import StageCordon, StageDrain, StageRestart, Undrain
 from promovolvectl.client.changes import Change
 from promovolvectl.tui.absent import absent_node, words
 from promovolvectl.tui.actions import Focus, Offer
-from promovolvectl.tui.cordons import cordoned
 from promovolvectl.tui.state import State
 from promovolvectl.tui.tables.nodes import node_row
 from promovolvectl.tui.widgets.figures import drains, state_words
@@ -36,7 +35,7 @@ def _why_deaf(state: State, focus: Focus) -> str:
 def cordon(state: State, focus: Focus) -> Offer:
     """Cordons the node, or lifts it where it is cordoned: the shards' coordinator does it, whatever the node does."""
     node = focus.place[0] if focus.place else ""
-    if cordoned(state, node):
+    if _cordoned(state, node):
         return Change(("node", "uncordon", node), StageCordon(node=node, on=False))
     if why := _why_not(state, focus):
         return why
@@ -63,9 +62,14 @@ def drain_or_not(state: State, focus: Focus) -> str:
     return "Undrain" if _drains(state, focus) else "Drain"
 
 
+def _cordoned(state: State, name: str) -> bool:
+    row = node_row(state, name)
+    return row is not None and row.cordoned is True
+
+
 def cordon_or_not(state: State, focus: Focus) -> str:
     """Which of the two its key does."""
-    return "Uncordon" if focus.place and cordoned(state, focus.place[0]) else "Cordon"
+    return "Uncordon" if focus.place and _cordoned(state, focus.place[0]) else "Cordon"
 
 
 def restart(state: State, focus: Focus) -> Offer:

@@ -10,7 +10,6 @@ from textual.widget import Widget
 
 from node.admin.protocol import GetShards, ListOperations
 from promovolvectl.tui import attention, keys
-from promovolvectl.tui.cordons import PLACES
 from promovolvectl.tui.destinations import destination_of
 from promovolvectl.tui.origin import answered, pushed
 from promovolvectl.tui.queries import Query
@@ -100,7 +99,7 @@ class Overview(Board):
         return self.table
 
     def queries(self, state: State) -> tuple[Query, ...]:
-        return (OPERATIONS, PLACES, MAP) if self.has_class("large") else (OPERATIONS, PLACES)
+        return (OPERATIONS, MAP) if self.has_class("large") else (OPERATIONS,)
 
     def show(self, state: State, now_ns: int) -> None:
         filled = Filled(

@@ -169,8 +169,10 @@ def _lags(glance: Glance, _where: Where) -> list[Line]:
             item = by_pair.get((writer, reader))
             if item is None:
                 line.append(Cell("-", theme.FAINT))
-            elif not item.reachable:
+            elif item.reachable is False:
                 line.append(Cell("offl", theme.BAD))
+            elif item.lag_ms is None:
+                line.append(Cell("?", theme.FAINT))
             else:
                 style = theme.BAD if item.lag_ms > 5_000 else theme.ODD if item.entries else theme.FAINT
                 line.append(Cell(f"{lag(item.lag_ms)}{f' ({item.entries})' if item.entries else ''}", style))

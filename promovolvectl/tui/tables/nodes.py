@@ -18,12 +18,11 @@ from node.admin.protocol.cluster import AbsentNode
 from node.admin.protocol.diagnosis import GetLogs, GetRates, LogList, RateList
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, theme
-from promovolvectl.tui.cordons import PLACES, cordoned
 from promovolvectl.tui.draw import amount, counters, dash_if_none, fact, figure, flow, grid, lasting, moment, paragraph
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, count, lag, natural, number_of, size, span
+from promovolvectl.tui.text import Line, count, known, lag, natural, number_of, size, span
 from promovolvectl.tui.views import Glance, Level, Tab, Where, fixed
 from promovolvectl.tui.widgets.figures import state_words
 from promovolvectl.tui.widgets.sparkline import sparkline
@@ -65,28 +64,30 @@ def _missed(state: State, node: AbsentNode) -> Row:
 
 def _row(state: State, row: NodeRow, queue: int | None) -> Row:
     mark, style = theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
-    heard = bool(row.pid)
-    held = cordoned(state, row.name)
     unknown = Cell("?", theme.FAINT)
     cpu = state.series.of(f"cpu/{row.name}")
     newest = cpu[-1] if cpu and cpu[-1] is not None else row.cpu_ratio
     cells = (
         Cell(row.name),
         Cell(
-            f"{mark} {state_words(row)}{' cordoned' if held else ''}",
-            style if mark != "●" else theme.ODD if held else "",
+            f"{mark} {state_words(row)}{' cordoned' if row.cordoned else ''}",
+            style if mark != "●" else theme.ODD if row.cordoned else "",
         ),
         dash_if_none(row.shards),
-        figure(row.entities) if heard else unknown,
-        Cell(lag(row.max_lag_ms), theme.ODD if row.max_lag_ms > 5_000 else "", row.max_lag_ms) if heard else unknown,
-        Cell(f"{sparkline(cpu, _SPARK, 1.0)} {newest:.0%}", rank=newest) if heard else unknown,
-        amount(row.rss_bytes) if heard else unknown,
+        unknown if row.entities is None else figure(row.entities),
+        unknown if row.max_lag_ms is None else _behind(row.max_lag_ms),
+        unknown if row.cpu_ratio is None else Cell(f"{sparkline(cpu, _SPARK, 1.0)} {newest:.0%}", rank=newest),
+        unknown if row.rss_bytes is None else amount(row.rss_bytes),
         unknown if queue is None else figure(queue),
-        lasting(row.uptime_s) if heard else unknown,
+        unknown if row.uptime_s is None else lasting(row.uptime_s),
         Cell(",".join(row.roles)),
         Cell(row.address),
     )
     return Row(row.name, cells, row.status)
+
+
+def _behind(lag_ms: int) -> Cell:
+    return Cell(lag(lag_ms), theme.ODD if lag_ms > 5_000 else "", lag_ms)
 
 
 # ---- panes
@@ -125,21 +126,20 @@ def _about(glance: Glance, where: Where) -> list[Line]:
     if row is None:
         return [[("the node is not a member any more", theme.FAINT)]]
     mark, style = theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
-    heard = bool(row.pid)  # of one that does not answer nobody knows how it is
     facts = (
         ("roles", ",".join(row.roles)),
         ("incarnation", str(row.incarnation)),
-        ("up", span(row.uptime_s) if heard else "?"),
-        ("pid", str(row.pid or "?")),
+        ("up", known(row.uptime_s, span)),
+        ("pid", known(row.pid, str)),
         ("version", row.version or "?"),
         ("address", row.address),
         ("admin", row.admin or "-"),
         ("http", row.http or "-"),
         ("shards", str(row.shards)),
-        ("entities", count(row.entities) if heard else "?"),
-        ("lag", lag(row.max_lag_ms) if heard else "?"),
-        ("memory", size(row.rss_bytes) if heard else "?"),
-        ("cpu", f"{row.cpu_ratio:.1%} since it started" if heard else "?"),
+        ("entities", known(row.entities, count)),
+        ("lag", known(row.max_lag_ms, lag)),
+        ("memory", known(row.rss_bytes, size)),
+        ("cpu", known(row.cpu_ratio, "{:.1%} since it started".format)),
     )
     named: Line = [(f"{visible(row.name)} ", theme.STRONG), (f"{mark} {state_words(row)}", style)]
     lines = flow([named, *(fact(name, value) for name, value in facts)], glance.width)
@@ -273,7 +273,7 @@ LEVEL = Level(
     "nodes",
     fixed(*_COLUMNS),
     _rows,
-    lambda _state, _where: (RATES, PLACES),
+    lambda _state, _where: (RATES,),
     (
         _pane("a", "about", _about, _show_of),
         _pane("o", "observers", _views, _show_of),

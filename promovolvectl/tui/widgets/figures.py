@@ -7,10 +7,9 @@ from node.admin.protocol.cluster import AbsentNode
 from node.core.clock import SECOND
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import absent, theme
-from promovolvectl.tui.cordons import cordoned
 from promovolvectl.tui.series import EVERY_NS
 from promovolvectl.tui.state import State
-from promovolvectl.tui.text import Line, clock_time, count, lag, natural, padded, short, size, span
+from promovolvectl.tui.text import Line, clock_time, count, known, lag, natural, padded, short, size, span
 from promovolvectl.tui.widgets.sparkline import sparkline
 
 _NAME_MAX = 20
@@ -62,13 +61,12 @@ def _missed(state: State, row: AbsentNode, names: int) -> Line:
 def _member(state: State, row: NodeRow, names: int, columns: list[tuple[str, int]]) -> Line:
     mark, style = theme.node_sign(row.status, reachable=row.reachable, ready=row.ready)
     words = state_words(row)
-    held = words == "up" and cordoned(state, row.name)
-    heard = bool(row.pid)  # of one that does not answer nobody knows how it is
+    held = words == "up" and row.cordoned
     values = {
         "SHARDS": str(row.shards) if row.shards else "-",
-        "ENTITIES": count(row.entities) if heard else "?",
-        "LAG": lag(row.max_lag_ms) if heard else "?",
-        "RSS": size(row.rss_bytes) if row.rss_bytes else "-",
+        "ENTITIES": known(row.entities, count),
+        "LAG": known(row.max_lag_ms, lag),
+        "RSS": known(row.rss_bytes, size),
     }
     cells = " ".join(padded(values[title], width, right=True) for title, width in columns)
     return [

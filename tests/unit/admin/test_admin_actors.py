@@ -390,6 +390,6 @@ def test_mailboxes_and_the_flight_recorder_of_one_node() -> None:
         for silent in (p.GetMailboxes(node="n3"), p.GetFlight(node="n3")):
             with pytest.raises(p.AdminRefusal) as refused:
                 await world.ask(silent)
-            assert refused.value.exit_status == 9
+            assert (refused.value.exit_status, refused.value.code, refused.value.about) == (12, "E-SILENT", "node/n3")
 
     played(scene)

@@ -11,12 +11,14 @@ import msgspec
 import pytest
 from index_world import KEY, NAMES, World, played
 
+from node.admin import index_views
 from node.admin import protocol as p
 from node.admin.index_verify import IndexVerify
 from node.ads.keys import serve_key
 from node.core import limits
 from node.core.clock import MS
-from node.core.hashing import map_of, shard_of
+from node.core.hashing import MAP_COUNT, map_of, shard_of
+from node.engine.index_messages import IndexStatus, PeerLagRow
 from node.store.replica_report import Problem, ReplicaReport, VerifyProgress
 
 
@@ -112,6 +114,41 @@ def test_status_counts_maps_that_differ_and_their_leaves() -> None:
         return {}, ()
 
     played(served)
+
+
+def test_of_a_silent_replica_neither_lag_nor_what_all_have_is_known() -> None:
+    async def scene(world: World) -> None:
+        lag, meta = await world.ask(p.GetLag())
+        assert [missing.node for missing in meta.missing] == ["n4"]
+        rows = {(item.from_node, item.to): (item.entries, item.lag_ms, item.reachable) for item in lag.items}
+        assert rows == {("n4", name): (None, None, None) for name in NAMES}
+        for wanted in (p.GetKeys(site="example.com", node="n4"), p.GetDump(map="serve-00", node="n4")):
+            with pytest.raises(p.AdminRefusal) as refused:
+                await world.ask(wanted)
+            assert (refused.value.exit_status, refused.value.code, refused.value.about) == (12, "E-SILENT", "node/n4")
+
+    played(scene, silent=True)
+
+
+def index_status(node: str, **lag: tuple[int, bool]) -> IndexStatus:
+    rows = tuple(PeerLagRow(peer, 0, ms, reachable) for peer, (ms, reachable) in lag.items())
+    maps = ("d",) * MAP_COUNT, ((0, 0, 0),) * MAP_COUNT
+    return IndexStatus(node, True, 1.0, *maps, rows, 0, 0, 0, False, {}, stable_ms=5_000)
+
+
+def test_who_wrote_can_not_tell_how_far_a_silent_node_is_behind() -> None:
+    """Nothing waits for it, and its link still stands: that is no lag of 0."""
+    found = index_views.lag([index_status("n1", n2=(7, True), n3=(0, True))], ["n3"])
+    rows = {(item.from_node, item.to): (item.lag_ms, item.reachable) for item in found.items}
+    assert rows["n1", "n2"] == (7, True)
+    assert rows["n1", "n3"] == rows["n3", "n1"] == (None, None)
+    assert found.max_lag_ms == 7
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_every_replica_has_is_unknown_while_one_is_silent(whole: bool) -> None:
+    found = index_views.status([index_status("n1"), index_status("n2")], {}, 1.0, whole=whole)
+    assert (found.stable_at is not None) is whole
 
 
 # ---- comparing and mending

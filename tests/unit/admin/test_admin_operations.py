@@ -14,6 +14,7 @@ from node.admin import protocol as p
 from node.admin.operation_requests import OperationRequests, drain_name
 from node.admin.states import States
 from node.core.clock import ManualClock
+from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef, ServiceRef
 from node.flows import messages as f
 from node.flows.state import OperationState
@@ -35,7 +36,8 @@ class Desk:
         self.answers: dict[Any, Any] = {}
         self.gone: set[str] = set()
         self.silent: set[str] = set()
-        self.homes = (ShardRow(0, "n1", 1, 1), ShardRow(1, "n2", 1, 1), ShardRow(2, "n2", 2, 1))
+        placed = (ShardRow(0, "n1", 1, 1), ShardRow(1, "n2", 1, 1), ShardRow(2, "n2", 2, 1))
+        self.homes = (*placed, *(ShardRow(shard, "n1", 1, 1) for shard in range(3, SHARD_COUNT)))
         self.asked: list[tuple[Any, Any]] = []
         self.engine = SimpleNamespace(
             view=SimpleNamespace(members={"n1": None, "n2": None}),

@@ -78,6 +78,9 @@ def test_a_node_that_did_not_answer_is_shown_as_such() -> None:
     assert rows["n1"].cpu_ratio == 0.05
     assert (rows["n2"].ready, rows["n2"].why_not_ready) == (False, ("no answer",))
     stale = views.node_rows(TWO, {"n1": report("n1", incarnation=2)}, ())
+    own = ("pid", "uptime_s", "entities", "max_lag_ms", "rss_bytes", "cpu_ratio")
+    assert [getattr(rows["n2"], name) for name in own] == [None] * len(own), "nobody who is silent has said 0"
+    assert None not in [getattr(rows["n1"], name) for name in own]
     assert stale[0].why_not_ready == ("no answer",), "what an earlier start said is not about this one"
 
 

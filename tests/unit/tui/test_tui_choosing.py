@@ -25,15 +25,9 @@ def fault(about: str) -> p.FaultRow:
     return p.FaultRow(code="E", object=about, message="all is not as it should be " * 3, since=SINCE)
 
 
-def placed(*cordoned: str) -> p.ShardMap:
-    found = everything()(p.GetShardMap())
-    assert isinstance(found, p.ShardMap)
-    return replace(
-        found,
-        items=tuple(
-            replace(found.items[0], node=row.name, cordoned=row.name in cordoned, draining=False) for row in NODES
-        ),
-    )
+def held(*cordoned: str) -> tuple[p.NodeRow, ...]:
+    """The nodes, of which these are cordoned."""
+    return tuple(replace(row, cordoned=row.name in cordoned) for row in NODES)
 
 
 def test_a_panel_shows_that_it_has_the_keys_and_opens_what_it_is_about() -> None:
@@ -203,9 +197,9 @@ def test_a_line_of_keys_with_no_room_leaves_away_what_is_known_everywhere_and_cu
 
 def test_a_key_that_does_either_of_two_things_says_which() -> None:
     async def look() -> None:
-        source = FakeSource({p.GetShardMap: lambda _: placed("entity-2")}, everything())
+        source = FakeSource(otherwise=everything())
         async with staged((120, 40), source) as stage:
-            stage.source.play(push(*NODES[:2], node("entity-3", ready=False, why_not_ready=("draining",))))
+            stage.source.play(push(*held("entity-2")[:2], node("entity-3", ready=False, why_not_ready=("draining",))))
             await stage.until("● live")
             await stage.go("nodes")
             await stage.until("C Cordon", "D Drain")

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from msgspec.structs import replace
-from test_tui_choosing import NODES, placed
+from test_tui_choosing import NODES, held
 from tui_answers import everything
 from tui_stage import FakeSource, node, push, refusal, staged
 
@@ -21,9 +21,9 @@ def coverage(expected: int | None, present: int, ratio: float | None) -> p.Cover
 
 def test_cordons_and_empty_slots_are_notes_in_attention() -> None:
     async def look() -> None:
-        source = FakeSource({p.GetShardMap: lambda _: placed("entity-2")}, everything())
+        source = FakeSource(otherwise=everything())
         async with staged((120, 40), source) as stage:
-            stage.source.play(push(*NODES, coverage=coverage(9, 7, 7 / 9)))
+            stage.source.play(push(*held("entity-2"), coverage=coverage(9, 7, 7 / 9)))
             await stage.until("● live")
             screen = await stage.go("overview")
             assert "nothing needs attention" not in screen
@@ -37,7 +37,7 @@ def test_cordons_and_empty_slots_are_notes_in_attention() -> None:
 
 
 def test_of_a_node_that_does_not_answer_no_figure_is_made_up() -> None:
-    nothing = {"pid": 0, "entities": 0, "max_lag_ms": 0, "rss_bytes": 0, "uptime_s": 0.0}
+    nothing = dict.fromkeys(("pid", "entities", "max_lag_ms", "rss_bytes", "uptime_s", "cpu_ratio"))
     silent = replace(NODES[-1], reachable=False, ready=False, **nothing)
 
     async def look() -> None:
