@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
 from node.actors.actor import Failed, Failure
@@ -44,6 +45,27 @@ async def outcome_of(start: Callable[[Callable[[Any], None]], None]) -> Any:
 
     start(settle)
     return await future
+
+
+async def outcomes_of(starts: Sequence[Callable[[Callable[[Any], None]], None]]) -> list[Any]:
+    """As `outcome_of`, of several that are started together; in their order. A task for each would cost more than what
+    is asked."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    outcomes: list[Any] = [None] * len(starts)
+    waiting = len(starts)
+
+    def settle(at: int, outcome: Any) -> None:
+        nonlocal waiting
+        outcomes[at] = outcome
+        waiting -= 1
+        if not waiting and not future.done():
+            future.set_result(None)
+
+    for at, start in enumerate(starts):
+        start(partial(settle, at))
+    if starts:
+        await future
+    return outcomes
 
 
 class Runtime:

@@ -31,7 +31,7 @@ from node.ads.hosts import same_host
 from node.ads.keys import entity_id, fold_page_text, page_url, serve_key, site_id, slot_id
 from node.core.clock import MS
 from node.core.ids import EntityRef
-from node.core.limits import admin_page_items_max, classify_margin_ms
+from node.core.limits import admin_page_states_max, classify_margin_ms
 from node.crawler.html_text import extract, looks_like_html
 
 if TYPE_CHECKING:
@@ -148,9 +148,10 @@ class DomainRequests:
         now_ms = self._engine.world.clock.wall_ms()
         found = self._server.states.page("advertiser", AdvertiserState, request.after, wanted(request.limit))
         states, more = await found
-        # Their campaigns are read for this: no more than one page of those, either.
+        # Their campaigns are read to count creatives: a count of the advertiser's own would be written with each of its
+        # impressions, and wrong whenever a campaign's word is late.
         ends = accumulate(len(state.campaigns) for state in states)
-        kept = max(1, sum(end <= admin_page_items_max for end in ends))
+        kept = max(1, sum(end <= admin_page_states_max for end in ends))
         states, more = states[:kept], more or kept < len(states)
         creatives = await self._creative_counts(states)
         items = ((s.advertiser, views.advertiser_of_state(s, creatives[s.advertiser], now_ms)) for s in states)
@@ -186,16 +187,20 @@ class DomainRequests:
         return at_home(self._engine, views.campaign(info), message.campaign), call
 
     async def campaigns(self, request: p.GetCampaigns, call: p.Meta) -> tuple[p.CampaignList, p.Meta]:
-        now_ms = self._engine.world.clock.wall_ms()
-        chosen: list[CampaignState] = []
-        after, more = request.after, True
-        while more and len(chosen) <= wanted(request.limit):
-            states, more = await self._server.states.page("campaign", CampaignState, after, wanted(0))
-            chosen += [s for s in states if request.advertiser is None or s.advertiser == request.advertiser]
-            after = states[-1].campaign if states else after
+        limit, now_ms = wanted(request.limit), self._engine.world.clock.wall_ms()
+        if request.advertiser is None:
+            chosen, more = await self._server.states.page("campaign", CampaignState, request.after, limit)
+        else:
+            chosen, more = await self._campaigns_of(request.advertiser, request.after, limit)
         items = ((state.campaign, views.campaign_of_state(state, now_ms)) for state in chosen)
-        found, following = page(items, request.limit)
+        found, following = page(items, request.limit, more=more)
         return p.CampaignList(items=found, next=following), call
+
+    async def _campaigns_of(self, advertiser: str, after: str, limit: int) -> tuple[list[CampaignState], bool]:
+        """The next of its own, by their names, and whether there are more: among all there may be few."""
+        above = await self._server.states.one("advertiser", advertiser, AdvertiserState)
+        names = sorted(name for name in above.campaigns if name > after) if above else []
+        return await self._server.states.some("campaign", names[:limit], CampaignState), len(names) > limit
 
     async def campaign(self, request: p.GetCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
         name = entity_id(request.campaign, "campaign")

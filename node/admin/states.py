@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
-from node.actors.runtime import outcome_of
+from node.actors.runtime import outcome_of, outcomes_of
 from node.admin.outcomes import store_refusal
+from node.core.limits import store_batch_requests_max
 from node.engine.engine import Engine
-from node.store.port import Absent, ListStates, ReadState, Record, StatePage
+from node.store.port import Absent, Answer, ListStates, ReadState, Record, StatePage
 from node.wire.codec import CODEC
 
 S = TypeVar("S", bound=msgspec.Struct)
 PAGE = 500
-ONE_BY_ONE_MAX = 500  # reads of one state each; more take longer than a few pages of all
 
 
 class States:
@@ -51,22 +51,30 @@ class States:
         return state if isinstance(state, shape) else None
 
     async def some(self, kind: str, names: Sequence[str], shape: type[S]) -> list[S]:
-        """The states of these names that there are, in their order. Many are read by reading all, a page at a time."""
-        if len(names) > ONE_BY_ONE_MAX:
-            known = {record.id: record.body for record in await self._records(kind, bodies=True)}
-            states = [CODEC.decode_record(known[name]) for name in names if name in known]
-            return [state for state in states if isinstance(state, shape)]
-        found = await asyncio.gather(*(self.one(kind, name, shape) for name in names))
-        return [state for state in found if state is not None]
+        """The states of these names that there are, in their order. A transaction's worth is read at a time, so that
+        others come in between, and by its name each costs no more than it would in a list of all."""
+        found: list[S] = []
+        for begin in range(0, len(names), store_batch_requests_max):
+            for record in await self._named(kind, names[begin : begin + store_batch_requests_max]):
+                state = CODEC.decode_record(record.body)
+                if isinstance(state, shape):
+                    found.append(state)
+        return found
 
     async def record(self, kind: str, name: str) -> Record | None:
         """The record of that name, undecoded; None when there is none."""
-        answer = await outcome_of(lambda done: self._engine.world.submit(ReadState(kind, name), done))
-        if isinstance(answer, Absent):
-            return None
-        if not isinstance(answer, Record):
-            raise store_refusal(answer)
-        return answer
+        return next(iter(await self._named(kind, (name,))), None)
+
+    async def _named(self, kind: str, names: Sequence[str]) -> list[Record]:
+        """Those that there are, in the order of the names; read together, as the driver takes what is submitted in one
+        turn into one transaction."""
+        answers: Sequence[Answer] = await outcomes_of(
+            [partial(self._engine.world.submit, ReadState(kind, name)) for name in names]
+        )
+        for answer in answers:
+            if not isinstance(answer, Record | Absent):
+                raise store_refusal(answer)
+        return [answer for answer in answers if isinstance(answer, Record)]
 
     async def _records(self, kind: str, *, bodies: bool) -> list[Any]:
         records: list[Any] = []

@@ -38,6 +38,7 @@ key_file_bytes_max = 4 << 10  # a key pair is 150 bytes; anything longer is not 
 roster_entries_max = 10_000  # nodes and operators of one cluster
 admin_request_bytes_max = 1 << 20  # one admin document in either direction
 admin_page_items_max = 500  # of a list in one answer; the next page is asked for
+admin_page_states_max = 2_000  # read to make one page whose items sum others up: a tenth of a second
 admin_page_bytes_max = 512 << 10  # of items in one answer, which has room for its frame and for what CBOR adds
 admin_frames_max = 256  # per client and direction; a client that doesn't read loses events, not the server its memory
 
