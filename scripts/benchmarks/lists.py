@@ -1,5 +1,5 @@
 """How long the first page of each long list takes on a cluster with many things: what a person waits for, the command
-alone, and the node's answer within it.
+alone, and the node's answer within it; and what these many things take of each node while nobody asks for anything.
 
 `runs` is how many times each is asked; PROMOVOLVE_TEST_SCALE multiplies 1,000 entities and 10,000 keys, so that 10 is
 the acceptance's size and 100 that of check V20.
@@ -8,6 +8,7 @@ the acceptance's size and 100 that of check V20.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import statistics
 import subprocess
@@ -22,6 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from node.admin import protocol as p
+from node.ads.bidbook import QUOTE_RENEWAL_MS
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.view import ServeView
@@ -33,13 +35,14 @@ from node.wire.codec import CODEC
 from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.link import open_link
 from promovolvectl.client.profiles import find, load_file
+from scripts.benchmarks.measure import cpu_s
 
 RUNS_MIN: Final = 5
 SCALE: Final = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 ENTITIES, KEYS = 1_000 * SCALE, 10_000 * SCALE
 ADVERTISERS: Final = 50
 AT_ONCE: Final = 250
-LOADED_AT_ONCE: Final = 100_000  # a load has its limit
+LOADED_AT_ONCE: Final = 20_000  # a load ends within one request
 PAGE: Final = 100
 LIMIT_MS: Final = 300
 FILTERED_LIMIT_MS: Final = 500
@@ -89,6 +92,7 @@ def measure(runs: int) -> dict[str, object]:
             filled_s = time.perf_counter() - began
             answers = asyncio.run(_answers(Path(folder, "config.toml"), max(runs, RUNS_MIN)))
             commands = _commands(max(runs, RUNS_MIN), env)
+            rest = _rest(env)
         finally:
             _run(("down", *data), env)
     return {
@@ -98,6 +102,7 @@ def measure(runs: int) -> dict[str, object]:
         "page": PAGE,
         "limit_ms": LIMIT_MS,
         "filtered_limit_ms": FILTERED_LIMIT_MS,
+        "rest_percent": rest,
         "version_ms": commands.pop("version"),
         **{name: {"answer_ms": answers[name], "command_ms": commands[name]} for name in ALL},
     }
@@ -205,7 +210,17 @@ def _commands(runs: int, env: Mapping[str, str]) -> dict[str, float]:
     return {name: round(statistics.median(found), 1) for name, found in taken.items()}
 
 
-def _run(words: tuple[str, ...], env: Mapping[str, str]) -> None:
+def _rest(env: Mapping[str, str]) -> dict[str, float]:
+    """Percent of a core that each node takes while every bid is renewed once."""
+    nodes = {item["name"]: int(item["pid"]) for item in json.loads(_run(("node", "list", "-o", "json"), env))["items"]}
+    before, began = {name: cpu_s(pid) for name, pid in nodes.items()}, time.monotonic()
+    time.sleep(QUOTE_RENEWAL_MS / 1_000)
+    took = time.monotonic() - began
+    return {name: round((cpu_s(pid) - before[name]) / took * 100, 2) for name, pid in nodes.items()}
+
+
+def _run(words: tuple[str, ...], env: Mapping[str, str]) -> str:
     done = subprocess.run((_COMMAND, *words), env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)}: {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
