@@ -1,12 +1,14 @@
 """The bid book: the standing bids of a category's campaigns, and the answer to an auction out of them.
 
-It answers from what it holds, so a campaign that is slow is late and never erased. A quote that was not renewed for ten
-minutes says nothing any more, and whoever is not registered for the category does not answer at all.
+It answers from what it holds, so a campaign that is slow is late and never erased. A bid is a lease: its campaign tells
+what changes at once and renews what does not every three minutes. One that was not renewed for ten, so that three
+renewals were lost, says nothing any more, and whoever is not registered for the category does not answer at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import takewhile
 
 import msgspec
 
@@ -21,7 +23,8 @@ from node.ads.view import TurnedAway
 from node.core import limits
 
 QUOTE_AGE_MS_MAX = 10 * 60_000
-QUOTE_STALE_MS = 2 * 60_000 + 10_000  # campaigns renew theirs every minute: two were missed
+QUOTE_RENEWAL_MS = 3 * 60_000
+QUOTE_STALE_MS = 2 * QUOTE_RENEWAL_MS + 10_000  # two renewals were missed
 
 
 class StandingBid(msgspec.Struct, frozen=True):
@@ -34,52 +37,94 @@ class StandingBid(msgspec.Struct, frozen=True):
         return now_ms - self.taken_ms > QUOTE_AGE_MS_MAX
 
 
-class Book(msgspec.Struct, frozen=True):
-    """`registered`: the campaigns of the category as the directory knows them, in its order, None before it has
-    answered; `settled` false: some may still be registering, so nobody is a stranger yet."""
+class BidBook:
+    """The bids, and which of them the directory's register bears out. It alone writes what it holds.
 
-    category: str
-    bids: Mapping[str, StandingBid] = msgspec.field(default_factory=dict)
-    registered: Mapping[str, None] | None = None
-    settled: bool = False
+    `registered`: the campaigns of the category as the directory knows them, None before it has answered; `settled`
+    false: some may still be registering, so nobody is a stranger yet. Times are ms of a clock that never goes back.
+    A quote is taken in constant time, however many there are.
+    """
+
+    def __init__(self, category: str) -> None:
+        self.category = category
+        self._bids: dict[str, StandingBid] = {}  # what came longest ago comes first
+        self._registered: dict[str, None] | None = None
+        self._settled = False
+        self._unheard: dict[str, None] = {}  # registered, and nothing came
+        self._unlisted: dict[str, None] = {}  # bidding, and not registered
+
+    @property
+    def bids(self) -> Mapping[str, StandingBid]:
+        return self._bids
+
+    @property
+    def registered(self) -> Collection[str] | None:
+        return self._registered
+
+    @property
+    def settled(self) -> bool:
+        return self._settled
+
+    def take(self, quote: m.Quote, now_ms: int) -> None:
+        """A quote has come, another or the same once more; one that is older than the one held is dropped."""
+        name = quote.campaign
+        known = self._bids.get(name)
+        if known is not None and known.quote.as_of_ms > quote.as_of_ms:
+            return
+        self._bids.pop(name, None)  # so that it goes behind those that came before
+        self._bids[name] = StandingBid(quote, now_ms)
+        self._unheard.pop(name, None)
+        if quote.active and self._registered is not None and name not in self._registered:
+            self._unlisted[name] = None
+        else:
+            self._unlisted.pop(name, None)
+
+    def enlist(self, campaigns: Iterable[str], *, settled: bool) -> None:
+        """The directory has told whom it knows. Bids are kept: one that it does not list is a stranger, and may be
+        listed again."""
+        self._registered = dict.fromkeys(campaigns)
+        self._settled = settled
+        self._unheard = {name: None for name in self._registered if name not in self._bids}
+        self._unlisted = {
+            name: None for name, bid in self._bids.items() if bid.quote.active and name not in self._registered
+        }
+
+    def confirm(self, *, settled: bool) -> None:
+        """The directory knows the same as when it told them last."""
+        self._settled = settled
 
     def missing(self, now_ms: int) -> tuple[str, ...]:
         """Registered campaigns whose bid is not known, or too old to count."""
-        return tuple(
-            name for name in self.registered or () if (bid := self.bids.get(name)) is None or bid.expired(now_ms)
-        )
+        registered = self._registered or ()
+        return (*self._unheard, *(name for name in self._expired(now_ms) if name in registered))
+
+    def lacks(self, campaign: str, now_ms: int) -> bool:
+        """Whether it is one of the missing."""
+        if campaign not in (self._registered or ()):
+            return False
+        bid = self._bids.get(campaign)
+        return bid is None or bid.expired(now_ms)
 
     def is_stranger(self, campaign: str) -> bool:
         """Whether the directory does not know it, or not yet: it may have been asked too early."""
-        return self.settled and self.registered is not None and campaign not in self.registered
-
-    def complete(self, now_ms: int) -> bool:
-        """Whether all bids are known: then who is absent does not bid."""
-        return self.registered is not None and self.settled and not (self.missing(now_ms) or self.strangers(now_ms))
+        return self._settled and self._registered is not None and campaign not in self._registered
 
     def strangers(self, now_ms: int) -> tuple[str, ...]:
         """Campaigns whose bid would count and that are strangers."""
-        return tuple(
-            name
-            for name, bid in self.bids.items()
-            if bid.quote.active and self.is_stranger(name) and not bid.expired(now_ms)
-        )
+        if not self._settled:
+            return ()
+        return tuple(name for name in self._unlisted if not self._bids[name].expired(now_ms))
+
+    def complete(self, now_ms: int) -> bool:
+        """Whether all bids are known: then who is absent does not bid."""
+        return self._registered is not None and self._settled and not (self.missing(now_ms) or self.strangers(now_ms))
+
+    def _expired(self, now_ms: int) -> Iterable[str]:
+        """Those that are too old to count, without a look at the others."""
+        return (name for name, _ in takewhile(lambda held: held[1].expired(now_ms), self._bids.items()))
 
 
-def taken(book: Book, quote: m.Quote, now_ms: int) -> Book:
-    """A quote has come; one that is older than the one held is dropped."""
-    known = book.bids.get(quote.campaign)
-    if known is not None and known.quote.as_of_ms > quote.as_of_ms:
-        return book
-    return msgspec.structs.replace(book, bids={**book.bids, quote.campaign: StandingBid(quote, now_ms)})
-
-
-def listed(book: Book, campaigns: Iterable[str], *, settled: bool) -> Book:
-    """The directory has answered. Bids are kept: one that it does not list is a stranger, and may be listed again."""
-    return msgspec.structs.replace(book, registered=dict.fromkeys(campaigns), settled=settled)
-
-
-def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.CategoryBidResponse:
+def answer(book: BidBook, request: m.CategoryBidRequest, now_ms: int) -> m.CategoryBidResponse:
     """Every bid that may take part, the best first, with what was left out and why.
 
     Whether a bid is approved on the site is not known here, so none is dropped for being far below the best: one that
@@ -105,13 +150,12 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
     kept = able[: limits.bidder_campaigns_max]
     sizes = set(request.sizes)
     offers = tuple(_offers(kept, book.category, sizes))
-    missing = book.missing(now_ms)
     return m.CategoryBidResponse(
         book.category,
         offers[: limits.view_candidates_max],
         len(rejected),
         book.complete(now_ms),
-        missing,
+        book.missing(now_ms)[: limits.bidders_missing_told_max],
         len(able) > len(kept) or len(offers) > limits.view_candidates_max,
         max((quote.max_cpm_micros for quote in rejected), default=0),
         sum((c.width, c.height) not in sizes for quote in kept for c in quote.creatives),
@@ -120,7 +164,7 @@ def answer(book: Book, request: m.CategoryBidRequest, now_ms: int) -> m.Category
     )
 
 
-def told(book: Book, campaign: str, answered_ms: int, now_ms: int) -> m.StripeTold:
+def told(book: BidBook, campaign: str, answered_ms: int, now_ms: int) -> m.StripeTold:
     """What an operator sees of the book: of one campaign or, unnamed, of all."""
     names = dict.fromkeys((*book.bids, *(book.registered or ())))
     found = [_quote_told(book, name, now_ms) for name in names if campaign in ("", name)]
@@ -131,7 +175,7 @@ def told(book: Book, campaign: str, answered_ms: int, now_ms: int) -> m.StripeTo
     )
 
 
-def _quote_told(book: Book, campaign: str, now_ms: int) -> m.QuoteTold:
+def _quote_told(book: BidBook, campaign: str, now_ms: int) -> m.QuoteTold:
     bid = book.bids.get(campaign)
     if bid is None:
         return m.QuoteTold(campaign, "missing")

@@ -212,7 +212,9 @@ class Advertiser:
             charged = state.charged | {told.campaign: told.charged_micros}
             caught_up = state.caught_up | {told.campaign: told.impressions}
             self._state = msgspec.structs.replace(state, budget=budget, charged=charged, caught_up=caught_up)
-            ctx.persist(self._state, then=BudgetWritten(budget))
+            ctx.persist(self._state, reply=m.Accepted(), then=BudgetWritten(budget))
+        else:
+            ctx.reply_durable(m.Accepted(changed=False))
 
     def _info(self, ctx: Context, state: AdvertiserState) -> m.AdvertiserInfo:
         today = roll_over(state.budget, now_ms=ctx.wall_ms())

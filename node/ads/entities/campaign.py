@@ -1,7 +1,8 @@
 """A campaign: what it pays, for which categories, with which creatives, out of which budget.
 
-It pushes its standing bid (`Quote`) to the bidders of its categories whenever it changes and every minute, so that an
-auction is answered from state. It registers with the campaign directory until that acknowledges.
+It pushes its standing bid (`Quote`) to the bidders of its categories, a lease that they hold and it renews, so that an
+auction is answered from state. It registers with the campaign directory until that acknowledges. Once a minute it looks
+at what time alone has changed: its day, its schedule, its reservations.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from node.actors.actor import Context, Failed
 from node.actors.bus import Gap
 from node.ads import messages as m
 from node.ads.account import Account
+from node.ads.bidbook import QUOTE_RENEWAL_MS
 from node.ads.booking import Engagement, Payer, engagement, impression, money_facts
 from node.ads.budget import BudgetState, day_bounds_ms, next_midnight_ms, open_budget
+from node.ads.entities.bid_lease import BidLease
 from node.ads.entities.campaign_state import (
     STATUSES,
     CampaignState,
@@ -29,7 +32,7 @@ from node.ads.entities.campaign_state import (
     spent_up,
     standing_of,
 )
-from node.ads.entities.charges import Charges
+from node.ads.entities.charges import Charges, ChargesHeard
 from node.ads.entities.money import BudgetWritten, Till, answer_at_once
 from node.ads.money import impression_cost_micros
 from node.ads.pacing.campaigns import CampaignMoney, due, told_permille
@@ -45,14 +48,15 @@ from node.core.ids import EntityRef, SingletonRef
 from node.core.limits import folded_minutes_kept
 
 DIRECTORY = SingletonRef("campaign-directory")
-QUOTE_PERIOD_MS = 60_000
+LOOK_MS = 60_000
 # An exhausted campaign's place in a pool outlives its day by so much, so that it is there when its next one has begun.
 PLACE_KEPT_MS = 2 * 3_600_000
 REGISTER_TIMEOUT_MS = 2_000
+ATTEMPTS_COUNTED = 6  # then it tries about every minute
 
 
 class _Announce(msgspec.Struct, frozen=True):
-    """Time to push the quote and to register; `changed` when something in it is new."""
+    """Time to look whether anybody must hear of anything; `changed`: all must, something is new or was said again."""
 
     changed: bool
 
@@ -63,8 +67,23 @@ class _Updated(msgspec.Struct, frozen=True):
     budget: BudgetState
 
 
+class _Renew(msgspec.Struct, frozen=True):
+    """Time to tell the bid once more, changed or not."""
+
+
+class _Register(msgspec.Struct, frozen=True):
+    """Time to register, which failed before."""
+
+
 class _Registered(msgspec.Struct, frozen=True):
     ok: bool
+
+
+def register_again_ms(campaign: str, attempt: int) -> int:
+    """How long a campaign waits that could not register for so many times: longer each time, and not as long as the
+    others. A directory that a hundred thousand ask at once refuses most, and would refuse them again."""
+    most_ms = 1_000 << attempt
+    return most_ms // 2 + spread_ms(campaign, most_ms // 2)
 
 
 class Campaign:
@@ -82,6 +101,7 @@ class Campaign:
         self._folded = SettledIds()
         self._charges = Charges(campaign)
         self._passed = PassedByReaders()
+        self._lease = BidLease()
         self._was_exhausted = False
         self._was_standing = ""
         self._markets: tuple[str, ...] = ()
@@ -98,7 +118,8 @@ class Campaign:
         self._acted = SettledIds(state.acted)
         self._folded = SettledIds(state.folded, folded_minutes_kept)
         ctx.subscribe(m.DIRECTORY_STARTED)
-        ctx.every("quote", QUOTE_PERIOD_MS, _Announce(False), first_ms=spread_ms(self._campaign, QUOTE_PERIOD_MS))
+        ctx.every("look", LOOK_MS, _Announce(False), first_ms=spread_ms(self._campaign, LOOK_MS))
+        ctx.every("renew", QUOTE_RENEWAL_MS, _Renew(), first_ms=spread_ms(self._campaign, QUOTE_RENEWAL_MS))
         ctx.after("announce", 0, _Announce(True))
 
     def roll_back(self, ctx: Context, state: CampaignState | None) -> None:
@@ -134,7 +155,7 @@ class Campaign:
                 ctx.reply(self._quote(ctx, state))
             case m.AddCreative() | m.SetCampaignStatus() | m.UpdateCampaign() | m.SetCreativeStatus():
                 self._obey(ctx, state, till, message)
-            case m.AdvertiserStanding() | m.ReadersCame():
+            case m.AdvertiserStanding() | m.ReadersCame() | ChargesHeard():
                 self._hear(ctx, state, message)
             case BudgetWritten(budget):
                 till.written(budget)
@@ -145,10 +166,10 @@ class Campaign:
                 self._engaged(ctx, state, message)
             case _Announce(changed):
                 self._announce(ctx, state, changed)
-            case m.DirectoryStarted() | Gap():
-                self._register(ctx, state)
-            case _Registered(ok):
-                self._registered(ctx, ok)
+            case _Renew():
+                self._tell_bid(ctx, state, self._quote(ctx, state), state.markets)
+            case m.DirectoryStarted() | Gap() | _Register() | _Registered():
+                self._enrol(ctx, state, message)
             case _:
                 ctx.reject(f"a campaign does not understand {type(message).__name__}")
 
@@ -270,9 +291,13 @@ class Campaign:
             self._state = msgspec.structs.replace(state, withdrawn=withdrawn)
             ctx.persist(self._state, reply=m.Accepted(), then=_Announce(True))
 
-    def _hear(self, ctx: Context, state: CampaignState, said: m.AdvertiserStanding | m.ReadersCame) -> None:
-        """What its advertiser says of itself, and a site of its readers."""
+    def _hear(
+        self, ctx: Context, state: CampaignState, said: m.AdvertiserStanding | m.ReadersCame | ChargesHeard
+    ) -> None:
+        """What its advertiser says of itself and of what it was told, and a site of its readers."""
         match said:
+            case ChargesHeard():
+                self._charges.hear(said)
             case m.ReadersCame(day, views):
                 readers = told(state.readers, day, views)
                 if readers is not state.readers:
@@ -376,14 +401,15 @@ class Campaign:
             self._till.account.pass_time(now)
             self._tell_share(self._money_now(state, self._till.account, now_ms), also_less=True)
         self._charges.tell(ctx, state.advertiser, state.charged_micros, state.impressions)
-        quote = self._quote(ctx, state)
+        standing = standing_of(state, now_ms)
+        changed = changed or standing != self._was_standing
+        self._was_standing = standing
         # Those that it bids in no more must hear that, too.
         markets = tuple(dict.fromkeys((*state.markets, *self._markets)))
         self._markets = state.markets
-        for market in markets:
-            for stripe in range(STRIPE_COUNT):
-                ctx.tell(EntityRef("category-bidder", f"{market}|{stripe}"), quote)
-        self._register(ctx, state)
+        quote = self._quote(ctx, state)
+        if changed or self._lease.due(quote):
+            self._tell_bid(ctx, state, quote, markets)
         exhausted = spent_up(state, now_ms)
         day_ends_ms = next_midnight_ms(now_ms, state.budget.timezone)
         if exhausted:
@@ -391,29 +417,40 @@ class Campaign:
         else:
             self._exhausted_campaigns.clear(self._campaign)
         self._was_exhausted = exhausted
-        standing = standing_of(state, now_ms)
-        if changed or standing != self._was_standing:
-            self._was_standing = standing
+        if changed:
             until_ms = day_ends_ms + PLACE_KEPT_MS if exhausted else 0
             event = m.CampaignChanged(
                 self._campaign, markets, standing, until_ms, tuple(state.withdrawn), state.targeting.sites
             )
             ctx.publish(m.CAMPAIGN_CHANGED, event)
         turn_ms = next_turn_ms(state.targeting, now_ms)
-        if turn_ms is not None and turn_ms - now_ms < QUOTE_PERIOD_MS:
+        if turn_ms is not None and turn_ms - now_ms < LOOK_MS:
             ctx.after("schedule", turn_ms - now_ms, _Announce(False))
+
+    def _tell_bid(self, ctx: Context, state: CampaignState, quote: m.Quote, markets: tuple[str, ...]) -> None:
+        self._lease.told(quote)
+        for market in markets:
+            for stripe in range(STRIPE_COUNT):
+                ctx.tell(EntityRef("category-bidder", f"{market}|{stripe}"), quote)
+        self._register(ctx, state)
 
     def _register(self, ctx: Context, state: CampaignState) -> None:
         markets = state.markets if state.bids(ctx.wall_ms()) else ()
         ready = m.CampaignReady(self._campaign, markets)
         ctx.ask(DIRECTORY, ready, REGISTER_TIMEOUT_MS, lambda outcome: _Registered(not isinstance(outcome, Failed)))
 
-    def _registered(self, ctx: Context, ok: bool) -> None:
-        if ok:
-            self._attempt = 0
-            return
-        self._attempt = min(self._attempt + 1, 5)
-        ctx.after("register", 1_000 * 2**self._attempt, _Announce(False))
+    def _enrol(
+        self, ctx: Context, state: CampaignState, message: m.DirectoryStarted | Gap | _Register | _Registered
+    ) -> None:
+        """Until the directory acknowledges, and whenever there may be another."""
+        match message:
+            case _Registered(True):
+                self._attempt = 0
+            case _Registered():
+                self._attempt = min(self._attempt + 1, ATTEMPTS_COUNTED)
+                ctx.after("register", register_again_ms(self._campaign, self._attempt), _Register())
+            case _:
+                self._register(ctx, state)
 
     def _quote(self, ctx: Context, state: CampaignState) -> m.Quote:
         cost_micros = impression_cost_micros(state.max_cpm_micros)

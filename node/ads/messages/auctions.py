@@ -138,16 +138,23 @@ class CampaignReady(msgspec.Struct, frozen=True):
 
 @wire_type("ads.get_campaigns_for")
 class GetCampaignsFor(msgspec.Struct, frozen=True):
+    """Those behind `after`, in order of their ids. `known`: the digest of those that the asker has, -1 for none."""
+
     category: str
+    after: str = ""
+    known: int = -1
 
 
 @wire_type("ads.campaigns_for")
 class CampaignsFor(msgspec.Struct, frozen=True):
-    """`settled` false: the directory has just started and campaigns may still be registering."""
+    """`settled` false: the directory has just started and campaigns may still be registering. `unchanged`: they are
+    those that the asker has, and not told again. `more`: there are others behind these."""
 
     category: str
     campaigns: tuple[str, ...]
     settled: bool
+    unchanged: bool = False
+    more: bool = False
 
 
 @wire_type("ads.get_categories")

@@ -1,7 +1,11 @@
 """The bid book: the row V20 of the vectors, and what an answer out of state owes."""
 
+from typing import Any
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from node.ads import bidbook as b
 from node.ads import messages as m
@@ -20,14 +24,15 @@ def quote(campaign: str, cpm: float, **changed: object) -> m.Quote:
     return msgspec.structs.replace(made, **changed)
 
 
-def book(*quotes: m.Quote, registered: tuple[str, ...] | None = None, settled: bool = True) -> b.Book:
-    found = b.Book(CATEGORY)
+def book(*quotes: m.Quote, registered: tuple[str, ...] | None = None, settled: bool = True) -> b.BidBook:
+    found = b.BidBook(CATEGORY)
     for each in quotes:
-        found = b.taken(found, each, 0)
-    return b.listed(found, [q.campaign for q in quotes] if registered is None else registered, settled=settled)
+        found.take(each, 0)
+    found.enlist([q.campaign for q in quotes] if registered is None else registered, settled=settled)
+    return found
 
 
-def ask(found: b.Book, floor: float = 0.5, now_ms: int = 1_000) -> m.CategoryBidResponse:
+def ask(found: b.BidBook, floor: float = 0.5, now_ms: int = 1_000) -> m.CategoryBidResponse:
     return b.answer(found, m.CategoryBidRequest("news.example", ((300, 250),), round(floor * UNIT)), now_ms)
 
 
@@ -61,7 +66,8 @@ def test_v20_a_stranger_gets_no_bid_once_all_are_known(settled: bool, expected: 
     found = book(quote("known", 6), quote("stranger", 5), registered=("known",), settled=settled)
     assert campaigns(ask(found)) == expected
     assert not ask(found).complete, "it may have registered since, so its absence says nothing"
-    assert b.listed(found, ("known", "stranger"), settled=True).strangers(0) == ()
+    found.enlist(("known", "stranger"), settled=True)
+    assert found.strangers(0) == ()
 
 
 def test_a_late_bidder_does_not_erase_its_category() -> None:
@@ -72,23 +78,28 @@ def test_a_late_bidder_does_not_erase_its_category() -> None:
 
 
 def test_before_the_directory_has_answered_nothing_is_complete() -> None:
-    answer = ask(b.taken(b.Book(CATEGORY), quote("a", 5), 0))
+    unlisted = b.BidBook(CATEGORY)
+    unlisted.take(quote("a", 5), 0)
+    answer = ask(unlisted)
     assert (campaigns(answer), answer.complete) == (["a"], False)
 
 
 def test_a_shorter_list_erases_no_bid() -> None:
     """TR07. A partial push shrank a registry, and the campaigns that it left out were gone for good."""
-    whole = book(quote("a", 5), quote("b", 4))
-    partial = b.listed(whole, ("a",), settled=False)
-    assert campaigns(ask(partial)) == ["a", "b"]
-    assert campaigns(ask(b.listed(b.listed(whole, ("a",), settled=True), ("a", "b"), settled=True))) == ["a", "b"]
+    found = book(quote("a", 5), quote("b", 4))
+    found.enlist(("a",), settled=False)
+    assert campaigns(ask(found)) == ["a", "b"]
+    found.enlist(("a",), settled=True)
+    found.enlist(("a", "b"), settled=True)
+    assert campaigns(ask(found)) == ["a", "b"]
 
 
 def test_an_older_quote_never_replaces_a_newer() -> None:
-    found = b.taken(book(quote("a", 5, as_of_ms=10)), quote("a", 1, as_of_ms=9), 5)
+    found = book(quote("a", 5, as_of_ms=10))
+    found.take(quote("a", 1, as_of_ms=9), 5)
     assert ask(found).offers[0].cpm_micros == 5 * UNIT
-    withdrawn = b.taken(found, quote("a", 5, as_of_ms=11, active=False), 6)
-    assert campaigns(ask(withdrawn)) == []
+    found.take(quote("a", 5, as_of_ms=11, active=False), 6)
+    assert campaigns(ask(found)) == []
 
 
 def test_who_has_no_money_today_comes_last_and_the_list_is_cut() -> None:
@@ -97,3 +108,62 @@ def test_who_has_no_money_today_comes_last_and_the_list_is_cut() -> None:
     assert answer.truncated
     assert "rich" not in campaigns(answer)
     assert campaigns(answer)[0] == f"k{limits.bidder_campaigns_max - 1:03}"
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("take"), NAMES, st.booleans(), st.integers(0, 3)),
+        st.tuples(st.just("enlist"), st.sets(NAMES), st.booleans(), st.just(0)),
+        st.tuples(st.just("confirm"), st.none(), st.booleans(), st.just(0)),
+        st.tuples(st.just("pass"), st.none(), st.booleans(), st.integers(0, 7)),
+    ),
+    max_size=25,
+)
+
+
+@given(STEPS)
+def test_what_the_book_says_follows_from_its_bids_and_the_register(steps: list[tuple[str, Any, bool, int]]) -> None:
+    """Against the definitions, read off all bids."""
+    found, now_ms = b.BidBook(CATEGORY), 0
+    bids: dict[str, tuple[m.Quote, int]] = {}
+    registered: set[str] | None = None
+    settled = False
+    for step, subject, yes, number in steps:
+        match step:
+            case "take":
+                taken = quote(subject, 1, active=yes, as_of_ms=number)
+                found.take(taken, now_ms)
+                if subject not in bids or bids[subject][0].as_of_ms <= number:
+                    bids[subject] = (taken, now_ms)
+            case "enlist":
+                found.enlist(sorted(subject), settled=yes)
+                registered, settled = subject, yes
+            case "confirm":
+                found.confirm(settled=yes)
+                settled = yes
+            case _:
+                now_ms += number * MINUTE_MS
+        counting = {name for name, (_, taken_ms) in bids.items() if now_ms - taken_ms <= b.QUOTE_AGE_MS_MAX}
+        missing = (registered or set()) - counting
+        strangers = {
+            name
+            for name in counting
+            if bids[name][0].active and settled and registered is not None and name not in registered
+        }
+        assert {name: (bid.quote, bid.taken_ms) for name, bid in found.bids.items()} == bids
+        assert sorted(found.missing(now_ms)) == sorted(missing)
+        assert {name for name in "abcd" if found.lacks(name, now_ms)} == missing
+        assert sorted(found.strangers(now_ms)) == sorted(strangers)
+        assert found.complete(now_ms) == (registered is not None and settled and not missing and not strangers)
+
+
+def test_an_answer_names_no_more_missing_than_a_message_holds() -> None:
+    late = tuple(f"k{number:03}" for number in range(limits.bidders_missing_told_max + 1))
+    answer = ask(book(registered=late))
+    assert (answer.complete, len(answer.missing)) == (False, limits.bidders_missing_told_max)
+
+
+def test_a_bid_outlives_two_lost_renewals_and_is_called_stale_by_then() -> None:
+    assert 3 * b.QUOTE_RENEWAL_MS < b.QUOTE_AGE_MS_MAX
+    assert 2 * b.QUOTE_RENEWAL_MS < b.QUOTE_STALE_MS < 3 * b.QUOTE_RENEWAL_MS
