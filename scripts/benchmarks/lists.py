@@ -53,7 +53,7 @@ KEYS_SITE: Final = "many.example"
 _COMMAND: Final = str(Path(sys.executable).with_name("promovolvectl"))
 LISTS: Final = {
     "campaign list": p.GetCampaigns(limit=PAGE),
-    "advertiser list": p.GetAdvertisers(limit=PAGE),
+    "advertiser list": p.GetAdvertisers(after="a", limit=PAGE),  # behind the one that the others are copied from
     "creative list": p.GetCreatives(limit=PAGE),
     "site list": p.GetSites(limit=PAGE),
     "entity list": p.GetEntities(limit=PAGE),
