@@ -19,6 +19,7 @@ from node.admin.coverage_requests import placement_nodes
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import CONFLICT, not_found
 from node.admin.protocol import diagnosis as d
+from node.admin.protocol.drills import PROVES
 from node.ads.messages import GetSite
 from node.core.clock import rfc3339
 from node.core.hashing import shard_of
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
 
 POLL_S = 0.2
 S = TypeVar("S", bound=msgspec.Struct)
-PROVES: Final = {
-    "deadletter": "a message that nobody handles is kept with its reason, sent again once, and forgotten when told so",
-    "fence": "a write under an epoch that is over is refused by the state store",
-    "move": "a shard goes to another node and back, its entity keeps its state, and no message is lost",
-    "term": "a coordinator whose term is over can't write the placement any more",
-}
 # An entity type that there is not: nobody handles what it is told, and nothing can come of it.
 NOBODY: Final = "drill"
 LETTER_S: Final = 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -13,12 +14,11 @@ from promovolvectl.cli import operator_keys
 from promovolvectl.cli.changing import staged
 from promovolvectl.cli.confirm import confirm
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.names import named
-from promovolvectl.cli.nouns import NOUNS
+from promovolvectl.cli.names import named as naming_one
+from promovolvectl.cli.naming import named, unknown
 from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of, plain, plan_text
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.select import did_you_mean
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -32,7 +32,6 @@ class Step(StrEnum):
     INSTALL = "install"
     USE = "use"
     RETIRE = "retire"
-
 
 
 @leaf(
@@ -51,29 +50,30 @@ async def whoami(run: Run) -> Answer:
     app,
     "can-i",
     does="Whether your key may do something: 0 when it may, 7 when not.",
-    changes="Reads only; asks for the role that the command needs. Rules of safety are not asked.",
+    changes="Reads only; asks for the role that the command needs. Rules of safety are not asked. The verb may come "
+    "first; what stands behind the command's name makes no difference.",
     examples=(
+        "promovolvectl auth can-i node drain",
         "promovolvectl auth can-i drain node/entity-1",
-        "promovolvectl auth can-i create 'auth key' -q",
+        "promovolvectl auth can-i auth key create -q",
     ),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.NOT_ALLOWED),
     shows="Permission",
 )
 async def can_i(
     run: Run,
-    verb: Annotated[str, typer.Argument(metavar="VERB", show_default=False, help="Such as drain.")],
-    noun: Annotated[str, typer.Argument(metavar="NOUN", show_default=False, help="Such as node, or node/entity-1.")],
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", show_default=False, help="Of which; a role holds for all of them.")
-    ] = "",
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND…", show_default=False, help="As it is typed, such as node drain entity-1."),
+    ],
 ) -> Answer:
-    words = f"{noun.partition('/')[0]} {verb}"
-    if words.partition(" ")[0] not in NOUNS:
-        turned = verb.partition("/")[0] in NOUNS
-        text = f"there is no noun {noun!r}" + (": the verb comes first" if turned else f".{did_you_mean(noun, NOUNS)}")
-        hint = run.turned(noun, verb) if turned else "promovolvectl --help"
-        raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", text, hint=hint, about=noun)
-    found, meta = await run.ask(GetPermission(words=words), Permission)
+    command = named(words)
+    if not command:
+        text, hint = unknown(words)
+        meant = named(shlex.split(hint))
+        hint = f"promovolvectl auth can-i {' '.join(meant)}" if meant else "promovolvectl --help"
+        raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", text, hint=hint, about=" ".join(words))
+    found, meta = await run.ask(GetPermission(words=" ".join(command)), Permission)
     return answer_of("Permission", found, meta, ExitStatus.OK if found.allowed else ExitStatus.NOT_ALLOWED)
 
 
@@ -99,14 +99,12 @@ async def can_i(
 )
 async def rotate(
     run: Run,
-    name: Annotated[str, named("node", "NODE", "The node's name.")],
+    name: Annotated[str, naming_one("node", "NODE", "The node's name.")],
     step: Annotated[Step, typer.Option("--step", show_default=False, help="install, then use, then retire.")],
     force: Annotated[bool, typer.Option("--force", help="Retire although a node has not confirmed.")] = False,
     **given: Any,
 ) -> Answer:
-    request = RotateKey(
-        node=name, step=step.value, force=force, reason=given["reason"], request_id=given["request_id"]
-    )
+    request = RotateKey(node=name, step=step.value, force=force, reason=given["reason"], request_id=given["request_id"])
     plan, meta = await run.ask(staged(request), Plan)
     if given["dry_run"]:
         return answer_of("Plan", plan, meta)

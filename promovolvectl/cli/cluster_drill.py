@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+import typer
+
 from node.admin.protocol.diagnosis import DrillList, GetDrills, StageDrill
+from node.admin.protocol.drills import PROVES
 from promovolvectl.cli.changing import Change, planned
 from promovolvectl.cli.cluster_looking import app
 from promovolvectl.cli.leaf import group, leaf
-from promovolvectl.cli.names import named, naming
+from promovolvectl.cli.names import bare, naming
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
+from promovolvectl.cli.select import did_you_mean, usage
 from promovolvectl.client.exit_codes import ExitStatus
 
 __all__ = ["app"]
@@ -18,7 +22,20 @@ drill = group("Failures rehearsed on the living cluster, where they hurt nobody.
 app.add_typer(drill, name="drill")
 RUN_MS: Final = 110_000  # a shard is handed over twice
 Site = Annotated[str, naming("--site", "site", "SITE", "A site that can take it.")]
-Name = Annotated[str, named("drill", "DRILL", "From 'cluster drill list'.")]
+
+
+def _known(value: Any) -> Any:
+    """A drill that there is, before anything else of the line is looked at; raises CommandFailed (2)."""
+    name = bare("drill")(value)
+    if name and name not in PROVES:
+        text = f"there is no drill {name!r}; there are {', '.join(PROVES)}.{did_you_mean(name, PROVES)}"
+        raise usage("DRILL", text, "promovolvectl cluster drill list")
+    return name
+
+
+Name = Annotated[
+    str, typer.Argument(metavar="DRILL", callback=_known, show_default=False, help=f"One of {', '.join(PROVES)}.")
+]
 
 
 @leaf(

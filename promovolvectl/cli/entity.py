@@ -83,7 +83,7 @@ async def list_(
     gathers=True,
 )
 async def show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
-    kind, identity = entity_of(run, kind, identity)
+    kind, identity = await entity_of(run, kind, identity)
     return answer_of("EntityShow", *await run.ask(GetEntity(kind=kind, id=identity), EntityShow))
 
 
@@ -97,7 +97,7 @@ async def show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     gathers=True,
 )
 async def where(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
-    kind, identity = entity_of(run, kind, identity)
+    kind, identity = await entity_of(run, kind, identity)
     return answer_of("EntityPlace", *await run.ask(GetEntityPlace(kind=kind, id=identity), EntityPlace))
 
 
@@ -115,7 +115,7 @@ async def where(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
     gathers=True,
 )
 async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
-    kind, identity = entity_of(run, kind, identity)
+    kind, identity = await entity_of(run, kind, identity)
     return answer_of("EntityHistory", *await run.ask(GetEntityHistory(kind=kind, id=identity), EntityHistory))
 
 
@@ -129,8 +129,8 @@ async def history(run: Run, kind: EntityType, identity: EntityId = "") -> Answer
         "promovolvectl entity restart campaign cp-1 --yes -o json",
     ),
 )
-def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change(run, "restart", kind, identity)
+async def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
+    return await _change(run, "restart", kind, identity)
 
 
 @planned(
@@ -143,8 +143,8 @@ def restart(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -
         "promovolvectl entity passivate advertiser acme --yes",
     ),
 )
-def passivate(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change(run, "passivate", kind, identity)
+async def passivate(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
+    return await _change(run, "passivate", kind, identity)
 
 
 @leaf(
@@ -175,7 +175,7 @@ async def quarantine_list(run: Run, node: Node = "", kind: OfType = "") -> Answe
     gathers=True,
 )
 async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -> Answer:
-    kind, identity = entity_of(run, kind, identity)
+    kind, identity = await entity_of(run, kind, identity)
     return answer_of("QuarantineList", *await run.ask(GetQuarantine(kind=kind, id=identity), QuarantineList))
 
 
@@ -189,10 +189,10 @@ async def quarantine_show(run: Run, kind: EntityType, identity: EntityId = "") -
         "promovolvectl entity quarantine release site example.com --yes --reason 'fixed by 0.1.1'",
     ),
 )
-def release(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
-    return _change(run, "release", kind, identity)
+async def release(run: Run, kind: EntityType, identity: EntityId = "", **given: Any) -> Change:
+    return await _change(run, "release", kind, identity)
 
 
-def _change(run: Run, verb: str, kind: str, identity: str) -> Change:
-    kind, identity = entity_of(run, kind, identity)
+async def _change(run: Run, verb: str, kind: str, identity: str) -> Change:
+    kind, identity = await entity_of(run, kind, identity)
     return Change(StageEntity(verb=verb, kind=kind, id=identity))

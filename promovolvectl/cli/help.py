@@ -41,17 +41,19 @@ def help_(
         return answer_of("TopicList", listed, run.local_meta())
     found = TOPICS.get(topic)
     if found is None:
-        commands = _commands(topic)
-        if commands == [topic]:
+        from promovolvectl.cli.naming import named  # the tree leads here, too
+
+        commands = [" ".join(command)] if (command := named(words or ())) else _commands(topic)
+        if command or commands == [topic]:
             from promovolvectl.cli.tree import help_of  # the tree leads here, too
 
-            about, text = help_of(topic.split())
-            return Answer("Topic", plain(Topic(topic=topic, about=about, text=text)), run.local_meta(), text=text)
-        named = f"\ncommands of that name: {', '.join(commands)}" if commands else ""
+            about, text = help_of(commands[0].split())
+            return Answer("Topic", plain(Topic(topic=commands[0], about=about, text=text)), run.local_meta(), text=text)
+        others = f"\ncommands of that name: {', '.join(commands)}" if commands else ""
         raise CommandFailed(
             ExitStatus.NOT_FOUND,
             "E-NOT-FOUND",
-            f"there is no topic {topic!r}; known: {', '.join(TOPICS)}.{did_you_mean(topic, TOPICS)}{named}",
+            f"there is no topic {topic!r}; known: {', '.join(TOPICS)}.{did_you_mean(topic, TOPICS)}{others}",
             hint=f"promovolvectl {commands[0]} --help" if commands else "promovolvectl help",
         )
     reply = Topic(topic=topic, about=found.about, text=found.text)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import typer
 
+from node.admin.protocol.diagnosis import EntityPlace, GetEntityPlace
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
 
 
 def bare(kind: str) -> Callable[[Any], Any]:
@@ -47,19 +51,40 @@ TYPES: Final = (
     "rate-limiter",
 )
 EntityType = Annotated[
-    str, typer.Argument(metavar="TYPE", show_default=False, help="Such as site; or TYPE/ID at once.")
+    str, typer.Argument(metavar="TYPE", show_default=False, help="Such as site; or TYPE/ID, or a site's id, at once.")
 ]
 EntityId = Annotated[str, typer.Argument(metavar="[ID]", show_default=False, help="Its id, where no TYPE/ID is given.")]
 
 
-def entity_of(run: Run, kind: str, identity: str) -> tuple[str, str]:
-    """Type and id, given apart or as `TYPE/ID`; raises CommandFailed (2) with the line that was probably meant."""
+# Those that people name by their id alone: whose ids are theirs to choose.
+_BY_ID: Final = TYPES[:4]
+
+
+async def entity_of(run: Run, kind: str, identity: str) -> tuple[str, str]:
+    """Type and id, given apart, as `TYPE/ID`, or an id alone that one thing has; raises CommandFailed: 2 with the line
+    that was probably meant, 3 where nothing is called so."""
     given = kind
     if not identity:
-        kind, _, identity = kind.partition("/")
+        kind, slash, identity = kind.partition("/")
+        if not slash and kind and kind not in TYPES:
+            return await _called(run, kind), kind
     if not (kind and identity):
         name = identity or kind
         text = f"an entity has a type and an id, and {given!r} is one of them only; types are {', '.join(TYPES)}"
         meant = f"{name or 'site'}/ID" if name in ("", *TYPES) else f"site/{name}"
         raise usage("TYPE, ID", text, run.instead(given, meant))
     return kind, identity
+
+
+async def _called(run: Run, identity: str) -> str:
+    """The type of the one thing that has this id; asks for all types at once and starts nothing."""
+    answers = await asyncio.gather(*(run.ask(GetEntityPlace(kind=kind, id=identity), EntityPlace) for kind in _BY_ID))
+    kinds = [kind for kind, (place, _) in zip(_BY_ID, answers, strict=True) if place.known]
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds:
+        text = f"{identity!r} is {' and '.join(kinds)}: say which, as {kinds[0]}/{identity}"
+        raise usage("TYPE, ID", text, run.instead(identity, f"{kinds[0]}/{identity}"))
+    text = f"there is no {', '.join(_BY_ID[:-1])} or {_BY_ID[-1]} {identity!r}; of other entities name the type, too"
+    hint = run.instead(identity, f"{_BY_ID[0]}/{identity}")
+    raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", text, hint=hint, about=identity)

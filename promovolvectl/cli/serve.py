@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from typing import Annotated
 
 import typer
 
-from node.admin.protocol import GetExplanation, GetProbe, ServeExplanation
+from node.admin.protocol import (
+    GetExplanation,
+    GetPages,
+    GetProbe,
+    GetSite,
+    PageList,
+    ServeExplanation,
+    SiteShow,
+)
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named, naming
 from promovolvectl.cli.render import Answer, answer_of
@@ -81,7 +90,7 @@ async def explain(
     does="What would be served in a slot of a page now, and why: the next draw, its price, and whether it is paid.",
     changes="Reads only. No money is reserved, nothing is counted or remembered, and the next request draws the same.",
     examples=(
-        "promovolvectl serve probe 'example.com|top' --page https://example.com/travel",
+        "promovolvectl serve probe 'example.com|top'",
         "promovolvectl serve probe 'example.com|top' --page https://example.com/ -o value --query winner",
     ),
     exits=(ExitStatus.NOT_FOUND, ExitStatus.REFUSED, ExitStatus.PARTIAL),
@@ -89,15 +98,39 @@ async def explain(
 )
 async def probe(
     run: Run,
-    target: Annotated[str, named("key", "KEY", "SITE|SLOT, quoted for the shell.")],
-    page: Annotated[str, naming("--page", "page", "URL", "The page that it would be on.")],
+    target: Annotated[str, named("key", "KEY", "SITE|SLOT, quoted for the shell; SITE alone if it has one slot.")],
+    page: Annotated[str, naming("--page", "page", "URL", "The page; one that the site knows if not.")] = "",
 ) -> Answer:
-    web_url(page, "--page")
+    if page:
+        web_url(page, "--page")
     site, bar, slot = target.partition("|")
-    web_url(page, "--page")
     if not bar:
-        raise usage("KEY", f"{target!r} names no slot", f"promovolvectl serve probe '{target}|top' --page {page}")
+        slot = await _only_slot(run, site, page)
+    page = page or await _known_page(run, site, slot)
     return answer_of("ServeExplanation", *await run.ask(GetProbe(site=site, slot=slot, page=page), ServeExplanation))
+
+
+async def _only_slot(run: Run, site: str, page: str) -> str:
+    """Of a site that has no other; raises CommandFailed: 2 naming its slots, and what asking for the site ends with."""
+    shown, _ = await run.ask(GetSite(site=site), SiteShow)
+    names = [slot.slot for slot in shown.slots]
+    if len(names) == 1:
+        return names[0]
+    where = f" --page {shlex.quote(page)}" if page else ""
+    key = shlex.quote(f"{site}|{names[0] if names else 'SLOT'}")
+    known = f"the slots {', '.join(names)}" if names else "no slots"
+    raise usage("KEY", f"{site!r} has {known}: say for which", f"promovolvectl serve probe {key}{where}")
+
+
+async def _known_page(run: Run, site: str, slot: str) -> str:
+    """A page of the site, a fresh one if there is any; raises CommandFailed (3) where it knows none."""
+    listed, _ = await run.ask(GetPages(site=site), PageList)
+    pages = [page.url for page in listed.items if page.fresh] or [page.url for page in listed.items]
+    if pages:
+        return pages[-1]
+    text = f"the site {site!r} knows no page: name one of its host by --page"
+    hint = f"promovolvectl serve probe {shlex.quote(f'{site}|{slot}')} --page https://{site}/"
+    raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", text, hint=hint, about=site)
 
 
 async def _ask(run: Run, params: GetExplanation) -> Answer:

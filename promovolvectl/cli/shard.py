@@ -85,7 +85,7 @@ async def where(
     kind: EntityType,
     identity: EntityId = "",
 ) -> Answer:
-    kind, identity = entity_of(run, kind, identity)
+    kind, identity = await entity_of(run, kind, identity)
     return answer_of("ShardPlace", *await run.ask(GetShardOf(kind=kind, id=identity, look=True), ShardPlace))
 
 

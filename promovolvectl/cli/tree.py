@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -15,7 +16,6 @@ from typer.exceptions import Exit, TyperException
 from promovolvectl.cli.nouns import NOUNS, app_of
 from promovolvectl.cli.options import HELP
 from promovolvectl.cli.release import PROGRAM
-from promovolvectl.cli.select import did_you_mean
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -51,12 +51,10 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in NOUNS:
-            raise CommandFailed(
-                ExitStatus.USAGE,
-                "E-USAGE",
-                f"there is no command {args[0]!r}.{did_you_mean(args[0], NOUNS)}",
-                hint="promovolvectl --help",
-            )
+            from promovolvectl.cli.naming import unknown
+
+            text, hint = unknown(args)
+            raise CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint=hint)
         return super().resolve_command(ctx, args)
 
 
@@ -192,6 +190,29 @@ def _unknown_flag(error: TyperException) -> str:
     return getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
 
 
+def _example(error: TyperException, context: Any) -> str:
+    """Of a command that lacks what it can't do without: a whole one. Empty for any other mistake."""
+    lacks = type(error).__name__ == "MissingParameter"
+    about = getattr(context.command.callback, "about", None)
+    return about.examples[0] if lacks and about is not None else ""
+
+
+def _with_verb(path: str, words: Sequence[str]) -> str:
+    """The line that was meant by one that gives a verb to a noun that has none, or that has its verb in front. Empty
+    where neither is so."""
+    from promovolvectl.cli import naming, senses
+
+    given = [word for word in words if not word.startswith("-")]
+    own = path.split()[1:]
+    if len(own) != 1 or not given:
+        return ""
+    if turned := naming.turned([*own, given[0]]):
+        return shlex.join((PROGRAM, *turned, *given[1:]))
+    if senses.sense_of(given[0]) is None:
+        return ""
+    return shlex.join((PROGRAM, *own, *(word for word in words if word != given[0])))
+
+
 def _usage_of_leaf(
     error: TyperException, message: str, context: Any, path: str, arguments: Sequence[str]
 ) -> CommandFailed:
@@ -208,6 +229,8 @@ def _usage_of_leaf(
         extra: Sequence[str] = ()
         with contextlib.suppress(TyperException):
             _, extra, _ = context.command.make_parser(context).parse_args(list(words))
-        meant = nearest.of_extra(known, words, extra)
+        meant = _with_verb(path, words) if extra else ""
+        meant = meant or nearest.of_extra(known, words, extra)
     text = f"{message}\nusage: {known.usage()}"
-    return CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint=meant or f"{path} --help")
+    hint = meant or _example(error, context) or f"{path} --help"
+    return CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint=hint)

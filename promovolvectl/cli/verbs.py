@@ -1,30 +1,19 @@
-"""What was probably meant by a verb that a noun has not: never one that changes something for a word that looks."""
+"""The verbs of one noun, and what is said of one that it has not: the right command, ready to be pasted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Sequence
 from typing import Any, Final
 
 from typer.core import TyperGroup
 
-from promovolvectl.cli.select import near
+from promovolvectl.cli.release import PROGRAM
+from promovolvectl.cli.senses import elsewhere, meant
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
-# What people call looking, here or in other programs.
-_LOOKING: Final = frozenset(
-    ("describe", "display", "get", "info", "inspect", "list", "look", "ls", "ps", "show", "state", "status", "view")
-)
-_LOOKS: Final = ("show", "status", "list")  # in this order: a verb for one thing is also one for all where it may be
-_SHOWN: Final = 2
-
-
-def meant(word: str, verbs: Mapping[str, bool]) -> list[str]:
-    """The verbs that a word may have meant, the likeliest first, two at most. `verbs`: whether each only reads."""
-    if word not in _LOOKING:
-        return near(word, verbs)
-    reading = [verb for verb, reads in verbs.items() if reads]
-    return list(dict.fromkeys((*(verb for verb in _LOOKS if verb in reading), *near(word, reading))))[:_SHOWN]
+_NEVER: Final = 99
 
 
 class Verbs(TyperGroup):
@@ -32,13 +21,55 @@ class Verbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in self.commands and not ctx.resilient_parsing:
-            close = meant(args[0], {name: _reads(command) for name, command in self.commands.items()})
-            text = f"'{ctx.command_path}' has no command {args[0]!r}"
-            likely = f". Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
-            raise CommandFailed(ExitStatus.USAGE, "E-USAGE", text + likely, hint=f"{ctx.command_path} --help")
+            raise self.unknown(ctx.command_path, args)
         return super().resolve_command(ctx, args)
 
+    def unknown(self, path: str, args: Sequence[str]) -> CommandFailed:
+        """The error of a line behind this noun whose first word is none of its verbs; `path` names program and noun."""
+        verbs = {name: reads(command) for name, command in self.commands.items()}
+        noun = path.removeprefix(f"{PROGRAM} ")
+        text = f"'{path}' has no command {args[0]!r}"
+        if other := elsewhere(noun, args[0], verbs):
+            return _refused(f"{text}; '{other}' does that", f"{PROGRAM} {other}")
+        close = meant(args[0], verbs)
+        if not close:
+            return _refused(f"{text}; it has {', '.join(verbs)}", f"{path} --help")
+        named = " or ".join(repr(name) for name in close)
+        return _refused(f"{text}. Did you mean {named}?", self._line(path, close, args[1:]))
 
-def _reads(command: Any) -> bool:
+    def _line(self, path: str, close: Sequence[str], rest: Sequence[str]) -> str:
+        """The line with the likeliest verb that takes what was given; where it needs more, an example of it."""
+        given = sum(not word.startswith("-") for word in rest[:1])
+        fitting = [name for name in close if _needed(self.commands[name]) <= given <= _taken(self.commands[name])]
+        verb = (fitting or close)[0]
+        command: Any = self.commands[verb]
+        if hasattr(command, "list_commands"):
+            return f"{path} {verb} --help"
+        if fitting:
+            return shlex.join((*path.split(), verb, *rest))
+        example: str = command.callback.about.examples[0]
+        return example
+
+
+def reads(command: Any) -> bool:
+    """Whether a command changes nothing; of a group, whether none of its own does."""
+    if hasattr(command, "list_commands"):
+        return all(reads(each) for each in command.commands.values())
     about = getattr(getattr(command, "callback", None), "about", None)
     return about is not None and about.changes.startswith("Reads only")
+
+
+def _needed(command: Any) -> int:
+    """How many arguments it can't do without; more than anybody gives where there is a flag of that kind."""
+    own = getattr(command, "params", ())
+    required = [each.param_type_name for each in own if each.required]
+    return required.count("argument") + (_NEVER if "option" in required else 0)
+
+
+def _taken(command: Any) -> int:
+    found = [each for each in getattr(command, "params", ()) if each.param_type_name == "argument"]
+    return _NEVER if any(each.nargs != 1 for each in found) else len(found)
+
+
+def _refused(text: str, hint: str) -> CommandFailed:
+    return CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint=hint)
