@@ -43,7 +43,8 @@ class ReplayRequests:
             if known is not None:  # the same request once more, perhaps long after its end
                 return await self.show(p.GetReplay(id=name), call)
         sites = await self._sites(request)
-        order = f.StartReplay(sites, scope(request), request.missing, request.rate, request.until_coverage)
+        wanted = (request.missing, request.rate, request.until_coverage)
+        order = f.StartReplay(sites, scope(request), *wanted, request.reason)
         over: tuple[str, ...] = ()
         while True:
             answer = await ask(self._engine, REGISTER, f.OpenReplay(name, order, over))
@@ -119,6 +120,7 @@ class ReplayRequests:
             ),
             reasons=dict(status.reasons),
             started_at=rfc3339(status.started_ms),
+            started_for=status.why,
         )
 
 

@@ -57,19 +57,22 @@ class SiteCoverage(msgspec.Struct, frozen=True):
 @wire_type("flow.start_replay")
 class StartReplay(msgspec.Struct, frozen=True):
     """`scope` in words for the operator; the same id again changes nothing. `missing`: only pages with an empty slot;
-    `rate` in pages a second, 0 for no limit; `until`: the coverage at which it ends, 0 for as much as comes."""
+    `rate` in pages a second, 0 for no limit; `until`: the coverage at which it ends, 0 for as much as comes. `why`: the
+    reason that the operator gave."""
 
     sites: tuple[str, ...]
     scope: str
     missing: bool = False
     rate: int = 0
     until: float = 0.0
+    why: str = ""
 
 
 @wire_type("flow.replay_status")
 class ReplayStatus(msgspec.Struct, frozen=True):
     """`state`: running, done, failed or cancelled, `reason` why; coverages are ratios, the second one that of now.
-    `missing`: site, slot and reason of slots without candidates, the first ones; `reasons` counts all of them."""
+    `missing`: site, slot and reason of slots without candidates, the first ones; `reasons` counts all of them. `why`:
+    the reason that the operator gave for it."""
 
     id: str
     state: str
@@ -85,6 +88,7 @@ class ReplayStatus(msgspec.Struct, frozen=True):
     reason: str = ""
     missing: tuple[tuple[str, str, str], ...] = ()
     reasons: dict[str, int] = {}
+    why: str = ""
 
 
 @wire_type("flow.open_replay")

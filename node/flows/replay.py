@@ -121,7 +121,7 @@ class Replay:
         if self._state is not None:
             ctx.reply_durable(self._state.status)
             return
-        status = ReplayStatus(self._id, "running", order.scope, 0, 0, 0, 0, 0.0, 0.0, ctx.wall_ms(), 0)
+        status = ReplayStatus(self._id, "running", order.scope, 0, 0, 0, 0, 0.0, 0.0, ctx.wall_ms(), 0, why=order.why)
         self._state = ReplayState(
             status, order.sites, order.sites, missing=order.missing, rate=order.rate, until=order.until
         )

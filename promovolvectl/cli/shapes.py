@@ -322,7 +322,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "Replay": Shape(
         _columns(
             "id! state:state! scope pages coverage_before:ratio coverage_after:ratio elapsed_s:seconds started_at? "
-            "reason? reasons?"
+            "started_for? reason? reasons?"
         ),
         _itself("replay", "id"),
         _whole,
@@ -332,7 +332,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "ReplayList": Shape(
         _columns(
             "id! scope! state:state! pages? coverage_before:ratio coverage_after:ratio elapsed_s:seconds started_at? "
-            "reason? reasons+"
+            "started_for? reason? reasons+"
         ),
         _each("replay", "id"),
     ),

@@ -59,7 +59,7 @@ class ReplayEmptySlot(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.replay")
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """`coverage_after` is that of now while it runs. `reason`: why it ended so. `empty`: slots of its sites without
-    candidates, the first ones; `reasons` counts all of them."""
+    candidates, the first ones; `reasons` counts all of them. `started_for`: the reason that was given for it."""
 
     id: str
     state: str
@@ -72,6 +72,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     empty: tuple[ReplayEmptySlot, ...] = ()
     reasons: dict[str, int] = {}
     started_at: str = ""
+    started_for: str = ""
 
 
 @wire_type("admin.replay_list")

@@ -86,6 +86,8 @@ def _about(glance: Glance, where: Where) -> list[Line]:
         fact("coverage", f"{item.coverage_before:.3f} → {item.coverage_after:.3f}"),
     ]
     lines += flow(facts, glance.width)
+    if item.started_for:
+        lines += paragraph(f"started for: {item.started_for}", glance.width, "", 3)
     if item.reason:
         lines += paragraph(item.reason, glance.width, theme.ODD, 3)
     if item.reasons:

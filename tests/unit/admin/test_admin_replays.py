@@ -19,8 +19,11 @@ SITE = "news.example"
 ROWS = tuple(ShardRow(number, "n4", 1, 1, ShardState.RUNNING) for number in range(SHARD_COUNT))
 
 
+STATUS = ("r-2", "running", SITE, 4, 0, 0, 0, 0.5, 0.5, 1_000, 0)
+
+
 def status(name: str, state: str) -> f.ReplayStatus:
-    return f.ReplayStatus(name, state, SITE, 4, 0, 0, 0, 0.5, 0.5, 1_000, 0)
+    return f.ReplayStatus(name, state, *STATUS[2:])
 
 
 class Server:
@@ -49,6 +52,15 @@ class Server:
         found, _ = asyncio.run(self.handlers[p.StartReplay](p.StartReplay(), cast("p.Meta", None)))
         assert isinstance(found, p.Replay)
         return found
+
+
+def test_the_reason_that_was_given_goes_with_the_order_and_is_told() -> None:
+    server = Server("done")
+    order = p.StartReplay(reason="after the restore")
+    asyncio.run(server.handlers[p.StartReplay](order, cast("p.Meta", None)))
+    assert {sent.order.why for sent in server.orders} == {"after the restore"}
+    told = ReplayRequests(cast("Any", server))._replay(f.ReplayStatus(*STATUS, why="after the restore"))
+    assert (told.started_for, told.reason) == ("after the restore", "")
 
 
 def test_one_that_is_durably_over_stands_in_nobodys_way() -> None:

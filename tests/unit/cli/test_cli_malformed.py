@@ -25,6 +25,7 @@ MALFORMED: dict[str, tuple[str, ...]] = {
     "CHECK": ("sky",),
     "COL[:desc]": ("name:up", "colour"),
     "CONDITION": ("sunny", "nodes", "nodes=x", "coverage=2", "shards=lost"),
+    "DRILL": ("stale-owner", "Fence"),
     "EXPR": ("status", "colour=1", "shards>many"),
     "FORMAT": ("jsn",),
     "A,B": ("colour",),
@@ -65,10 +66,10 @@ MALFORMED: dict[str, tuple[str, ...]] = {
 # (`cluster/test_operator_keys.py`), and what is not there is not found.
 FREE = frozenset(
     (
-        *("ADDRESS", "ADVERTISER", "ARCHIVE", "CAMPAIGN", "CODE", "CREATIVE", "CURSOR", "DIR", "DOMAIN"),
-        *("DIR|FILE", "DRILL"),
+        *("ADDRESS", "ADVERTISER", "ARCHIVE", "CAMPAIGN", "CODE", "COMMAND", "CREATIVE", "CURSOR", "DIR"),
+        *("DIR|FILE", "DOMAIN"),
         *("FILE", "FILE|-", "FILE|URL|-", "HOST", "ID", "KEY", "LOGGER", "MAP", "NAME", "NEW", "NODE", "NODE_FILE"),
-        *("NOUN", "NOUN/NAME", "PROFILE", "REPLICA", "REQUEST_ID|SITE|'SITE|SLOT'", "SEED|TOKEN", "SETTING"),
+        *("NOUN/NAME", "PROFILE", "REPLICA", "REQUEST_ID|SITE|'SITE|SLOT'", "SEED|TOKEN", "SETTING"),
         *("SETTING=VALUE", "TYPE/ID", "SITE", "SLOT", "TEXT", "TOPIC", "TYPE", "VALUE", "VERB", "WHY", "WORD", "ZONE"),
         "kind of schema",
     )
@@ -80,8 +81,8 @@ OF_COMMON = frozenset(
 # Values that pass, for what a command can't do without.
 FITTING = {
     "AMOUNT": "1.50", "CONDITION": "converged", "N": "1", "NAME:WxH": "top:728x90", "NUMBER": "1", "SHARD": "17",
-    "NAME=ROLES@HOST[:PORT]": "n=api,entity,singleton@h",
-    "STATE": "up", "URL": "https://x.example/", "WxH": "728x90", "bash|zsh|fish": "bash", "step": "install",
+    "NAME=ROLES@HOST[:PORT]": "n=api,entity,singleton@h", "step": "install",
+    "DRILL": "fence", "STATE": "up", "URL": "https://x.example/", "WxH": "728x90", "bash|zsh|fish": "bash",
 }  # fmt: skip
 # What some commands can't do without, although no single flag of theirs is required.
 BESIDE = {"cluster restart": ("--rolling",), "serve explain": ("--site=blog",)}

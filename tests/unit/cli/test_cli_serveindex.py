@@ -151,6 +151,19 @@ def test_a_history_names_whose_removal_it_was_as_far_as_that_is_known(
         assert words in invoke("serveindex", "history", "example.com|top")[1]
 
 
+def test_a_history_tells_what_a_replica_discarded_and_whom_it_followed(tmp_path: Path, invoke: Invoke) -> None:
+    sample = SAMPLES["ServeIndexHistory"]
+    assert isinstance(sample, p.ServeIndexHistory)
+    row = msgspec.structs.replace(sample.items[0], node="n3", what="discarded", source="n1")
+    with FakeNode({p.GetKeyHistory: lambda _: msgspec.structs.replace(sample, items=(row,))}) as node:
+        node.write(tmp_path)
+        document = json.loads(invoke("serveindex", "history", "example.com|top", "-o", "json")[1])
+        [shown] = [line for line in invoke("serveindex", "history", "example.com|top")[1].splitlines() if "n3" in line]
+    assert [(item["what"], item["node"], item["source"]) for item in document["items"]] == [("discarded", "n3", "n1")]
+    assert "discarded" in shown
+    assert "n1" in shown.split("discarded")[1]
+
+
 def test_a_long_difference_is_asked_for_page_by_page_up_to_its_limit(tmp_path: Path, invoke: Invoke) -> None:
     sample = SAMPLES["ServeIndexDiff"]
     assert isinstance(sample, p.ServeIndexDiff)

@@ -57,6 +57,14 @@ def test_every_site_is_replayed_once_and_the_counts_are_added(world: World) -> N
     assert sorted(world.replayed) == sorted(sites), "nothing goes on when it has ended"
 
 
+def test_why_it_was_started_is_kept_beside_why_it_ended(world: World) -> None:
+    world.ask("replay", "r-7", StartReplay((), "all sites", why="after the restore"))
+    assert status(world, "r-7").why == "after the restore"
+    cancelled = world.ask("replay", "r-7", CancelReplay("too much load"))
+    assert isinstance(cancelled, ReplayStatus)
+    assert cancelled.why == "after the restore"
+
+
 def test_the_same_id_again_changes_nothing(world: World) -> None:
     first = start(world, "s1")
     assert start(world, "s1", "s2") == first

@@ -191,14 +191,19 @@ def test_a_node_that_ends_at_once_is_reported_with_its_last_words(tmp_path: Path
     assert processes.running(folder, "api-1") is None
 
 
+def recorded(folder: Path, name: str, pid: int) -> None:
+    """The process stands in the folder as that node's, as if `up` had started it."""
+    started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    layout.pid_file(folder, name).write_text(f"{pid} {started} {boot}\n")
+
+
 def test_a_process_that_is_stopped_is_named_at_once_and_not_waited_for(
     tmp_path: Path, stranger: subprocess.Popen[bytes]
 ) -> None:
     folder = tmp_path / "data"
     made(folder)
-    started = Path(f"/proc/{stranger.pid}/stat").read_text().rpartition(")")[2].split()[19]
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    layout.pid_file(folder, "entity-1").write_text(f"{stranger.pid} {started} {boot}\n")
+    recorded(folder, "entity-1", stranger.pid)
     stranger.send_signal(signal.SIGSTOP)
     os.waitpid(stranger.pid, os.WUNTRACED)
     for begin in (lambda: up(folder), lambda: cluster.start_node(folder, "entity-1", timeout_ms=1, say=print)):
@@ -292,9 +297,7 @@ def test_down_kills_what_does_not_end_and_says_so(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stubborn:
         assert stubborn.stdout is not None
         stubborn.stdout.readline()
-        started = Path(f"/proc/{stubborn.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        layout.pid_file(folder, "entity-1").write_text(f"{stubborn.pid} {started} {boot}")
+        recorded(folder, "entity-1", stubborn.pid)
         said: list[str] = []
         found = cluster.down(folder, person=Profile(), timeout_ms=600, say=said.append)
         assert stubborn.wait(10) == -signal.SIGKILL
@@ -309,9 +312,7 @@ def test_down_does_not_say_that_nothing_was_changed_where_it_stops_all_the_same(
 ) -> None:
     folder = tmp_path / "data"
     made(folder)
-    started = Path(f"/proc/{stranger.pid}/stat").read_text().rpartition(")")[2].split()[19]
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    layout.pid_file(folder, "entity-1").write_text(f"{stranger.pid} {started} {boot}")
+    recorded(folder, "entity-1", stranger.pid)
 
     class Unrecorded:
         async def ask(self, *_: object) -> None:
@@ -333,9 +334,7 @@ def test_down_stops_nothing_for_a_person_who_may_not(
 ) -> None:
     folder = tmp_path / "data"
     made(folder)
-    started = Path(f"/proc/{stranger.pid}/stat").read_text().rpartition(")")[2].split()[19]
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    layout.pid_file(folder, "entity-1").write_text(f"{stranger.pid} {started} {boot}")
+    recorded(folder, "entity-1", stranger.pid)
     shown: list[str] = []
 
     class Refusing:
