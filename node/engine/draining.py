@@ -212,9 +212,10 @@ class NodeDrain:
         faultpoints.reach(f"drain.{step}")
         if step is Step.SINGLETONS:
             engine.say_draining(True)
-            engine.sharding.step_down()
         elif step is Step.SHARDS and somebody_takes_shards(engine):
             engine.sharding.drain(True)
+        elif step is Step.ASKS:  # only now: while nobody else could coordinate, its own shards wanted it
+            engine.sharding.step_down()
         elif step is Step.LEAVE:
             engine.leave()
 

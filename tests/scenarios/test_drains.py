@@ -99,6 +99,26 @@ def test_p61_an_entity_that_can_not_be_flushed_is_named_and_left_behind(seed: in
         assert s.read(mine).applied.keys() >= {"k1"}
 
 
+@seeds(2)
+def test_the_only_node_that_may_coordinate_hands_its_shards_over_before_it_goes(seed: int) -> None:
+    """Nobody else could do it for it: until it leaves, it goes on (seed 2649)."""
+    with story(nodes=1, seed=seed) as s:
+        for name in ("n2", "n3"):
+            s.add(name, roles=("api", "entity"))
+            s.start(name)
+        s.until(converged(), up("n2", "n3"))
+        load = s.load(asks_per_s=200, entities=100, at=("n2", "n3"))
+        held = s.engine("n1").sharding.region.held()
+        operation = told_to_drain(s, "n1")
+        s.until(exited("n1", "left"))
+        found = over(s, operation)
+        assert (found.state, found.result) == ("done", {"shards_moved": held, "messages_lost": 0})
+        s.end(load)
+        assert not load.outcomes(Outcome.UNKNOWN)
+        s.start("n1")
+        s.until(converged())
+
+
 def stepped_down(name: str, s: Story) -> str:
     return f"{name} coordinates" if name in coordinators(s) else ""
 
