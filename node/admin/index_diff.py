@@ -8,7 +8,6 @@ apart; damage counts at once, since a replica that has noticed it mends itself.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from node.admin import index_views
 from node.admin import protocol as p
 from node.admin.index_requests import IndexRequests
+from node.admin.protocol.winning import Claim, winning
 from node.core import limits
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, map_of
 from node.engine.index_messages import IndexRow, LeafRow
@@ -84,15 +84,14 @@ class _Look:
 
 
 def winner(rows: Mapping[str, IndexRow | None]) -> IndexRow | None:
-    """What all replicas ought to hold: the greatest version. Of one version with several contents, which no rule of the
-    protocol can make, the one that most hold, then its writer's own."""
-    held = [(node, row) for node, row in rows.items() if row is not None]
-    if not held:
-        return None
-    greatest = max((row.epoch, row.hlc, row.origin) for _, row in held)
-    best = [(node, row) for node, row in held if (row.epoch, row.hlc, row.origin) == greatest]
-    votes = Counter(row.content for _, row in best)
-    return max(best, key=lambda item: (votes[item[1].content], item[0] == item[1].origin, item[1].content))[1]
+    """What all replicas ought to hold, by `protocol.winning`."""
+    claims = {node: _claim(row) for node, row in rows.items() if row is not None}
+    best = winning(claims)
+    return next((rows[node] for node, claim in claims.items() if claim == best), None)
+
+
+def _claim(row: IndexRow) -> Claim:
+    return Claim(row.epoch, row.hlc, row.origin, row.content.hex())
 
 
 def differing(held: Mapping[str, Mapping[str, IndexRow]], damaged: Mapping[str, set[str]]) -> list[Difference]:

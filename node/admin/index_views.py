@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from node.admin import protocol as p
+from node.admin.protocol.winning import Claim, winning
 from node.ads.money import format_money
 from node.ads.view import ServeView
 from node.core.clock import rfc3339
@@ -38,10 +39,12 @@ def state_of(expires_at_ms: int, *, tombstone: bool, now_ms: int) -> str:
 def entry(
     key: str, place: p.ServeIndexPlace, entries: Mapping[str, ReplicaEntryReport], now_ms: int
 ) -> p.ServeIndexEntry:
-    """A key as each node has it; the greatest version wins."""
-    versions = {name: Version(e.epoch, e.hlc, e.origin) for name, e in entries.items() if e.hlc}
-    winner = max(versions.values(), default=None)
-    replicas = tuple(_replica(entries[name], winner, now_ms) for name in sorted(entries))
+    """A key as each node has it; which of them wins is `protocol.winning`'s to say."""
+    claims = {name: _claim(found) for name, found in entries.items() if found.hlc}
+    winner = winning(claims)
+    replicas = tuple(
+        _replica(entries[name], now_ms, wins=name in claims and claims[name] == winner) for name in sorted(entries)
+    )
     return p.ServeIndexEntry(
         key=key,
         map=place.map,
@@ -49,7 +52,7 @@ def entry(
         owner=place.owner,
         replicas=replicas,
         agree=agree(replicas),
-        winner=None if winner is None else _version(winner),
+        winner=None if winner is None else _version(Version(*winner[:3])),
     )
 
 
@@ -58,7 +61,16 @@ def agree(replicas: Sequence[p.EntryReplica]) -> bool:
     return len({(r.version, r.digest, r.state == "damaged") for r in replicas}) <= 1
 
 
-def _replica(found: ReplicaEntryReport, winner: Version | None, now_ms: int) -> p.EntryReplica:
+def _held(found: ReplicaEntryReport) -> ReplicaEntry:
+    version = Version(found.epoch, found.hlc, found.origin)
+    return ReplicaEntry("", *version, found.expires_at_ms, found.tombstone, found.value)
+
+
+def _claim(found: ReplicaEntryReport) -> Claim:
+    return Claim(found.epoch, found.hlc, found.origin, content_of(_held(found)).hex())
+
+
+def _replica(found: ReplicaEntryReport, now_ms: int, *, wins: bool) -> p.EntryReplica:
     version = Version(found.epoch, found.hlc, found.origin) if found.hlc else None
     owner = found.owner or None
     if version is None:
@@ -73,7 +85,6 @@ def _replica(found: ReplicaEntryReport, winner: Version | None, now_ms: int) -> 
             owner=owner,
             epoch_now=found.epoch_now,
         )
-    held = ReplicaEntry("", *version, found.expires_at_ms, found.tombstone, found.value)
     wrote_ms = hlc_wall_ms(found.hlc)
     return p.EntryReplica(
         node=found.node,
@@ -82,11 +93,11 @@ def _replica(found: ReplicaEntryReport, winner: Version | None, now_ms: int) -> 
         expires_at=_at(found.expires_at_ms),
         candidates=_candidates(found.value) if found.value else (),
         state=state_of(found.expires_at_ms, tombstone=found.tombstone, now_ms=now_ms),
-        wins=version == winner,
+        wins=wins,
         wrote_at=rfc3339(wrote_ms),
         age_ms=max(0, now_ms - wrote_ms),
         bytes=len(found.value),
-        digest=short(content_of(held)),
+        digest=short(content_of(_held(found))),
         owner=owner,
         epoch_now=found.epoch_now,
     )

@@ -64,8 +64,8 @@ class EntryCandidate(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.entry_replica")
 class EntryReplica(msgspec.Struct, frozen=True, kw_only=True):
     """One node's view of a key. `state`: live, expired, removed, absent or damaged; `digest` stands for what it holds.
-    `wrote_at` is by the writer's clock. `wins`: no replica that answered holds a greater version, so this is what all
-    of them will hold. `owner` and `epoch_now`: who may write the key, as this node knows it."""
+    `wrote_at` is by the writer's clock. `wins`: by what those that answered hold, this is what all of them will hold,
+    and what a repair puts (`winning`). `owner` and `epoch_now`: who may write the key, as this node knows it."""
 
     node: str
     present: bool

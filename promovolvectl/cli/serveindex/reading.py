@@ -30,6 +30,7 @@ from node.admin.protocol import (
     ServeIndexPlace,
     ServeIndexStatus,
 )
+from node.admin.protocol.winning import Claim, winning
 from promovolvectl.cli.leaf import leaf
 from promovolvectl.cli.names import named, naming
 from promovolvectl.cli.render import Answer, answer_of
@@ -158,13 +159,15 @@ def _joined(
 
 
 def judged(found: ServeIndexEntry, replicas: tuple[EntryReplica, ...]) -> ServeIndexEntry:
-    """The same key with more views of it: which version wins is asked of all of them."""
-    versions = [(r.version.epoch, r.version.hlc, r.version.origin) for r in replicas if r.version is not None]
-    best = max(versions, default=None)
+    """The same key with more views of it: which of them wins is asked of all of them."""
+    claims = {
+        r.node: Claim(r.version.epoch, r.version.hlc, r.version.origin, r.digest)
+        for r in replicas
+        if r.version is not None
+    }
+    best = winning(claims)
     marked = tuple(
-        msgspec.structs.replace(
-            r, wins=r.version is not None and (r.version.epoch, r.version.hlc, r.version.origin) == best
-        )
+        msgspec.structs.replace(r, wins=r.node in claims and claims[r.node] == best)
         for r in sorted(replicas, key=lambda replica: replica.node)
     )
     return msgspec.structs.replace(

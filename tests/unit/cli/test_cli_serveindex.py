@@ -16,6 +16,7 @@ from samples import SAMPLES, operation, plan
 from node.admin import protocol as p
 from promovolvectl.client.profiles import write_profile
 
+NODES = ("node-1", "node-2", "node-3")
 KEYS = [f"example.com|slot-{number:04d}" for number in range(2_300)]
 
 
@@ -96,6 +97,25 @@ def test_get_asks_the_other_side_of_a_partition_itself_and_says_who_wins(tmp_pat
         write_profile(config, msgspec.structs.replace(profile, endpoints=endpoints), make_current=True)
         code, out, _ = invoke("serveindex", "get", "example.com|top", "-o", "json")
         assert (code, [m["node"] for m in json.loads(out)["missing"]]) == (12, ["node-2"])
+
+
+def test_of_one_version_with_several_contents_the_one_that_most_hold_wins_wherever_it_is_asked(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    """Both sides of a partition hold the forger's own version; the third view decides."""
+    forged, sound, third = (view(node, 7, 5, "node-1", d) for node, d in zip(NODES, ("ff", "aa", "aa"), strict=True))
+    gathered = msgspec.structs.replace(entry(forged, sound), agree=False)
+    with FakeNode({p.GetEntry: lambda _: gathered}) as one, FakeNode({p.GetEntry: lambda _: entry(third)}) as two:
+        two.knows(one.operator_keys.public)
+        endpoints = (one.endpoint("node-1"), two.endpoint("node-3"))
+        profile = msgspec.structs.replace(one.profile(tmp_path), endpoints=endpoints)
+        write_profile(tmp_path / "config.toml", profile, make_current=True)
+        code, out, _ = invoke("serveindex", "get", "example.com|top", "-o", "json")
+        told = {row["node"]: row["wins"] for row in json.loads(out)["replicas"]}
+        assert (code, told) == (0, {"node-1": False, "node-2": True, "node-3": True})
+        code, out, _ = invoke("serveindex", "get", "example.com|top")
+    marked = [line for line in out.splitlines() if "same version, other contents" in line]
+    assert (code, [line.split()[0] for line in marked]) == (0, ["node-1"])
 
 
 def test_get_asks_the_others_while_the_first_still_waits_for_who_is_silent(tmp_path: Path, invoke: Invoke) -> None:
