@@ -58,7 +58,7 @@ class RemovalRequests:
         found, meta = await self._all(n.GetKeyHistory(request.key), n.KeyHistory, call)
         reply = removal_views.history(request.key, found)
         if not (reply.items or reply.removal or meta.missing):
-            text = f"no replica has held {request.key!r} since its node's start"
+            text = f"no replica holds a sound {request.key!r}, or remembers to have held one since its node's start"
             hint = f"promovolvectl serveindex get {request.key!r}"
             raise p.AdminRefusal(NOT_FOUND, "E-NOT-FOUND", text, hint=hint, about=request.key)
         return reply, meta

@@ -24,7 +24,7 @@ def history(key: str, found: Sequence[n.KeyHistory]) -> p.ServeIndexHistory:
             what=_what(seen),
             bytes=seen.bytes,
             expires_at=_at(seen.expires_at_ms),
-            at=rfc3339(seen.at_ms),
+            at=_at(seen.at_ms),
             source=seen.source,
         )
         for one in found
@@ -39,7 +39,11 @@ def history(key: str, found: Sequence[n.KeyHistory]) -> p.ServeIndexHistory:
 def _what(seen: n.SeenRow) -> str:
     if seen.discarded:
         return "discarded"
-    return "removed" if seen.tombstone else "put"
+    if seen.mended:
+        return "mended"
+    if seen.tombstone:
+        return "removed"
+    return "put" if seen.at_ms else "held"
 
 
 def _certificate(found: n.CertificateRow, node: str) -> p.RemovalCertificate:

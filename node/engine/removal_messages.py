@@ -14,7 +14,8 @@ class VersionRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SeenRow(msgspec.Struct, frozen=True, array_like=True):
-    """One version of a key that the replica held, or discarded."""
+    """One version of a key that the replica held, or discarded; `at_ms` 0: since before it remembers anything of the
+    key. `mended`: a repair put it there."""
 
     version: VersionRow
     tombstone: bool
@@ -23,6 +24,7 @@ class SeenRow(msgspec.Struct, frozen=True, array_like=True):
     at_ms: int
     source: str
     discarded: bool = False
+    mended: bool = False
 
 
 class HeldRow(msgspec.Struct, frozen=True, array_like=True):

@@ -143,7 +143,9 @@ class RemovalService:
 
 def _seen(one: VersionSeen) -> SeenRow:
     version = VersionRow(*one.version)
-    return SeenRow(version, one.tombstone, one.bytes, one.expires_at_ms, one.at_ms, one.source, one.discarded)
+    return SeenRow(
+        version, one.tombstone, one.bytes, one.expires_at_ms, one.at_ms, one.source, one.discarded, one.mended
+    )
 
 
 def _certificate(found: Certificate) -> CertificateRow:

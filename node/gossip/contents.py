@@ -48,11 +48,15 @@ class Contents:
 
     def apply(self, entry: ReplicaEntry) -> bool:
         """Merges an entry in; says whether it took its key."""
+        return self.take(entry)[0]
+
+    def take(self, entry: ReplicaEntry) -> tuple[bool, ReplicaEntry | None]:
+        """Merges an entry in; whether it took its key, and what was held before."""
         old = self.entry(entry.key)
         if not supersedes(entry, old):
-            return False
+            return False, old
         self.replace(entry.key, old, entry)
-        return True
+        return True, old
 
     def replace(self, key: str, old: ReplicaEntry | None, new: ReplicaEntry | None) -> None:
         """Puts `new` (None: nothing) in the place of `old`, which must be what `entry` says."""

@@ -1,5 +1,5 @@
 """The last versions of each key that this replica held, or discarded, without values: a bounded ring per key, bounded
-in total."""
+in total. A ring begins with what was held before its first change: what the replica opened with, as a rule."""
 
 from __future__ import annotations
 
@@ -15,22 +15,33 @@ class History:
     def __init__(self) -> None:
         self._rings: dict[str, tuple[VersionSeen, ...]] = {}
 
-    def note(self, entry: ReplicaEntry, at_ms: int, source: str) -> None:
-        """The replica holds this entry from now on."""
-        self._add(entry, at_ms, source, discarded=False)
+    def note(self, entry: ReplicaEntry, old: ReplicaEntry | None, at_ms: int, source: str) -> None:
+        """The replica holds this entry from now on, in the place of `old`."""
+        self._add(entry.key, _seen(entry, at_ms, source), old)
+
+    def mended(self, entry: ReplicaEntry, old: ReplicaEntry | None, at_ms: int) -> None:
+        """An operator's repair put this entry in the place of `old`."""
+        self._add(entry.key, _seen(entry, at_ms)._replace(mended=True), old)
 
     def discarded(self, entry: ReplicaEntry, at_ms: int, source: str) -> None:
         """The replica forgot this entry in a take-over from `source`, which lacks it."""
-        self._add(entry, at_ms, source, discarded=True)
+        self._add(entry.key, _seen(entry, at_ms, source)._replace(discarded=True), entry)
 
-    def _add(self, entry: ReplicaEntry, at_ms: int, source: str, *, discarded: bool) -> None:
-        size = len(entry.value)
-        seen = VersionSeen(version_of(entry), entry.tombstone, size, entry.expires_at_ms, at_ms, source, discarded)
-        ring = self._rings.pop(entry.key, ())
-        self._rings[entry.key] = (*ring, seen)[-limits.history_versions_max :]
+    def _add(self, key: str, seen: VersionSeen, old: ReplicaEntry | None) -> None:
+        ring = self._rings.pop(key, None)
+        if ring is None:
+            ring = () if old is None else (_seen(old),)
+        self._rings[key] = (*ring, seen)[-limits.history_versions_max :]
         if len(self._rings) > limits.history_keys_max:
             del self._rings[next(iter(self._rings))]
 
-    def of(self, key: str) -> tuple[VersionSeen, ...]:
-        """The key's versions, oldest first."""
-        return self._rings.get(key, ())
+    def of(self, key: str, held: ReplicaEntry | None) -> tuple[VersionSeen, ...]:
+        """The key's versions, oldest first; `held` is what the replica holds of it now."""
+        ring = self._rings.get(key)
+        if ring is not None:
+            return ring
+        return () if held is None else (_seen(held),)
+
+
+def _seen(entry: ReplicaEntry, at_ms: int = 0, source: str = "") -> VersionSeen:
+    return VersionSeen(version_of(entry), entry.tombstone, len(entry.value), entry.expires_at_ms, at_ms, source)

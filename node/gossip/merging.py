@@ -51,9 +51,10 @@ class Merger:
                 self.counters["refused_clock"] += 1
                 effects.extend(self._clock_fault(sender, entry.origin, error, now_ns))
                 continue
-            if self._contents.apply(entry):
+            took, old = self._contents.take(entry)
+            if took:
                 self._stay.prove(entry.key)
-                self._history.note(entry, wall_ms, sender)
+                self._history.note(entry, old, wall_ms, sender)
                 taken.append(entry)
         self.counters["merged"] += len(taken)
         if taken:

@@ -46,8 +46,8 @@ class Questions:
         return self._parts.removals.certificates(limit)
 
     def history(self, key: str) -> tuple[VersionSeen, ...]:
-        """The last versions of a key that this replica held since its start, oldest first."""
-        return self._parts.history.of(key)
+        """The last versions of a key that this replica held, oldest first, with what it held before any change."""
+        return self._parts.history.of(key, self._parts.contents.entry(key))
 
     def streaming(self) -> Streaming:
         """How this replica comes to be complete, and one of the roster."""

@@ -20,8 +20,9 @@ class MapStatus(NamedTuple):
 
 class VersionSeen(NamedTuple):
     """One version of a key that this replica held: `bytes` of its value, `at_ms` when it came here, `source` from whom
-    (this node's own name for its own writes, "" for one found in the file). `discarded`: from then on it was *not* held
-    any more, since a take-over found that its source lacks it."""
+    (this node's own name for its own writes, "" where that is not known). `at_ms` 0: it is held since before anything
+    is remembered of its key, in the file that the replica opened with as a rule. `discarded`: from then on it was *not*
+    held any more, since a take-over found that its source lacks it. `mended`: an operator's repair put it here."""
 
     version: Version
     tombstone: bool
@@ -30,6 +31,7 @@ class VersionSeen(NamedTuple):
     at_ms: int
     source: str
     discarded: bool = False
+    mended: bool = False
 
 
 class HeldAt(NamedTuple):

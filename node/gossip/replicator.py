@@ -221,7 +221,9 @@ class Replicator:
             except OperatingError:
                 self._counters["mends_refused"] += 1
                 continue
+            held = self._contents.entry(entry.key)
             if self.inspector.mend(entry, instead_of):
+                self._parts.history.mended(entry, held, wall_ms)
                 changed.append(entry.key)
         self._counters["mended"] += len(changed)
         if changed:
@@ -273,7 +275,7 @@ class Replicator:
             raise BadInput("expires_at_ms", f"{expires_at_ms} has passed for {key!r}")
         self._contents.replace(key, old, entry)
         self._stay.prove(key)
-        self._parts.history.note(entry, wall_ms, self._me)
+        self._parts.history.note(entry, old, wall_ms, self._me)
         self._token = WriteToken(key, version_of(entry))
         self._counters["removals" if tombstone else "puts"] += 1
         if tombstone:

@@ -44,8 +44,7 @@ def _differs(replica: Mapping[str, object], payload: Payload) -> str:
         return f"{replica['state']} here"
     if version != winner:
         return "older epoch" if version["epoch"] < winner["epoch"] else "older"
-    best = {other["digest"] for other in payload["replicas"] if other["wins"]}
-    return "same version, other contents" if len(best) > 1 else ""
+    return "" if replica["wins"] else "same version, other contents"
 
 
 def _entry_head(payload: Payload) -> Sequence[str]:
@@ -123,18 +122,21 @@ def _dump_head(payload: Payload) -> Sequence[str]:
 
 def _history_head(payload: Payload) -> Sequence[str]:
     removal = payload["removal"]
+    head = [f"KEY {cell(payload['key'])}"]
+    if any(row["at"] is None for row in payload["items"]):
+        head.append("without a moment: there since before its node remembers anything of the key, its start as a rule")
     if not removal:
-        return (f"KEY {cell(payload['key'])}",)
+        return head
     forgotten = "whom its owner does not remember ('promovolvectl audit list' does)"
     by = {"": "its ad server", "?": forgotten}.get(removal["asked_by"]) or cell(removal["asked_by"])
     held = ", ".join(cell(one["node"]) for one in removal["held"])
     majority = f"by majority since {cell(removal['majority_at'])}" if removal["majority_at"] else "by no majority yet"
     served = cell(removal["last_serve_at"]) if removal["last_serve_at"] else "not known to its owner"
-    return (
-        f"KEY {cell(payload['key'])}",
+    head.append(
         f"REMOVED {version(removal['version'])} asked {cell(removal['asked_at'])} by {by}, {majority}: required "
-        f"{removal['required']}, available {removal['available']} ({held}); last serve {served}",
+        f"{removal['required']}, available {removal['available']} ({held}); last serve {served}"
     )
+    return head
 
 
 def _tombstones_head(payload: Payload) -> Sequence[str]:

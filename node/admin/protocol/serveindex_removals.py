@@ -16,15 +16,16 @@ class GetKeyHistory(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.serveindex_history_row")
 class HistoryItem(msgspec.Struct, frozen=True, kw_only=True):
     """A version that a node's replica held: since `at`, from `source` (the node itself, a peer, or empty when it was
-    found in the file). `what`: put, removed, or discarded: since `at` it is not held any more, as `source` lacked it
-    when this replica took over from it."""
+    not known). `what`: put, removed, mended (a repair put it there), held (since before its node remembers anything of
+    the key: its start as a rule; `at` is null then, as of a removal that old), or discarded: since `at` it is not held
+    any more, as `source` lacked it when this replica took over from it."""
 
     node: str
     version: EntryVersion
     what: str
     bytes: int
     expires_at: str | None
-    at: str
+    at: str | None
     source: str
 
 
@@ -58,8 +59,8 @@ class RemovalCertificate(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.serveindex_history")
 class ServeIndexHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """The last versions that each replica held since its node's start, oldest first, without values; and the newest
-    removal, if its owner remembers one."""
+    """The last versions that each replica held since its node's start, and what it held then, oldest first, without
+    values; and the newest removal, if its owner remembers one."""
 
     key: str
     items: tuple[HistoryItem, ...]

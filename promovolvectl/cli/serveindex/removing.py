@@ -35,7 +35,8 @@ REMOVAL_MS: Final = 30_000  # five attempts take six seconds
     app,
     "history",
     does="The last versions of a key that each replica held, and what is known of its newest removal.",
-    changes="Reads only. Each node remembers the last 8 versions of a key since its start, without values.",
+    changes="Reads only. Each node remembers the last 8 versions of a key since its start, "
+    "and what it held then, without values.",
     examples=(
         "promovolvectl serveindex history 'example.com|top'",
         "promovolvectl serveindex history 'example.com|top' -o json --query removal",

@@ -292,12 +292,12 @@ def _history(glance: Glance, where: Where) -> list[Line]:
         return []
     rows = [
         [
-            moment(each.at, glance.state.told_at, ages=glance.state.ages),
+            moment(each.at, glance.state.told_at, ages=glance.state.ages) if each.at else "earlier",
             each.node,
             each.what,
             version_of(each.version),
             f"{each.bytes} B",
-            f"from {each.source}" if each.source else "from the file",
+            f"from {each.source}" if each.source else "by a repair" if each.what == "mended" else "from the file",
         ]
         for each in reversed(told.items)
     ]

@@ -46,6 +46,9 @@ def test_a_difference_behind_the_digests_is_found_told_apart_and_mended() -> Non
         }
         two = await world.one(p.GetDiff(nodes=("n1", "n2")))
         assert {item.key for item in two.items} == {keys["missing"], keys["older"]}
+        for item in found.items:  # what is compared, what is read and what is mended go by one rule
+            views = (await world.one(p.GetEntry(key=item.key))).replicas
+            assert [view.node for view in views if view.wins] == [view.node for view in item.views if view.wins]
         here = await world.one(p.GetDiff(maps=(f"serve-{map_of(keys['older']):02d}",)))
         assert keys["older"] in {item.key for item in here.items}
 
@@ -107,6 +110,33 @@ def test_more_differences_than_one_answer_names_are_told_page_by_page_and_mended
 
 def identity(entry: ReplicaEntry) -> Any:
     return version_of(entry), content_of(entry)
+
+
+def test_a_key_put_into_one_file_by_hand_has_a_history_before_and_after_its_repair() -> None:
+    async def scene(world: World) -> None:
+        forged = ReplicaEntry(KEY, 7, world.clock.wall_ms() << 16, "n2", 0, False, b"by hand")
+        world.nodes["n2"].disk.meddle(forged)
+        history = await world.one(p.GetKeyHistory(key=KEY))
+        assert [(item.node, item.what, item.at) for item in history.items] == [("n2", "held", None)]
+        await world.commit(await world.one(p.StageIndexRepair()))
+        history = await world.one(p.GetKeyHistory(key=KEY))
+        assert [(item.node, item.what) for item in history.items] == [
+            ("n1", "mended"),
+            ("n2", "held"),
+            ("n3", "mended"),
+        ]
+        assert all((item.at is None) == (item.what == "held") for item in history.items)
+        other = msgspec.structs.replace(forged, value=b"again by hand")
+        world.nodes["n1"].settle()
+        world.nodes["n1"].disk.meddle(other)
+        await world.commit(await world.one(p.StageIndexRepair()))
+        seen = [item for item in (await world.one(p.GetKeyHistory(key=KEY))).items if item.node == "n1"]
+        assert [(item.what, item.bytes) for item in seen] == [("mended", 7), ("mended", 7)]
+        with pytest.raises(p.AdminRefusal) as refused:
+            await world.one(p.GetKeyHistory(key="example.com|none"))
+        assert refused.value.exit_status == 3
+
+    played(scene)
 
 
 def test_what_only_arrives_late_is_no_difference() -> None:
