@@ -48,8 +48,10 @@ LIMIT_MS: Final = 300
 FILTERED_LIMIT_MS: Final = 500
 DAY_MS: Final = 86_400_000
 SITE: Final = "long.example"
-# More keys than a site may have: of one that no ad server looks after, which would take out what it does not know.
-KEYS_SITE: Final = "many.example"
+# As many as the pages of the largest site have slots: of sites that no ad server looks after, which would take out what
+# it does not know.
+KEYS_PER_SITE: Final = 100_000
+KEYS_SITE: Final = "many-0.example"
 _COMMAND: Final = str(Path(sys.executable).with_name("promovolvectl"))
 LISTS: Final = {
     "campaign list": p.GetCampaigns(limit=PAGE),
@@ -160,14 +162,14 @@ def _multiply(folder: Path) -> None:
 
 
 def _write_keys(file: Path, numbers: range) -> None:
-    """A dump of some of one site's slots, with empty pools."""
+    """A dump of some slots, with empty pools."""
     wall_ms = SystemClock().wall_ms()
     view = ServeView((), wall_ms, wall_ms + DAY_MS)
     encoded = CODEC.encode(view)
     version = p.EntryVersion(epoch=1, hlc=wall_ms << 16, origin="dump")
     with file.open("wb") as stream:
         for number in numbers:
-            key = f"{KEYS_SITE}|slot-{number:07d}"
+            key = f"many-{number // KEYS_PER_SITE}.example|slot-{number:07d}"
             row = p.DumpRow(
                 key=key,
                 map=f"serve-{map_of(key):02d}",
