@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from promovolvectl.cli.reference import markdown
 from promovolvectl.cli.walk import leaves
+from scripts import generated
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "cli.md"
+REFERENCE = generated.ROOT / "docs" / "cli.md"
 
 
-def main() -> None:
-    REFERENCE.write_text(markdown(tuple(leaves())), encoding="utf-8")
+def pages() -> dict[Path, str]:
+    """The page as it should be."""
+    return {REFERENCE: markdown(tuple(leaves()))}
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(generated.main("cli_reference", __doc__, pages, sys.argv[1:]))

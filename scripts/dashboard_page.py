@@ -160,7 +160,11 @@ def write(drawn: Mapping[str, str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.dashboard_page",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--record", metavar="PROFILE", default="")
     wanted = parser.parse_args()
     if wanted.record:

@@ -1,6 +1,6 @@
 """Writes configs/every-key.toml from the settings' model: every key with its default or an example, and what it says.
 
-`python -m scripts.every_key` replaces the file; a test compares it with what this would write.
+`python -m scripts.every_key`
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from node.core.settings import NodeSettings
+from scripts import generated
 
-TARGET = Path(__file__).parents[1] / "configs" / "every-key.toml"
+TARGET = generated.ROOT / "configs" / "every-key.toml"
 HEAD = """\
 # Every key of a node's settings, written by `python -m scripts.every_key`: do not edit.
 # A key without a default stands with an example. Keys behind a '#' have no meaning beside the others here.
@@ -35,6 +36,11 @@ def every_key() -> str:
             lines += [f"# {_says(key, value)}", f"{off}{key} = {json.dumps(_shown(value))}"]
         lines.append("")
     return "\n".join(lines)
+
+
+def pages() -> dict[Path, str]:
+    """The file as it should be."""
+    return {TARGET: every_key()}
 
 
 def _foreign(section: str) -> set[str]:
@@ -69,5 +75,4 @@ def _says(key: str, value: FieldInfo) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(every_key())
-    sys.stderr.write(f"wrote {TARGET}\n")
+    sys.exit(generated.main("every_key", __doc__, pages, sys.argv[1:]))

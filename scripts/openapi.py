@@ -1,7 +1,4 @@
-"""Writes docs/openapi.json from the table of routes.
-
-`python -m scripts.openapi` replaces the file; a test compares it with what this would write.
-"""
+"""Writes docs/openapi.json from the table of routes: `python -m scripts.openapi`."""
 
 from __future__ import annotations
 
@@ -10,9 +7,15 @@ from pathlib import Path
 
 from node.http.openapi import encoded
 from node.http.routes import EVERY
+from scripts import generated
 
-TARGET = Path(__file__).parents[1] / "docs" / "openapi.json"
+TARGET = generated.ROOT / "docs" / "openapi.json"
+
+
+def pages() -> dict[Path, str]:
+    """The document as it should be."""
+    return {TARGET: encoded(EVERY).decode()}
+
 
 if __name__ == "__main__":
-    TARGET.write_bytes(encoded(EVERY))
-    sys.stderr.write(f"wrote {TARGET}\n")
+    sys.exit(generated.main("openapi", __doc__, pages, sys.argv[1:]))

@@ -2,8 +2,10 @@
 prove it.
 
 The catalogue is tests/scenarios/ids.toml, of the ad core tests/scenarios/ad_ids.toml. A test proves an id that its name
-carries (`test_p39_…`, `test_w7_…`) or that its docstring has in it (`N3`). P10 to P16 are scenarios in tests/scenarios
-and faults elsewhere; in tests/unit/ads an id of one letter is that of a known right value.
+carries (`test_p39_…`, `test_w7_…`) or that its docstring has in it (`N3`), where that id means what the catalogue says.
+P10 to P16 are scenarios in tests/scenarios and faults elsewhere; in tests/unit/ads an id of one letter is that of a
+known right value; an id of faults counts in the tests of `FAULTS_AT` alone, since other lists have a D1 and a V3, too;
+and a check of the command line (`test_check_v3_…`, docs/checks.md) proves nothing here.
 
     python -m scripts.scenario_tables            writes the pages
     python -m scripts.scenario_tables --check    says what is out of date, exit 1
@@ -20,10 +22,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from scripts import generated
+
+ROOT = generated.ROOT
 TESTS = ROOT / "tests"
 CATALOGUES = (TESTS / "scenarios" / "ids.toml", TESTS / "scenarios" / "ad_ids.toml")
 ADS = "tests/unit/ads/"
+# Where a test's id is a fault's, by the id's letter: what begins with one of these, below tests/.
+FAULTS_AT = {
+    "P": ("cluster/", "scenarios/", "unit/engine/", "unit/flows/", "unit/gossip/", "unit/sharding/", "unit/store/",
+          "unit/wire/"),
+    "N": ("cluster/", "scenarios/", "sim/", "unit/gossip/", "unit/test_joining.py"),
+    "T": ("cluster/", "scenarios/", "unit/engine/", "unit/gossip/"),
+    "D": ("cluster/", "contract/", "unit/gossip/", "unit/store/"),
+    "W": ("cluster/", "unit/admin/test_admin_uploads.py", "unit/cli/test_cli_page_sources.py", "unit/http/",
+          "unit/wire/"),
+    "C": ("cluster/", "unit/http/", "unit/wire/"),
+    "B": ("cluster/", "unit/actors/", "unit/admin/test_admin_actors.py", "unit/engine/", "unit/wire/"),
+    "G": ("cluster/", "contract/", "scenarios/", "unit/actors/", "unit/admin/test_admin_server.py", "unit/store/"),
+    "V": ("cluster/test_misfits.py",),
+    "O": ("scenarios/", "unit/cli/test_cli_members.py", "unit/flows/", "unit/sharding/"),
+    "R": ("unit/crawler/",),
+}  # fmt: skip
+CHECK = re.compile(r"test_check_(?:[a-z]\d{1,2}_)+")
 ID = re.compile(r"\b((?:TR|OP|[A-Z])\d{1,2}b?)\b")
 WORD = re.compile(r"(tr|op|[a-z])(\d{1,2}b?)")
 
@@ -31,21 +52,27 @@ WORD = re.compile(r"(tr|op|[a-z])(\d{1,2}b?)")
 @dataclass(frozen=True, slots=True)
 class Section:
     """`everywhere`: its ids mean the same in all tests; otherwise those of `ads` only in its tests, the others only
-    elsewhere."""
+    elsewhere. `at`: by their first letter, where they count."""
 
     title: str
     words: str
     ads: bool = False
     everywhere: bool = False
+    at: Mapping[str, tuple[str, ...]] | None = None
 
-    def counts(self, path: str) -> bool:
+    def counts(self, identifier: str, path: str) -> bool:
+        """Whether this id is of this section in a test of that file, a path like `tests/sim/test_a.py`."""
+        if self.at is not None:
+            return path.removeprefix("tests/").startswith(self.at[identifier[0]])
         return self.everywhere or self.ads == path.startswith(ADS)
 
 
 SECTIONS = {
     "scenarios": Section("Scenarios", "Stories that the cluster must survive, told from outside."),
     "faults": Section(
-        "Faults", "What may go wrong, one at a time. ● marks those that no release goes out without."
+        "Faults",
+        "What may go wrong, one at a time. ● marks those that no release goes out without.",
+        at=FAULTS_AT,
     ),
     "vectors": Section(
         "Known right values", "Inputs and what follows from them, by the pure rules of `node/ads/`.", ads=True
@@ -101,7 +128,7 @@ class Catalogue:
 
     def known(self, path: str) -> frozenset[str]:
         """The ids that a test of this file can prove."""
-        return frozenset(each for name, rows in self.rows.items() if SECTIONS[name].counts(path) for each in rows)
+        return frozenset(each for name, rows in self.rows.items() for each in rows if SECTIONS[name].counts(each, path))
 
 
 def catalogue() -> Catalogue:
@@ -119,7 +146,7 @@ def proofs(given: Catalogue) -> list[Proof]:
         relative = path.relative_to(ROOT).as_posix()
         tree = ast.parse(path.read_text(encoding="utf-8"))
         known = given.known(relative)
-        found += [_proof(relative, function, known) for function in _functions(tree)]
+        found += [proof_of(relative, function, known) for function in _functions(tree)]
     return found
 
 
@@ -129,8 +156,9 @@ def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
             yield node
 
 
-def _proof(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef, known: frozenset[str]) -> Proof:
-    words = function.name.removeprefix("test_").split("_")
+def proof_of(path: str, function: ast.FunctionDef | ast.AsyncFunctionDef, known: frozenset[str]) -> Proof:
+    """What one test function proves, `known` being the ids that its file can name."""
+    words = CHECK.sub("", function.name).removeprefix("test_").split("_")
     doc = ast.get_docstring(function) or ""
     named = {spelled(word) for word in words} | set(ID.findall(doc))
     spoken = " ".join(word for word in words if spelled(word) not in known)
@@ -151,7 +179,7 @@ def proving(identifier: str, section: str, given: Catalogue, all_proofs: Iterabl
     found = []
     for proof in all_proofs:
         path = proof.test.partition("::")[0]
-        here = SECTIONS[section].counts(path) and identifier in proof.ids
+        here = SECTIONS[section].counts(identifier, path) and identifier in proof.ids
         if here and section in ("scenarios", "faults") and shared:
             here = path.startswith("tests/scenarios/") == (section == "scenarios")
         if here or proof.test in listed:
@@ -210,16 +238,5 @@ def pages() -> dict[Path, str]:
     return {ROOT / "docs" / f"{name}.md": page(name, given, all_proofs) for name in PAGES}
 
 
-def main(argv: list[str]) -> int:
-    stale = {path: text for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text}
-    for path, text in stale.items():
-        if "--check" in argv:
-            print(f"{path.relative_to(ROOT)} is out of date: python -m scripts.scenario_tables")
-        else:
-            path.write_text(text, "utf-8")
-            print(f"{path.relative_to(ROOT)} written")
-    return 1 if stale and "--check" in argv else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(generated.main("scenario_tables", __doc__, pages, sys.argv[1:]))

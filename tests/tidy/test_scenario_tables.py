@@ -3,6 +3,7 @@ catalogue has a test, or is left out for a reason."""
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 
@@ -86,6 +87,41 @@ def test_an_id_means_what_it_means_where_it_stands() -> None:
     assert "| P1 | 0.4 | — |  |" in page
     assert "| TR01 | late | `cluster/test_a.py::test_a`: killed | processes |" in page
     assert "| P1 | none |" in page
+
+
+def test_a_fault_names_only_tests_in_whose_files_its_id_is_a_fault() -> None:
+    """Lists of others have a D1 and a V3, too. What the catalogue itself lists is right wherever it stands."""
+    listed = {test for tests in GIVEN.tests.values() for test in tests}
+    foreign = {
+        f"{identifier}: {proof.test}"
+        for identifier in GIVEN.rows["faults"]
+        for proof in tables.proving(identifier, "faults", GIVEN, proofs())
+        if proof.test not in listed
+        and not proof.test.removeprefix("tests/").startswith(tables.FAULTS_AT[identifier[0]])
+    }
+    assert foreign == set()
+    assert {identifier[0] for identifier in GIVEN.rows["faults"]} == tables.FAULTS_AT.keys()
+    for places in tables.FAULTS_AT.values():
+        assert [place for place in places if not (tables.TESTS / place).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "doc", "ids"),
+    [
+        ("tests/cluster/test_disks.py", "test_d1_full", "", {"D1"}),
+        ("tests/cluster/test_misfits.py", "test_full", "As D1 has it.", {"D1"}),
+        ("tests/unit/cli/test_cli_changing.py", "test_a_dry_run", "D1: it was asked for a plan.", set()),
+        ("tests/unit/admin/test_admin_operations.py", "test_v3_what_is_durable", "", set()),
+        ("tests/cluster/test_misfits.py", "test_v3_another_cluster", "", {"V3"}),
+        ("tests/cluster/test_misfits.py", "test_check_v3_d1_what_is_durable", "", set()),
+    ],
+)
+def test_an_id_is_a_faults_in_its_own_places_alone(path: str, name: str, doc: str, ids: set[str]) -> None:
+    given = tables.Catalogue({"faults": {"D1": "full disk", "V3": "another"}}, frozenset(), {}, {}, {})
+    body = f'    """{doc}"""' if doc else "    pass"
+    (function,) = ast.parse(f"def {name}() -> None:\n{body}\n").body
+    assert isinstance(function, ast.FunctionDef)
+    assert tables.proof_of(path, function, given.known(path)).ids == ids
 
 
 @pytest.mark.parametrize("section", tables.SECTIONS)

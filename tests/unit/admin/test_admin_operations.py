@@ -80,7 +80,7 @@ def test_the_newest_first_and_only_those_wanted() -> None:
     assert desk.run(p.ListOperations(state="running")).items[0].reason == "kernel"
 
 
-def test_v3_what_is_durable_is_shown_while_nobody_can_be_asked() -> None:
+def test_check_v3_what_is_durable_is_shown_while_nobody_can_be_asked() -> None:
     desk = Desk(status("op-a", 1))
     assert (desk.run(p.GetOperation(id="op-a")).state, desk.asked[0][0]) == ("running", EntityRef("operation", "op-a"))
     with pytest.raises(p.AdminRefusal):
