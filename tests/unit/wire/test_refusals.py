@@ -363,3 +363,33 @@ def test_a_refusal_that_can_not_be_sent_is_not_tried(run: Run, connected: bool) 
         assert not alpha.received
 
     run(body)
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver", "first"),
+    [
+        ("alpha@x", 7, 1),
+        ("alpha@", 7, 1),
+        ("alpha@-7", 7, 1),
+        ("alpha@7", 7, 0),
+        ("alpha@7", 7, -1),
+        ("alpha@7", 7, 1 << 63),
+        ("alpha@7", 7, True),
+        ("alpha@7", 7, 1.0),
+        ("alpha@7", "7", 1),
+        (7, 7, 1),
+    ],
+)
+def test_a_frame_whose_head_is_none_is_refused_and_the_next_is_taken(
+    run: Run, sender: object, receiver: object, first: object
+) -> None:
+    async def body() -> None:
+        beta = Node("beta").bind()
+        ping = envelopes.encode(tell(Ping(1)), make_codec(), 0)
+        with zmq.Context() as context, raw_dealer(context, "alpha", beta) as dealer:
+            dealer.send(b"\x84" + dumps(sender) + dumps(receiver) + dumps(first) + ping)
+            dealer.send(raw_frame("alpha@7", 7, 1, ping))
+            await until(lambda: beta.numbers() == [1], "the good one arrives")
+        assert beta.transport.ledger.totals() == {"alpha": {"malformed": 1, "received": 1}}
+
+    run(body)
