@@ -9,6 +9,7 @@ frame was made, since monotonic clocks of two processes can't be compared; zero 
 from __future__ import annotations
 
 import enum
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,6 +22,9 @@ from node.wire.codec import Codec, dumps
 PROTOCOL: Final = 1
 ELEMENTS: Final = 10
 _NS_PER_MS: Final = 1_000_000
+# What may stand in no name: C0 and C1 controls, and what turns the direction of the text around it. The grammar of each
+# kind of name is its edge's to check; these no edge lets in, and a terminal or a log would obey them.
+_DRIVES: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class Kind(enum.IntEnum):
@@ -122,6 +126,8 @@ def _to_text(to: Ref) -> str:
 
 @lru_cache(maxsize=16_384)
 def _to_ref(text: str, me: str) -> Ref:
+    if _DRIVES.search(text):
+        raise RemoteProtocolError("malformed", "to holds control characters")
     if text.startswith("/"):
         return ServiceRef(me, text)
     if text.startswith("@"):

@@ -85,16 +85,23 @@ def test_c1_a_stranger_is_refused(run: Run) -> None:
 
 
 def test_c2_a_peer_with_another_key_than_expected_gets_nothing(run: Run) -> None:
-    """C2: and the retries are few."""
+    """C2: and the retries are few: on each lane one when it is opened and when that is done anew, then 4 a second."""
 
     async def body() -> None:
+        loop = asyncio.get_running_loop()
         beta = Node("beta").bind()
+        began = loop.time()
         wrong = Roster([NodeEntry("alpha", KEYS["alpha"].public), NodeEntry("beta", KEYS["gamma"].public)])
         alpha = Node("alpha", roster=wrong)
         alpha.transport.connect(beta.address)
         alpha.transport.send("beta", tell(Ping(1)))
         assert alpha.link("beta") is LinkState.CONNECTING
         await until(lambda: alpha.link("beta") is LinkState.REFUSED, "the key is found to be another")
+        await until(lambda: beta.count(STRANGER.name, "handshake") >= 12, "it is tried again", 20)
+        tried = beta.count(STRANGER.name, "handshake")
+        lasted_ms = (loop.time() - began) * 1_000  # read after them: whoever is slow allows more, and causes none
+        opened = 1 + lasted_ms / limits.reconnect_ms_max
+        assert tried <= 2 * (opened + lasted_ms / limits.reconnect_ms_min)
         assert not beta.received
         assert alpha.count("beta", "sent") == 0
 
