@@ -218,10 +218,16 @@ def status(
             for one in found
             for row in one.held_back_by
         ),
+        kept=tuple(
+            p.KeptReplicaFile(node=one.node, path=row.path, bytes=row.bytes, at=_at(row.at_ms), remove=row.remove)
+            for one in sorted(found, key=lambda one: one.node)
+            for row in one.kept
+        ),
     )
 
 
 def _replica_item(found: IndexStatus) -> p.ReplicaItem:
+    opening = found.opening
     return p.ReplicaItem(
         node=found.node,
         ready=found.ready,
@@ -234,6 +240,11 @@ def _replica_item(found: IndexStatus) -> p.ReplicaItem:
         max_lag_ms=max((row.ms for row in found.lag if row.reachable), default=0),
         commits_count=found.counters.get("commits", 0),
         degraded=found.degraded,
+        opened=opening.how if opening else "",
+        opened_why=opening.reason if opening else "",
+        opened_at=_at(opening.at_ms) if opening else None,
+        opened_kept=opening.path if opening else "",
+        kept_files=found.kept_total,
     )
 
 

@@ -16,6 +16,7 @@ from node.gossip.settings import ClusterIdentity, MembershipSettings
 from node.sharding.nodes import ShardingSettings
 from node.store.journal import Journal, MemoryJournal
 from node.store.port import Submit
+from node.store.replica_opening import KeptFile, Opening
 from node.store.replica_port import ReplicaBatch, ReplicaStore
 from node.wire.port import Transport
 
@@ -57,7 +58,8 @@ class World:
     """The engine's ports. Everything here calls back on the engine's own thread.
 
     `wake` asks for a turn soon; `exit` is called once, last; `freed` may give memory back to the system; `journal`
-    keeps split-brain decisions on this node's own disk.
+    keeps split-brain decisions on this node's own disk. `opening` is how the replica's file was opened, at `opened_ms`
+    (None: it has no file), and `kept` lists what was set aside beside it.
     """
 
     clock: Clock
@@ -71,3 +73,6 @@ class World:
     exit: Callable[[Exit], None]
     freed: Callable[[], None] = lambda: None
     journal: Journal = field(default_factory=lambda: MemoryJournal(limits.decisions_kept_max))
+    opening: Opening | None = None
+    opened_ms: int = 0
+    kept: Callable[[], tuple[KeptFile, ...]] = tuple

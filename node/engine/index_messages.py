@@ -100,6 +100,24 @@ class HoldbackRow(msgspec.Struct, frozen=True, array_like=True):
     why: str
 
 
+class OpeningRow(msgspec.Struct, frozen=True, array_like=True):
+    """How the replica's file was opened; see `node.store.replica_opening`."""
+
+    how: str
+    reason: str
+    path: str
+    at_ms: int
+
+
+class KeptRow(msgspec.Struct, frozen=True, array_like=True):
+    """A file that was set aside, and the command that removes it."""
+
+    path: str
+    bytes: int
+    at_ms: int
+    remove: str
+
+
 @wire_type("node.index_status_get")
 class GetIndexStatus(msgspec.Struct, frozen=True):
     pass
@@ -109,7 +127,8 @@ class GetIndexStatus(msgspec.Struct, frozen=True):
 class IndexStatus(msgspec.Struct, frozen=True):
     """One replica. `digests`: of the 32 maps, `counts`: keys, bytes and tombstones of each. `uncommitted`: changes that
     are not on disk; `degraded`: they can't get there. `stable_ms`:
-    all that the node accepted before is on every replica of the roster; 0: not known."""
+    all that the node accepted before is on every replica of the roster; 0: not known. `kept`: the newest of
+    `kept_total` that were set aside."""
 
     node: str
     ready: bool
@@ -125,6 +144,9 @@ class IndexStatus(msgspec.Struct, frozen=True):
     pending_removals: int = 0
     stable_ms: int = 0
     held_back_by: tuple[HoldbackRow, ...] = ()
+    opening: OpeningRow | None = None
+    kept: tuple[KeptRow, ...] = ()
+    kept_total: int = 0
 
 
 class Mend(msgspec.Struct, frozen=True, array_like=True):

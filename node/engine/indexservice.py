@@ -24,11 +24,13 @@ from node.engine.index_messages import (
     IndexRow,
     IndexRows,
     IndexStatus,
+    KeptRow,
     LeafRow,
     Load,
     LoadIndex,
     Mend,
     MendIndex,
+    OpeningRow,
     PeerLagRow,
 )
 from node.engine.messages import GetReplicaEntry, NodeDone, ReplicaEntryReport
@@ -156,6 +158,7 @@ class IndexService:
         maps = machine.map_status()
         oldest = machine.questions.tombstones(1, clock.wall_ms())
         watermark = machine.watermark(clock.mono_ns(), clock.wall_ms())
+        opening, kept = engine.world.opening, engine.world.kept()
         return IndexStatus(
             engine.me.name,
             engine.replication.ready,
@@ -174,6 +177,9 @@ class IndexService:
             machine.questions.pending_removal_count(),
             watermark.stable_ms,
             tuple(HoldbackRow(*one) for one in watermark.held_back_by[: limits.members_max]),
+            OpeningRow(opening.how, opening.reason, opening.path, engine.world.opened_ms) if opening else None,
+            tuple(KeptRow(*one) for one in kept[: limits.index_kept_files_max]),
+            len(kept),
         )
 
     def visible(self) -> LatencyCounts:

@@ -250,8 +250,16 @@ class Replication:
 
     def peers_changed(self, peers: frozenset[str]) -> None:
         """Who else is in reach; first called when this node has joined."""
-        self._begun = True
+        if not self._begun:
+            self._begun = True
+            self._tell_opening()
         self._step(replica_io.PeersChanged(peers))
+
+    def _tell_opening(self) -> None:
+        """To every node, now that there are others: what was wrong with the file that this start found."""
+        opening = self._engine.world.opening
+        if opening is not None and not opening.usual:
+            self._engine.emit(f"replica.{opening.how}", f"node/{self._engine.me.name}", opening.words(), cluster=True)
 
     def received(self, sender: str, message: msgspec.Struct) -> None:
         if not self._begun:

@@ -14,7 +14,7 @@ from node.core.hashing import MAP_COUNT
 from node.store import datafile
 from node.store.lmdb import STRUCTURE_ERRORS, header
 from node.store.record import RecordDamaged
-from node.store.replica_file import Opening, check_owner, oldest_reader, room_bytes
+from node.store.replica_file import check_owner, oldest_reader, room_bytes
 from node.store.replica_health import ReplicaHealth
 from node.store.replica_index import INDEX_DBS
 from node.store.replica_layout import (
@@ -29,6 +29,7 @@ from node.store.replica_layout import (
     stored_identity,
     stored_mark,
 )
+from node.store.replica_opening import Opening
 from node.store.replica_port import ReplicaIdentity
 
 TABLES: Final = (ENTRIES_DB, META_DB, QUARANTINE_DB, *INDEX_DBS)

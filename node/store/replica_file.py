@@ -6,7 +6,7 @@ import fcntl
 import os
 import resource
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -25,16 +25,6 @@ class Condemned(msgspec.Struct, frozen=True):
     """Why a file is not to be used again: a check found it damaged while its node ran."""
 
     reason: str
-
-
-class Opening(msgspec.Struct, frozen=True):
-    """How an open went: `fresh` (there was nothing), `reused`, or `set_aside` with the reason and the file's new
-    path, `migrated` with the old file's new path, `older_copy` with how that is known. A replica that is `fresh` or
-    `set_aside` is empty and is streamed from a peer; an older copy takes over what its peers have."""
-
-    how: Literal["fresh", "reused", "set_aside", "migrated", "older_copy"]
-    reason: str = ""
-    path: str = ""
 
 
 def lock_replica(path: Path) -> int:

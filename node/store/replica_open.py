@@ -9,11 +9,12 @@ from node.core import limits
 from node.core.clock import Clock
 from node.store import datafile
 from node.store.replica_env import open_env
-from node.store.replica_file import Opening, condemned, known_owner, lock_replica, set_aside, write_owner
+from node.store.replica_file import condemned, known_owner, lock_replica, set_aside, write_owner
 from node.store.replica_layout import FORMAT, Damage
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_mark import CommitMark
 from node.store.replica_migrate import clear_away, migrate, stored_format
+from node.store.replica_opening import Opening
 from node.store.replica_port import ReplicaIdentity
 
 
@@ -52,9 +53,10 @@ def open_replica(
             opening = Opening("set_aside", str(damage), set_aside(path, clock))
             env, _ = open_env(path, map_bytes_max, wanted, known=False)
         counted, commits = CommitMark(mark), env.info()["last_txnid"]
-        older = opening.how == "reused" and commits < counted.read()
+        marked = counted.read()
+        older = opening.how == "reused" and commits < marked
         if older:
-            opening = Opening("older_copy", f"it has had {commits} commits of {counted.read()}")
+            opening = Opening("older_copy", f"its file has had {commits} of the {marked} commits that were counted")
         else:
             counted.write(commits)
         replica = LmdbReplica(path, env, lock, clock, counted, older=older)

@@ -45,8 +45,13 @@ def begun(found: ReplicaIdentity, incarnation: int) -> ReplicaIdentity:
     """What a file is once that start of its node has it. One that has missed a start is an older copy: whatever was
     acknowledged since is not in it, so its stay on the roster is over (tenure 0), although the roster knows no other.
     A copy made since the last start can't be told from the file itself (`replica_mark`)."""
-    missed = 0 < found.incarnation < incarnation - 1
-    return msgspec.structs.replace(found, incarnation=incarnation, tenure=0 if missed else found.tenure)
+    tenure = 0 if missed_a_start(found.incarnation, incarnation) else found.tenure
+    return msgspec.structs.replace(found, incarnation=incarnation, tenure=tenure)
+
+
+def missed_a_start(last: int, this: int) -> bool:
+    """Whether a file that start `last` of its node had open (0: none had) was not there for one before `this`."""
+    return 0 < last < this - 1
 
 
 class MapCount(msgspec.Struct, frozen=True):

@@ -39,6 +39,7 @@ from node.store.journal_file import FileJournal
 from node.store.replica_check import check
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
+from node.store.replica_opening import Opening, after_begin, kept_files
 from node.store.replica_port import ReplicaStore
 from node.wire.admin_zmq import AdminClient, AdminListener
 from node.wire.codec import CODEC
@@ -87,9 +88,9 @@ class Process:
         self._open.push_async_callback(driver.close)
         await stores.answers(driver, front.wait_for)
         cluster_id, existed = await stores.cluster_id(driver, settings, self._rng)
-        replica = self._replica(cluster_id)
+        replica, opening = self._replica(cluster_id)
         me = await stores.incarnation(driver, settings.node.name)
-        _begin(replica, me)
+        opening = _begin(replica, opening, me)
         runtime = Runtime(clock, classifying.executors(settings.classifier))
         self._open.push_async_callback(runtime.close)
         refused = Refusals(clock)
@@ -106,7 +107,7 @@ class Process:
         )
         provider = self._classifier()
         self._open.push_async_callback(provider.close)
-        world = self._world(transport, driver, runtime, replica, care.commit)
+        world = self._world(transport, driver, runtime, replica, care.commit, opening)
         engine = self._engine = Engine(config, world, provider.classifier)
         engine.counters["dropped_before_start"] += self._early
         service = NodeService(engine)
@@ -177,7 +178,7 @@ class Process:
     def _replica_path(self) -> Path:
         return self._settings.node.data / "replica"
 
-    def _replica(self, cluster_id: str) -> LmdbReplica:
+    def _replica(self, cluster_id: str) -> tuple[LmdbReplica, Opening]:
         replica, opening = open_replica(
             self._replica_path,
             self._clock,
@@ -187,8 +188,7 @@ class Process:
             mark=self._settings.node.data / "commits.mark",
         )
         self._open.callback(replica.close)
-        _log.info("replica %s", opening)
-        return replica
+        return replica, opening
 
     def _world(
         self,
@@ -197,6 +197,7 @@ class Process:
         runtime: Runtime,
         replica: ReplicaStore,
         commit: CommitReplica,
+        opening: Opening,
     ) -> World:
         return World(
             self._clock,
@@ -210,6 +211,9 @@ class Process:
             self._exit,
             freed=give_back,
             journal=FileJournal(self._settings.node.data / "decisions.jsonl", limits.decisions_kept_max),
+            opening=opening,
+            opened_ms=self._clock.wall_ms(),
+            kept=partial(kept_files, self._replica_path),
         )
 
     def _keep(self, work: Coroutine[None, None, None], name: str) -> None:
@@ -250,21 +254,21 @@ class Process:
             self.ended.set_result(reason)
 
 
-def _begin(replica: LmdbReplica, me: NodeId) -> None:
+def _begin(replica: LmdbReplica, opening: Opening, me: NodeId) -> Opening:
     """Without a word between the two durable steps, the start's number and its mark in the file: a start that dies
-    there costs the replica its stay on the roster."""
+    there costs the replica its stay on the roster. How the file was opened, the starts that it has missed included."""
     found = replica.identity
+    unmarked = ""
     try:
         replica.begin(me.incarnation)
     except OperatingError as error:
-        _log.warning("replica: this start is not marked in its file: %s", error)
+        unmarked = str(error)
     if replica.identity.tenure != found.tenure:
-        _log.warning(
-            "replica: an older copy, which takes over what its peers have before it counts: its file was last opened by"
-            " start %d, there were starts up to %d",
-            found.incarnation,
-            me.incarnation - 1,
-        )
+        opening = after_begin(opening, found.incarnation, me.incarnation)
+    _log.log(logging.INFO if opening.usual else logging.WARNING, "replica: %s", opening.words())
+    if unmarked:
+        _log.warning("replica: this start is not marked in its file: %s", unmarked)
+    return opening
 
 
 def _on_admin(server: AdminServer, listener: AdminListener, client: AdminClient, data: bytes) -> None:

@@ -72,6 +72,13 @@ def _lag_head(payload: Payload) -> Sequence[str]:
     return (f"MAX LAG {payload['max_lag_ms']} ms",)
 
 
+_OPENED: Final = {
+    "set_aside": "set aside as damaged",
+    "migrated": "brought to this release's format",
+    "older_copy": "being an older copy",
+}
+
+
 def _status_head(payload: Payload) -> Sequence[str]:
     share = "?" if payload["coverage_ratio"] is None else f"{payload['coverage_ratio']:.3f}"
     oldest = f" (oldest {span(payload['oldest_tombstone_ms'] / 1_000)})" if payload["tombstones"] else ""
@@ -84,6 +91,12 @@ def _status_head(payload: Payload) -> Sequence[str]:
         *(
             f"  {cell(one['node'])} lacks {one['entries']} of {cell(one['writer'])}: {cell(one['why'])}"
             for one in payload["held_back_by"]
+        ),
+        *(
+            f"{cell(one['node'])} started {cell(one['opened_at'])} with its file {_OPENED[one['opened']]}: "
+            f"{cell(one['opened_why'])}" + (f"; kept as {cell(one['opened_kept'])}" if one["opened_kept"] else "")
+            for one in payload["replicas"]
+            if one["opened"] in _OPENED
         ),
     )
 
@@ -161,9 +174,14 @@ _REPLICAS: Final = Detail(
     "REPLICAS",
     Under("replicas"),
     columns_of(
-        "node! ready keys bytes:bytes tombstones max_lag_ms:ms! uncommitted damaged! degraded! commits_count? "
-        "synchronised_ratio:ratio?"
+        "node! ready keys bytes:bytes tombstones max_lag_ms:ms! uncommitted damaged! degraded! opened! opened_at? "
+        "opened_why? opened_kept+ kept_files? commits_count? synchronised_ratio:ratio?"
     ),
+)
+_KEPT: Final = Detail(
+    "FILES SET ASIDE (never used again; remove each on its node's host)",
+    Under("kept"),
+    columns_of("node! at! bytes:bytes! path! remove!"),
 )
 
 INDEX_SHAPES: Final[Mapping[str, Shape]] = {
@@ -189,7 +207,7 @@ INDEX_SHAPES: Final[Mapping[str, Shape]] = {
         columns_of("map! keys! agree! leaves_different! tombstones bytes:bytes"),
         each("map", "map"),
         head=_status_head,
-        details=(_REPLICAS,),
+        details=(_REPLICAS, _KEPT),
     ),
     "ServeIndexDiff": Shape(
         columns_of("key! kind! node! state! version! wins! bytes:bytes? map? digest+"),

@@ -134,6 +134,6 @@ def test_p1_an_idle_node_that_is_killed_is_replaced_and_comes_back(cluster: Clus
     assert moved == [], "no other shard has moved"
     cluster.start("entity-3")
     assert cluster.ask("node", "show", "entity-3")["node"]["incarnation"] > incarnation
-    assert "Opening(how='reused'" in log.read_text()[said:]
+    assert "replica: its file is used as it was left" in log.read_text()[said:]
     cluster.whole()
     assert cluster.state() == kept

@@ -158,8 +158,15 @@ def test_d4_d5_a_damaged_replica_is_set_aside_and_streamed_anew(
         damage(folder / "data.mdb")
         said = len(log.read_text())
     cluster.whole()
-    opened = next(line for line in log.read_text()[said:].splitlines() if "Opening(" in line)
-    assert "set_aside" in opened or damage is missing, opened
+    opened = next(line for line in log.read_text()[said:].splitlines() if "set aside" in line)
+    assert "WARNING" in opened
+    events = cluster.ask("events", "--type", "replica.set_aside")["items"]
+    assert {event["object"] for event in events} == {f"node/{NODE}"}
+    status = cluster.ask("serveindex", "status")
+    told = {row["node"]: (row["opened"], row["opened_kept"]) for row in status["replicas"]}
+    kept = [row["path"] for row in status["kept"] if row["node"] == NODE]
+    assert told.pop(NODE) == ("set_aside", "" if damage is missing else kept[0])
+    assert {how for how, _ in told.values()} <= {"reused", "fresh"}
     if damage is not missing:
         aside = [path for path in folder.parent.iterdir() if path.name.startswith("replica") and path != folder]
         aside += [path for path in folder.iterdir() if "aside" in path.name or path.name.startswith("data.mdb.")]
@@ -188,7 +195,7 @@ def test_d17_a_replica_copied_back_from_a_backup_takes_over_before_it_counts_aga
     said = len(log.read_text())
     cluster.restore()
     assert "an older copy" in log.read_text()[said:]
-    assert "how='older_copy'" in log.read_text()[said:], "by its commits too, which tell a copy that missed no start"
+    assert "commits that were counted" in log.read_text()[said:], "which tell a copy that missed no start, too"
     after = {**before, NODE: before[NODE] + 1}
     eventually(lambda: tenures(cluster), lambda found: found == after, 30, "a new stay of this replica alone")
     cluster.replicas_agree()

@@ -99,7 +99,7 @@ def test_what_was_removed_stays_removed_and_what_was_put_comes_back(
         own.restore("-t", "60s")
         for name in NODES:
             said = (own.data / "logs" / f"{name}.log").read_text()[log_ends[name] :]
-            assert "Opening(how='reused'" in said
+            assert "replica: its file is used as it was left" in said
             assert "an older copy" not in said
         assert own.ask("serveindex", "verify")["sound"] is True, "without repair"
         for name in NODES:

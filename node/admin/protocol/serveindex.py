@@ -191,7 +191,10 @@ class GetIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.serveindex_replica")
 class ReplicaItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One node's replica. `uncommitted` changes are not on disk yet; `damaged` entries wait to be fetched again."""
+    """One node's replica. `uncommitted` changes are not on disk yet; `damaged` entries wait to be fetched again.
+    `opened`: how this start of its node found its file: `reused`, `fresh` (there was none), `set_aside` as damaged,
+    `migrated` from an older format, or `older_copy`; with why, when, and where the former file is kept. `kept_files`:
+    how many starts have set one aside."""
 
     node: str
     ready: bool
@@ -204,6 +207,23 @@ class ReplicaItem(msgspec.Struct, frozen=True, kw_only=True):
     max_lag_ms: int
     commits_count: int
     degraded: bool
+    opened: str = ""
+    opened_why: str = ""
+    opened_at: str | None = None
+    opened_kept: str = ""
+    kept_files: int = 0
+
+
+@wire_type("admin.serveindex_kept_file")
+class KeptReplicaFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a replica that was set aside, on its node's host: never used again, and there until somebody runs
+    `remove`."""
+
+    node: str
+    path: str
+    bytes: int
+    at: str | None
+    remove: str
 
 
 @wire_type("admin.serveindex_map_status")
@@ -234,7 +254,8 @@ class Holdback(msgspec.Struct, frozen=True, kw_only=True):
 class ServeIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The ServeIndex on one page, a row for each map. Everything that was accepted before `stable_at` is on every
     replica of the roster; null when some node has not said so, or does not answer now. `held_back_by`: who keeps it
-    from being now. `coverage_ratio` is null while some site does not tell of its slots."""
+    from being now. `coverage_ratio` is null while some site does not tell of its slots. `kept`: the newest files that
+    each replica's starts have set aside."""
 
     items: tuple[MapStatusItem, ...]
     replicas: tuple[ReplicaItem, ...]
@@ -247,3 +268,4 @@ class ServeIndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     coverage_ratio: float | None
     stable_at: str | None = None
     held_back_by: tuple[Holdback, ...] = ()
+    kept: tuple[KeptReplicaFile, ...] = ()

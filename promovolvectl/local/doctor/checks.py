@@ -39,6 +39,7 @@ CLUSTER: Final[Mapping[str, str]] = {
     "store.kind": "All nodes must write to one state store; the embedded one serves a single machine.",
     "store.writes": "While the store refuses or blocks, nothing durable is accepted.",
     "replica.state": "A replica that is behind, degraded or damaged serves old ads, or none.",
+    "replica.kept": "A damaged file that was set aside takes its room until somebody removes it.",
     "replica.room": "A replica whose file is full takes no more writes.",
     "replica.readers": "A reader that never ends keeps old pages, and the file grows.",
     "actors.executors": "A full executor refuses work: asks that need it fail.",

@@ -12,10 +12,12 @@ USED_MUCH: Final = 0.8
 USED_UP: Final = 0.95
 ROOM_LOW_BYTES: Final = 256 << 20
 BEHIND_COMMITS: Final = 1_000
+NAMED: Final = 3
+OPENED: Final = {"set_aside": "its file was set aside as damaged", "older_copy": "its file was an older copy"}
 
 
 def replica_rows(found: Gathered) -> list[Finding]:
-    return [*_state(found), *_room(found), *_readers(found)]
+    return [*_state(found), *_kept(found), *_room(found), *_readers(found)]
 
 
 def _state(found: Gathered) -> list[Finding]:
@@ -34,14 +36,38 @@ def _state(found: Gathered) -> list[Finding]:
             if holds
         ]
         if wrong:
-            fix = f"promovolvectl serveindex verify {item.node}"
+            fix = f"promovolvectl serveindex verify --node {item.node}"
             rows.append(finding("replica.state", item.node, "fail", "; ".join(wrong), fix))
+        if item.opened in OPENED:
+            text = f"{OPENED[item.opened]} at its start at {item.opened_at}: {item.opened_why}"
+            kept = f"; kept as {item.opened_kept}" if item.opened_kept else ""
+            fix = f"promovolvectl serveindex verify --node {item.node}"
+            rows.append(finding("replica.state", item.node, "warn", text + kept, fix))
     for name, show in sorted(found.shows.items()):
         set_aside = counters(show).get("replica_file.quarantined", 0)
         if set_aside:
-            text = f"{set_aside} entries or files were set aside as damaged since its start"
-            rows.append(finding("replica.state", name, "warn", text, f"promovolvectl serveindex verify {name}"))
+            text = f"{set_aside} entries were set aside as damaged since its start"
+            rows.append(finding("replica.state", name, "warn", text, f"promovolvectl serveindex verify --node {name}"))
     return rows or [finding("replica.state", "serveindex", "ok", f"{len(found.index.replicas)} replicas are whole")]
+
+
+def _kept(found: Gathered) -> list[Finding]:
+    """A file that was set aside is evidence, and room that nobody gets back by himself."""
+    if found.index is None:
+        return []
+    rows = []
+    for item in found.index.replicas:
+        named = [one for one in found.index.kept if one.node == item.node]
+        if not named:
+            continue
+        size = sum(one.bytes for one in named)
+        oldest = min((one.at for one in named if one.at), default="")
+        text = f"{item.kept_files} files were set aside, {size >> 10} KiB" + (f", since {oldest}" if oldest else "")
+        some = "; ".join(one.path for one in named[:NAMED])
+        more = f"; and {item.kept_files - NAMED} more" if item.kept_files > NAMED else ""
+        fix = named[0].remove if item.kept_files == 1 else "promovolvectl serveindex status"
+        rows.append(finding("replica.kept", item.node, "warn", f"{text}: {some}{more}", fix))
+    return rows or [finding("replica.kept", "serveindex", "ok", "no file of a replica is set aside")]
 
 
 def _room(found: Gathered) -> list[Finding]:

@@ -46,6 +46,7 @@ PENDING = Query(GetPendingRemovals(), every_s=3)
 TOMBSTONES = Query(GetTombstones(), every_s=10)
 ROSTER = Query(GetRoster(), every_s=5)
 _DIGEST_SHOWN = 4
+_OPENED = {"set_aside": "file set aside", "older_copy": "older copy"}
 
 
 def version_of(version: EntryVersion | None) -> str:
@@ -148,7 +149,7 @@ def _status(glance: Glance, where: Where) -> list[Line]:
             count(item.uncommitted),
             Cell(count(item.damaged), theme.BAD if item.damaged else theme.FAINT),
             lag(item.max_lag_ms),
-            Cell("degraded" if item.degraded else "", theme.BAD),
+            Cell("degraded" if item.degraded else _OPENED.get(item.opened, ""), theme.BAD),
         ]
         for item in told.replicas
     ]

@@ -32,6 +32,7 @@ from node.gossip.view import ClusterView
 from node.store.memory import MemoryStore
 from node.store.port import ShardRow, ShardState
 from node.store.replica_memory import MemoryReplica
+from node.store.replica_opening import KeptFile
 from node.store.replica_port import ReplicaEntry, ReplicaIdentity
 from node.wire.codec import CODEC
 from node.wire.envelope import Envelope, Kind
@@ -81,7 +82,10 @@ class Node:
     def __init__(self, name: str, world: World) -> None:
         self.me = NodeId(name, 1)
         self.disk = Disk(name)
-        self.world = SimpleNamespace(clock=world.clock, replica=self.disk)
+        self.world = SimpleNamespace(
+            clock=world.clock, replica=self.disk, opening=None, opened_ms=0, kept=lambda: self.kept
+        )
+        self.kept: tuple[KeptFile, ...] = ()
         self.services: dict[type, Callable[[Envelope], None]] = {}
         self.faults = Faults(world.clock)
         self.view = world.view

@@ -9,16 +9,17 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from index_world import KEY, NAMES, World, played
+from index_world import KEY, NAMES, WALL_MS, World, played
 
 from node.admin import index_views
 from node.admin import protocol as p
 from node.admin.index_verify import IndexVerify
 from node.ads.keys import serve_key
 from node.core import limits
-from node.core.clock import MS
+from node.core.clock import MS, rfc3339
 from node.core.hashing import MAP_COUNT, map_of, shard_of
 from node.engine.index_messages import IndexStatus, PeerLagRow
+from node.store.replica_opening import KeptFile, Opening
 from node.store.replica_report import Problem, ReplicaReport, VerifyProgress
 
 
@@ -89,6 +90,29 @@ def test_the_largest_are_found_in_the_whole_replica() -> None:
             ("s1197.example|top", 1_207),
         ]
         assert found.total == 1_200
+
+    played(scene)
+
+
+def test_status_says_how_each_file_was_opened_and_what_was_set_aside_beside_it() -> None:
+    async def no_reports(**_: Any) -> Any:
+        return {}, ()
+
+    async def scene(world: World) -> None:
+        world.server.gatherer.reports = no_reports  # type: ignore[method-assign]
+        node = world.nodes["n2"]
+        node.world.opening = Opening("set_aside", "data.mdb is empty", "/r/data.mdb.damaged-1")
+        node.world.opened_ms = WALL_MS
+        kept = KeptFile("/r/data.mdb.damaged-1", 9, WALL_MS, "rm /r/*.damaged-1")
+        node.kept = (kept,) * (limits.index_kept_files_max + 2)
+        found = await world.one(p.GetIndexStatus())
+        opened = {one.node: (one.opened, one.opened_why, one.opened_at, one.kept_files) for one in found.replicas}
+        assert opened["n1"] == ("", "", None, 0)
+        assert opened["n2"] == ("set_aside", "data.mdb is empty", rfc3339(WALL_MS), limits.index_kept_files_max + 2)
+        assert len(found.kept) == limits.index_kept_files_max
+        assert found.kept[0] == p.KeptReplicaFile(
+            node="n2", path=kept.path, bytes=9, at=rfc3339(WALL_MS), remove="rm /r/*.damaged-1"
+        )
 
     played(scene)
 

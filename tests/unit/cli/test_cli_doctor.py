@@ -198,6 +198,15 @@ def index() -> p.ServeIndexStatus:
     return msgspec.structs.replace(found, replicas=(REPLICA,))
 
 
+def aside() -> p.ServeIndexStatus:
+    """A replica that is whole again; its start has set the former file aside."""
+    sound = msgspec.structs.replace(
+        REPLICA, damaged=0, degraded=False, opened="set_aside", opened_why=NASTY, opened_at=NASTY, kept_files=1
+    )
+    file = p.KeptReplicaFile(node="node-1", path=NASTY, bytes=1 << 20, at=NASTY, remove="rm /r/*.damaged-1")
+    return msgspec.structs.replace(index(), replicas=(sound,), kept=(file,))
+
+
 @pytest.mark.parametrize(
     ("check", "state", "fields"),
     [
@@ -213,6 +222,8 @@ def index() -> p.ServeIndexStatus:
         ("replica.readers", "warn", {"shows": show(counters=FULL)}),
         ("actors.executors", "fail", {"shows": show(counters=FULL)}),
         ("replica.state", "fail", {"index": index()}),
+        ("replica.state", "warn", {"index": aside()}),
+        ("replica.kept", "warn", {"index": aside()}),
         ("actors.deadletters", "warn", {"letters": LETTERS}),
         ("actors.quarantine", "fail", {"quarantine": SAMPLES["QuarantineList"]}),
         (
@@ -228,7 +239,7 @@ def test_what_is_wrong_with_a_cluster_is_found(check: str, state: str, fields: d
     rows = cluster.judge(gathered(**fields), "0.1.0")
     assert states(rows)[check] == state
     assert all(
-        row.fix.startswith(("promovolvectl ", "ps ")) for row in rows if row.state != "ok" and row.check == check
+        row.fix.startswith(("promovolvectl ", "ps ", "rm ")) for row in rows if row.state != "ok" and row.check == check
     )
 
 

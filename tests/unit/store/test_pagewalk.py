@@ -17,8 +17,8 @@ from node.store import port
 from node.store.datafile import is_short
 from node.store.lmdb import LmdbStore, header, keep_length
 from node.store.pagewalk import missing_page
-from node.store.replica_file import Opening
 from node.store.replica_open import open_replica
+from node.store.replica_opening import Opening
 from node.store.replica_port import ReplicaBatch, ReplicaEntry
 
 PAGE = 4_096

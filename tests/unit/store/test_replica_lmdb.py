@@ -21,9 +21,10 @@ from node.core.clock import ManualClock
 from node.core.errors import OperatingError
 from node.core.hashing import leaf_of, map_of
 from node.store import replica_file, replica_open
-from node.store.replica_file import NOTE_NAME, Opening
+from node.store.replica_file import NOTE_NAME
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
+from node.store.replica_opening import Opening
 from node.store.replica_port import MapCount, ReplicaBatch, ReplicaEntry
 
 Open = Callable[..., tuple[LmdbReplica, Opening]]

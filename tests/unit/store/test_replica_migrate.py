@@ -14,9 +14,10 @@ from node.core.clock import ManualClock
 from node.core.errors import OperatingError
 from node.core.hashing import leaf_of, map_of
 from node.store.replica_check import check
-from node.store.replica_file import NOTE_NAME, Opening
+from node.store.replica_file import NOTE_NAME
 from node.store.replica_lmdb import LmdbReplica
 from node.store.replica_open import open_replica
+from node.store.replica_opening import Opening
 
 FIXTURE = Path(__file__).parents[2] / "data" / "replica" / "format-1.mdb.gz"
 NOTE = '{"cluster_id":"c-1","node":"n1","tenure":3,"format":1}'
