@@ -145,5 +145,6 @@ async def _cluster(run: Run, data: str, node_ms: int) -> tuple[list[Finding], Me
 
     found = await gather(profile, open_link, node_ms)
     heard = next((each.meta for each in found.reached if each.meta is not None), run.local_meta())
-    rows = cluster.judge(found, VERSION, folder.helps(examined_folder(run, data)))
+    where = examined_folder(run, data)
+    rows = cluster.judge(found, VERSION, folder.helps(where), folder.alive(where))
     return rows, msgspec.structs.replace(heard, missing=found.missing)

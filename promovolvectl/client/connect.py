@@ -83,7 +83,7 @@ async def connect(
         if endpoint.admin in skip:
             found.append((endpoint, NoLink("took the request and did not answer")))
             continue
-        problem = await _probed(endpoint)
+        problem = await probed(endpoint)
         if problem is None:
             try:
                 return await open_link(endpoint, secret_of(profile), on_lost), endpoint
@@ -102,8 +102,9 @@ def host_and_port(address: str, flag: str = "--endpoint") -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-async def _probed(endpoint: Endpoint) -> NoLink | None:
-    """ZeroMQ retries a refused connection in silence; a plain TCP connect says at once what is wrong."""
+async def probed(endpoint: Endpoint) -> NoLink | None:
+    """Why an endpoint can't be used, None when something listens there and its key is known. ZeroMQ retries a refused
+    connection in silence; a plain TCP connect says at once what is wrong."""
     host, port = host_and_port(endpoint.admin)
     try:
         async with asyncio.timeout(CONNECT_MS / 1000):

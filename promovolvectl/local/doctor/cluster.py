@@ -18,15 +18,18 @@ SKEW_WARN_MS: Final = 1_000
 EXPIRY_WARN_MS: Final = 7 * 86_400_000
 REHEARSAL: Final = "promovolvectl cluster decisions --rehearse --lose 1"
 UP: Final = "promovolvectl up --help"
+_LOOK: Final = "promovolvectl node status {}"
 HEALTH: Final = "promovolvectl cluster health"
 _STORE_FAULTS: Final = "E-STORE"
 _LOSSES: Final = ("lost", "refused", "dropped", "unsent")
 
 
-def judge(found: Gathered, ours: str, helps: Mapping[str, str] | None = None) -> list[Finding]:
-    """Every check of the cluster; `ours` is this program's release. `helps`: what brings a process of this machine back
-    that serves nobody, by its admin address."""
-    rows = [row for each in found.reached for row in _reach(each, found, helps or {})]
+def judge(
+    found: Gathered, ours: str, helps: Mapping[str, str] | None = None, alive: Mapping[str, int] | None = None
+) -> list[Finding]:
+    """Every check of the cluster; `ours` is this program's release. By admin address, `helps`: what brings a process of
+    this machine back that serves nobody; `alive`: the id of one that runs."""
+    rows = [row for each in found.reached for row in _reach(each, found, helps or {}, alive or {})]
     if not any(each.meta for each in found.reached):
         reach = "no node was asked" if not found.reached else "no node answers"
         fix = "promovolvectl up" if not found.reached else "promovolvectl node list"
@@ -45,7 +48,7 @@ def unasked(why: str, fix: str) -> list[Finding]:
     return [finding(check, "cluster", "unknown", why, fix) for check in CLUSTER]
 
 
-def _reach(each: Reached, found: Gathered, helps: Mapping[str, str]) -> list[Finding]:
+def _reach(each: Reached, found: Gathered, helps: Mapping[str, str], alive: Mapping[str, int]) -> list[Finding]:
     if each.problem is not None:
         first = each.problem.message.splitlines()[-1].strip()  # of one address, the line about it
         if each.problem.status is ExitStatus.MISMATCH:
@@ -53,6 +56,14 @@ def _reach(each: Reached, found: Gathered, helps: Mapping[str, str]) -> list[Fin
         fix = each.problem.hint or f"promovolvectl node start {each.name}"
         if each.problem.status in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
             fix = helps.get(each.address, f"promovolvectl node start {each.name}")
+            pid = alive.get(each.address)
+            late = each.listens and each.problem.status is ExitStatus.UNREACHABLE  # without a handshake, even
+            if pid is not None or (late and each.address not in helps):
+                # What listens, or runs, is not to be started: it is slow, or was until now.
+                who = f"its process {pid} is alive" if pid is not None else "something listens there"
+                state: Grade = "warn" if each.listens else "fail"
+                what = "slow" if each.listens else "not listening"
+                return [finding("nodes.reach", each.name, state, f"{what}, {who}: {first}", _LOOK.format(each.name))]
         return [finding("nodes.reach", each.name, "fail", first, fix)]
     meta = each.meta
     if meta is None:

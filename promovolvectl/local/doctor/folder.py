@@ -85,6 +85,16 @@ def helps(folder: Path) -> dict[str, str]:
     return {node.admin: row.fix for node, row in rows if row.state == "fail"}
 
 
+def alive(folder: Path) -> dict[str, int]:
+    """The process of each node of this folder that runs and is not stopped, by the node's admin address."""
+    try:
+        layout = lay.read(folder)
+    except CommandFailed:
+        return {}
+    found = {node.admin: processes.running(folder, node.name) for node in (layout.nodes if layout is not None else ())}
+    return {admin: process.pid for admin, process in found.items() if process is not None and not process.stopped()}
+
+
 def _keys(layout: Layout) -> Iterable[str]:
     return (lay.OPERATOR, *(node.name for node in layout.nodes))
 

@@ -334,6 +334,17 @@ def test_a_stopped_process_is_let_go_on_and_not_started(made: Path, monkeypatch:
         child.send_signal(signal.SIGSTOP)
         os.waitpid(child.pid, os.WUNTRACED)
         assert fix() == f"kill -CONT {child.pid}"
+        child.send_signal(signal.SIGCONT)
+        os.waitpid(child.pid, os.WCONTINUED)
+        late = CommandFailed(ExitStatus.UNREACHABLE, "E-UNREACHABLE", "no handshake within 300 ms")
+        for problem, listens, state in ((silent.problem, True, "warn"), (late, True, "warn"), (late, False, "fail")):
+            reached = Reached("n-1", at, problem=problem, listens=listens)
+            row = cluster.judge(Gathered(Profile(), [reached]), "0.1.0", folder.helps(made), folder.alive(made))[0]
+            assert (row.state, row.fix) == (state, "promovolvectl node status n-1")
+            assert f"process {child.pid} is alive" in row.found
+        elsewhere = Reached("n-1", "other:1", problem=late, listens=True)
+        row = cluster.judge(Gathered(Profile(), [elsewhere]), "0.1.0", folder.helps(made), folder.alive(made))[0]
+        assert (row.state, row.fix) == ("warn", "promovolvectl node status n-1"), "what listens is not started"
         elsewhere = Reached("n-1", "other:1", problem=silent.problem)
         row = cluster.judge(Gathered(Profile(), [elsewhere]), "0.1.0", folder.helps(made))[0]
         assert row.fix == "promovolvectl node start n-1"
