@@ -7,7 +7,7 @@ stays, and the next comparison finds whatever is left.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -58,11 +58,11 @@ class IndexRepair:
         compared = [node for node in self._index.nodes(()) if node not in broken]
         found = await self._diff.compare(compared, request.maps)
         homes = self._server.engine.sharding.region.homes()
-        counts: Counter[tuple[int, str, str, str]] = Counter()
+        mends: defaultdict[tuple[int, str, str, str], list[str]] = defaultdict(list)
         for one in found.differences:
             shard = shard_of(site_of(one.key))
             for node in _to_mend(one, targets):
-                counts[(shard, one.holder(homes[shard].node), node, WHY[one.kind])] += 1
+                mends[(shard, one.holder(homes[shard].node), node, WHY[one.kind])].append(one.key)
         rebuilds = {node: len(places) for node, places in found.contradicted.items() if places and node in targets}
         lost = [one.key for one in found.differences if one.winner is None and one.damaged & set(targets)]
         plan = self._held.hold(
@@ -70,10 +70,17 @@ class IndexRepair:
             "serveindex",
             lambda _reason: self._carry_out(found, targets, compared, request.maps, broken),
             moves=tuple(
-                p.PlanMove(shard=shard, from_node=source, to=node, entities=count, why=why)
-                for (shard, source, node, why), count in sorted(counts.items())
+                p.PlanMove(
+                    shard=shard,
+                    from_node=source,
+                    to=node,
+                    entities=len(keys),
+                    why=f"{why}: put as {source} holds it",
+                    keys=tuple(keys[: limits.index_plan_keys_max]),
+                )
+                for (shard, source, node, why), keys in sorted(mends.items())
             ),
-            changed=bool(counts or rebuilds or lost or broken),
+            changed=bool(mends or rebuilds or lost or broken),
             notes=tuple(_notes(found, rebuilds, lost, broken)),
             before=tuple(p.Counter(name=f"{node} entries", count=n) for node, n in sorted(found.entries.items())),
         )
@@ -186,5 +193,7 @@ def _notes(
         yield f"{found.total} keys differ; the first {len(found.differences)} are counted here, all of them are mended"
     for node, count in sorted(rebuilds.items()):
         yield f"{node}: {count} digests are built anew from its entries"
-    for key in lost:
+    for key in lost[: limits.index_problems_max]:
         yield f"{key}: no replica holds a sound copy; it is dropped, and the next auction brings it back"
+    if len(lost) > limits.index_problems_max:
+        yield f"and {len(lost) - limits.index_problems_max} more keys that no replica holds soundly"

@@ -281,6 +281,7 @@ index_load_turn_rows = 200  # of a load that are looked at, or written, before a
 index_loads_open_max = 4  # loads that are on their way in to one node
 index_removals_max = 500  # pending removals, or tombstones, in one node's answer
 removal_wait_ms_max = 15_000  # whoever asks for a removal hears after five attempts, of together six seconds, at last
+index_plan_keys_max = 20  # keys of one row of a repair's plan that are named; the rest is counted
 index_kept_files_max = 50  # files of one replica that were set aside, named in an answer; the rest is counted
 index_problems_max = 200  # of one file, named in an answer to an operator: 100 KB with long keys; the rest is counted
 index_look_again_ms = 300  # what still differs after so long did not merely arrive at different moments

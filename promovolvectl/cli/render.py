@@ -141,7 +141,7 @@ def plan_text(payload: Mapping[str, Any], terminal: Terminal) -> str:
     shape = SHAPES["Plan"]
     rows = _summed(shape.rows(payload), shape, View())
     table = layout(rows, shape.columns, terminal) if rows else ["  nothing moves"] if not payload["notes"] else []
-    return _lines([*shape.head(payload), *table])
+    return _lines([*shape.head(payload), *table, *_details(payload, shape, terminal, whole=False)])
 
 
 def _people(
@@ -160,11 +160,15 @@ def _people(
         if rows or not lines:
             lines += layout(rows, columns, out, headings=view.headings, whole=view.format == "wide")
     if view.headings and not view.chosen.columns:
-        for detail in shape.details:
-            below = detail.rows(answer.payload)
-            if below:
-                lines += ["", detail.title, *layout(below, detail.columns, out, whole=view.format == "wide")]
+        lines += _details(answer.payload, shape, out, whole=view.format == "wide")
     return lines
+
+
+def _details(payload: Mapping[str, Any], shape: Shape, out: Terminal, *, whole: bool) -> list[str]:
+    """The tables below the main one that have rows."""
+    below = [(detail, rows) for detail in shape.details if (rows := detail.rows(payload))]
+    tables = [(detail.title, layout(rows, detail.columns, out, whole=whole)) for detail, rows in below]
+    return [line for title, table in tables for line in ("", title, *table)]
 
 
 def _cut(payload: Mapping[str, Any], shape: Shape, view: View) -> Mapping[str, Any]:

@@ -84,6 +84,18 @@ def _plan_head(payload: Payload) -> Sequence[str]:
     return lines
 
 
+def _plan_keys(payload: Payload) -> Rows:
+    """Of a repair, each key that is named, and what is done about it."""
+    rows: list[dict[str, object]] = []
+    for move in payload["moves"]:
+        keys = move.get("keys") or ()
+        rows += [{"key": key, "to": move["to"], "from": move["from"], "why": move["why"]} for key in keys]
+        if keys and move["entities"] > len(keys):
+            more = f"and {move['entities'] - len(keys)} more of shard {move['shard']}"
+            rows.append({"key": more, "to": move["to"], "from": move["from"], "why": move["why"]})
+    return rows
+
+
 def _can_stop_head(payload: Payload) -> Sequence[str]:
     yes = f"yes: {payload['node']} can stop; its shards move first"
     answer = yes if payload["can_stop"] else f"no: {payload['node']} can't stop now"
@@ -304,6 +316,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _itself("plan", "id"),
         Under("moves"),
         head=_plan_head,
+        details=(Detail("KEYS", _plan_keys, _columns("key! to! from! why!")),),
         summed=Summed("shard", "shards", "entities"),
     ),
     "Operation": Shape(

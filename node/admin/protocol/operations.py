@@ -72,7 +72,8 @@ class StageRestart(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.plan_move")
 class PlanMove(msgspec.Struct, frozen=True, kw_only=True):
-    """`state`: waiting, moving, moved or dropped; until the plan is committed all of them wait."""
+    """`state`: waiting, moving, moved or dropped; until the plan is committed all of them wait. `keys`: of a repair,
+    the first of the `entities` keys that are put at `to` as `from` holds them."""
 
     shard: int
     from_node: str = msgspec.field(name="from", default="")
@@ -80,6 +81,7 @@ class PlanMove(msgspec.Struct, frozen=True, kw_only=True):
     entities: int = 0
     why: str = ""
     state: str = "waiting"
+    keys: tuple[str, ...] = ()
 
 
 @wire_type("admin.plan")

@@ -56,6 +56,11 @@ def test_a_difference_behind_the_digests_is_found_told_apart_and_mended() -> Non
         assert plan.changed
         assert sum(move.entities for move in plan.moves) == 4
         assert {move.to for move in plan.moves} == {"n2", "n3"}
+        named = {key: (move.to, move.why) for move in plan.moves for key in move.keys}
+        assert named.keys() == {item.key for item in found.items}
+        content = named[keys["content"]]
+        assert content[0] == "n3"
+        assert content[1].startswith("it holds other contents under the same version: put as ")
         # A write that comes between plan and commit stays.
         newer = msgspec.structs.replace(entries["older"], hlc=entries["older"].hlc + 99, value=b"\xf6")
         for node in world.nodes.values():
