@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from node.actors.actor import Failed
 from node.actors.runtime import outcome_of
 from node.admin.asking import patience_ms
-from node.admin.outcomes import CONFLICT, FAILED, NOT_FOUND, REFUSED, USAGE
+from node.admin.outcomes import CONFLICT, FAILED, NOT_FOUND, REFUSED, TIMED_OUT, UNREACHABLE, USAGE
 from node.admin.protocol import AdminRefusal
 from node.core.clock import MS
 from node.core.ids import ServiceRef
@@ -39,7 +40,7 @@ async def ask_coordinator(
 ) -> r.Answer:
     """The coordinator's answer; asked again while the coordination moves, for `most_ms` in all. Raises AdminRefusal
     for what it declines."""
-    why = "nobody is known to coordinate"
+    why, silent = "nobody is known to coordinate", False
     clock = engine.world.clock
     ends_ns = clock.mono_ns() + patience_ms(clock, most_ms) * MS
     for _ in range(ATTEMPTS):
@@ -54,11 +55,14 @@ async def ask_coordinator(
                 raise _refusal(outcome, about)
             if isinstance(outcome, r.Answer) and not isinstance(outcome, r.Declined):
                 return outcome
+            silent = silent or (isinstance(outcome, Failed) and not outcome.definite)
             why = f"{node}: {getattr(outcome, 'reason', '') or getattr(outcome, 'failure', outcome)}"
         await asyncio.sleep(AGAIN_S)
-    raise AdminRefusal(
-        FAILED, "E-NO-COORDINATOR", f"the shards have no coordinator now ({why})", hint="promovolvectl cluster health"
-    )
+    # One that was asked and said nothing may have done it, if there was anything to do; else nothing ran.
+    unknown = silent and not type(request).__name__.startswith("Get")
+    text = f"the shards have no coordinator now ({why})" + ("; it may have happened" if unknown else "")
+    status = TIMED_OUT if unknown else UNREACHABLE
+    raise AdminRefusal(status, "E-NO-COORDINATOR", text, hint="promovolvectl cluster health")
 
 
 def _refusal(declined: r.Declined, about: str) -> AdminRefusal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from node.admin import protocol as p
+from node.admin.protocol.serveindex import KeptReplicaFile
 from node.admin.protocol.winning import Claim, winning
 from node.ads.money import format_money
 from node.ads.view import ServeView
@@ -219,7 +220,7 @@ def status(
             for row in one.held_back_by
         ),
         kept=tuple(
-            p.KeptReplicaFile(node=one.node, path=row.path, bytes=row.bytes, at=_at(row.at_ms), remove=row.remove)
+            KeptReplicaFile(node=one.node, path=row.path, bytes=row.bytes, at=_at(row.at_ms), remove=row.remove)
             for one in sorted(found, key=lambda one: one.node)
             for row in one.kept
         ),

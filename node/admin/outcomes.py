@@ -19,7 +19,7 @@ from node.engine.engine import Engine
 from node.gossip.member import Member, Status
 from node.store.port import BAD_KEY, StoreFailed
 
-USAGE, NOT_FOUND, CONFLICT, REFUSED, TIMED_OUT, PARTIAL, MISMATCH, FAILED = 2, 3, 4, 5, 9, 12, 14, 15
+USAGE, NOT_FOUND, CONFLICT, REFUSED, UNREACHABLE, TIMED_OUT, PARTIAL, MISMATCH, FAILED = 2, 3, 4, 5, 8, 9, 12, 14, 15
 NO_ANSWER: Final = "E-NO-ANSWER"
 SILENT: Final = "E-SILENT"
 ASK_MS = 5_000

@@ -136,7 +136,12 @@ def _runs(row: ShardRow, views: Views) -> Iterator[ShardFault]:
     if row.state is not ShardState.RUNNING or holder not in answered:
         return
     if (holder, row.epoch) not in running:
-        yield ShardFault(FaultKind.ORPHAN, shard, f"placed on {holder}, which does not run it")
+        runs = ", ".join(f"{node} runs it under epoch {epoch}" for node, epoch in everywhere if node != holder)
+        own = next((epoch for node, epoch in running if node == holder), None)
+        does = "does not run it" if own is None else f"runs it under epoch {own}"
+        silent = "" if runs or own is not None else "; nobody who answered does"
+        words = f"placed on {holder}, epoch {row.epoch}, which {does}{f'; {runs}' if runs else silent}"
+        yield ShardFault(FaultKind.ORPHAN, shard, words)
     elif (holder, row.epoch) not in living:
         yield ShardFault(FaultKind.ORPHAN, shard, f"{holder} owns it, and its entities have no place to live there")
 

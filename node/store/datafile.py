@@ -8,6 +8,7 @@ what its directory remembers, and only then read.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -42,6 +43,17 @@ def prepare_dir(path: Path) -> None:
     """Makes the directory; raises OperatingError with the path, what is wrong with it and its mode."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise OperatingError(
+            "E-STORE-PATH",
+            f"{path} is a file, and this process needs a directory of that name",
+            hint=f"move it away if nobody needs it there: {shlex.join(('mv', str(path), f'{path}.aside'))}",
+        ) from error
+    except NotADirectoryError as error:
+        above = next((each for each in reversed(path.parents) if each.exists() and not each.is_dir()), path.parent)
+        raise OperatingError(
+            "E-STORE-PATH", f"{path} can't be made: {above} is a file", hint="move it away, or name another directory"
+        ) from error
     except OSError as error:
         raise path_error(path, error) from error
     if os.statvfs(path).f_flag & os.ST_RDONLY:

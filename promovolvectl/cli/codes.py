@@ -67,8 +67,8 @@ _ALL: Final = (
     ),
     _code(
         "E-NO-COORDINATOR",
-        ExitStatus.FAILED,
-        "No node coordinates the shards now, so nothing can be planned or moved. What runs goes on running.",
+        ExitStatus.UNREACHABLE,
+        "No node that coordinates the shards was reached: nothing is planned or moved. After a change, unanswered, 9.",
         "'promovolvectl cluster health' tells why; a new coordinator is found within seconds of a failure.",
     ),
     _code(

@@ -44,6 +44,8 @@ def shard_number(text: str) -> int:
     return int(digits)
 
 
+# What flags call themselves that take the name of such a thing.
+NAMED: Final = frozenset(("NODE", "SITE", "SHARD", "CAMPAIGN", "ADVERTISER", "CREATIVE", "PUBLISHER"))
 # Of entities, those that a person asks about first; the cluster has the last word.
 TYPES: Final = (
     *("site", "campaign", "advertiser", "publisher", "adserver", "auctioneer", "category-bidder", "page-shelf"),

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from promovolvectl.cli.names import NAMED
 from promovolvectl.cli.select import near
+from promovolvectl.cli.senses import SENSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,16 @@ def _names(metavar: str) -> set[str]:
 
 
 def of_extra(known: Takes, words: Sequence[str], extra: Sequence[str]) -> str:
-    """The line that was meant by one with an argument too many, or nothing: a flag takes it, first one that must be
-    there, then one that takes a name."""
+    """The line that was meant by one with an argument too many, or nothing: without it where it only says that one
+    looks; else a flag takes it, first one that must be there, then one that takes the name of something. As the value
+    of one that takes a word of its own (a type of events, a request's id) it would be made up."""
+    if len(extra) == 1 and extra[0] in words and any(sense.looks and extra[0] in sense.words for sense in SENSES):
+        last = len(words) - 1 - list(reversed(words)).index(extra[0])
+        return _line(known.path, [*words[:last], *words[last + 1 :]])
     free = [flag for flag in known.flags if not any(word.partition("=")[0] == flag for word in words)]
     needed = [flag for flag in known.needs if flag in free]
-    named = [flag for flag in free if known.flags[flag] in (flag.lstrip("-").upper(), "ID")]
+    things = {flag: flag.lstrip("-").upper() for flag in free}
+    named = [flag for flag, thing in things.items() if thing in NAMED and known.flags[flag] in (thing, "ID")]
     if len(extra) != 1 or extra[0] not in words or not (needed or named):
         return ""
     last = len(words) - 1 - list(reversed(words)).index(extra[0])

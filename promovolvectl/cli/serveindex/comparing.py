@@ -102,7 +102,7 @@ async def verify(
     if path:
         from promovolvectl.local.replica_check import verify as read  # only who reads files here pays for it
 
-        report = read(Path(path), say=run.say)
+        report = read(_folder(path), say=run.say)
         status = ExitStatus.OK if report.sound else ExitStatus.UNHEALTHY
         return answer_of("ServeIndexVerify", report, run.local_meta(), status)
     names = tuple(node or ())
@@ -112,6 +112,16 @@ async def verify(
         found, meta = await _until_read(run, found, meta, asked)
     wrong = any(not item.sound for item in found.items)
     return answer_of("ServeIndexVerify", found, meta, ExitStatus.UNHEALTHY if wrong else ExitStatus.OK)
+
+
+def _folder(path: str) -> Path:
+    """Raises CommandFailed (3) for one that is not there: nothing is known of a replica then."""
+    where = Path(path)
+    if not where.is_dir():
+        what = "is a file, no folder" if where.exists() else "does not exist"
+        hint = "promovolvectl serveindex verify --path DIR, of the folder that holds data.mdb"
+        raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", f"--path: {path} {what}", hint=hint, about=path)
+    return where
 
 
 async def _until_read(

@@ -14,6 +14,7 @@ from index_world import KEY, NAMES, WALL_MS, World, played
 from node.admin import index_views
 from node.admin import protocol as p
 from node.admin.index_verify import IndexVerify
+from node.admin.protocol.serveindex import KeptReplicaFile
 from node.ads.keys import serve_key
 from node.core import limits
 from node.core.clock import MS, rfc3339
@@ -110,7 +111,7 @@ def test_status_says_how_each_file_was_opened_and_what_was_set_aside_beside_it()
         assert opened["n1"] == ("", "", None, 0)
         assert opened["n2"] == ("set_aside", "data.mdb is empty", rfc3339(WALL_MS), limits.index_kept_files_max + 2)
         assert len(found.kept) == limits.index_kept_files_max
-        assert found.kept[0] == p.KeptReplicaFile(
+        assert found.kept[0] == KeptReplicaFile(
             node="n2", path=kept.path, bytes=9, at=rfc3339(WALL_MS), remove="rm /r/*.damaged-1"
         )
 

@@ -6,6 +6,7 @@ import msgspec
 from sample_words import EARLIER, NASTY, VERSION
 
 from node.admin import protocol as p
+from node.admin.protocol.serveindex import KeptReplicaFile
 from promovolvectl.client.index_kinds import ServeIndexDump
 
 _KEY = p.KeyItem(
@@ -96,7 +97,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
         pending_removals=2,
         max_lag_ms=38_000,
         coverage_ratio=0.983,
-        kept=(p.KeptReplicaFile(node=NASTY, path=NASTY, bytes=2_048, at=EARLIER, remove=NASTY),),
+        kept=(KeptReplicaFile(node=NASTY, path=NASTY, bytes=2_048, at=EARLIER, remove=NASTY),),
     ),
     "ServeIndexHistory": p.ServeIndexHistory(
         key=NASTY,

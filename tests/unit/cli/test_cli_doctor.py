@@ -22,6 +22,7 @@ from samples import NASTY, SAMPLES, node, status
 from node.admin import protocol as p
 from node.admin.protocol.diagnosis import GetMembers
 from node.admin.protocol.operators import GetIdentity, Identity
+from node.admin.protocol.serveindex import KeptReplicaFile
 from node.core.clock import rfc3339
 from node.core.grace import Grace
 from node.wire.keys import write_key_pair
@@ -203,7 +204,7 @@ def aside() -> p.ServeIndexStatus:
     sound = msgspec.structs.replace(
         REPLICA, damaged=0, degraded=False, opened="set_aside", opened_why=NASTY, opened_at=NASTY, kept_files=1
     )
-    file = p.KeptReplicaFile(node="node-1", path=NASTY, bytes=1 << 20, at=NASTY, remove="rm /r/*.damaged-1")
+    file = KeptReplicaFile(node="node-1", path=NASTY, bytes=1 << 20, at=NASTY, remove="rm /r/*.damaged-1")
     return msgspec.structs.replace(index(), replicas=(sound,), kept=(file,))
 
 

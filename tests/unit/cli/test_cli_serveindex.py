@@ -356,3 +356,28 @@ def test_wait_for_a_write_to_be_seen_asks_for_its_token(tmp_path: Path, invoke: 
         assert (code, condition["holds"], condition["condition"]) == (0, True, f"seen={token}")
         assert [request for request in node.seen if isinstance(request, p.GetSeen)] == [p.GetSeen(token=token)] * 2
     assert invoke("cluster", "wait", "--for", "seen=")[0] == 2
+
+
+def test_a_folder_that_is_not_there_is_no_replica_that_is_damaged(tmp_path: Path, invoke: Invoke) -> None:
+    note = tmp_path / "note"
+    note.write_text("a file")
+    for path, word in ((tmp_path / "mistyped", "does not exist"), (note, "is a file")):
+        code, out, err = invoke("serveindex", "verify", "--path", str(path))
+        assert (code, out, word in err) == (3, "", True), err
+    code, out, _ = invoke("serveindex", "verify", "--path", str(tmp_path), "-o", "json")
+    assert (code, json.loads(out)["sound"]) == (10, False), "a folder without its file is"
+
+
+def test_a_repairs_plan_names_its_keys_and_counts_the_rest(tmp_path: Path, invoke: Invoke) -> None:
+    why = "it lacks the key: put as n1 holds it"
+    move = p.PlanMove(shard=3, from_node="n1", to="n2", entities=5, why=why, keys=(KEYS[0],))
+    staged = msgspec.structs.replace(plan(verb="repair"), moves=(move, p.PlanMove(shard=4, to="n3", entities=1)))
+    with FakeNode({p.StageIndexRepair: lambda _: staged}) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("serveindex", "repair", "--dry-run")
+        assert code == 0
+        rows = [line for line in out[out.index("KEYS") :].splitlines() if "n2" in line]
+        assert [line.split("  ")[0] for line in rows] == [KEYS[0], "and 4 more of shard 3"]
+        assert all("put as n1 holds it" in line for line in rows)
+        code, out, _ = invoke("serveindex", "repair", "--dry-run", "-o", "json")
+        assert json.loads(out)["moves"][0]["keys"] == [KEYS[0]]

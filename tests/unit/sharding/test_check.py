@@ -67,9 +67,20 @@ def test_an_owner_that_does_not_run_its_shard_leaves_an_orphan() -> None:
     views = whole()
     idle = with_node(views, B, region={s: e for s, e in region_of(views, B).items() if s != 4})
     assert kinds(idle) == {4: {FaultKind.ORPHAN}}
+    (fault,) = check(idle)
+    assert fault.detail == "placed on b@1, epoch 5, which does not run it; nobody who answered does"
     region = region_of(views, B)
     lifeless = with_node(views, B, region=region, entities={s: e for s, e in region.items() if s != 4})
     assert kinds(lifeless) == {4: {FaultKind.ORPHAN}}
+
+
+def test_who_does_run_a_shard_that_a_row_changed_by_hand_places_elsewhere_is_named() -> None:
+    moved = with_row(whole(), 4, node="c")
+    (fault,) = (each for each in check(moved) if each.kind is FaultKind.ORPHAN)
+    assert fault.detail == "placed on c@1, epoch 5, which does not run it; b@1 runs it under epoch 5"
+    own = with_row(whole(), 4, epoch=6)
+    (fault,) = (each for each in check(own) if each.kind is FaultKind.ORPHAN)
+    assert fault.detail == "placed on b@1, epoch 6, which runs it under epoch 5"
 
 
 def test_two_owners_are_duplicates_and_both_are_named() -> None:

@@ -83,8 +83,13 @@ def test_d8_a_data_file_of_another_user_is_named(folder: Path) -> None:
 
 
 def test_d8_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
-    (tmp_path / "replica").write_text("not a directory")
-    assert str(tmp_path / "replica") in refused(tmp_path / "replica").message
+    there = tmp_path / "replica"
+    there.write_text("not a directory")
+    error = refused(there)
+    assert f"{there} is a file" in error.message
+    assert error.hint.endswith(f"mv {there} {there}.aside")
+    below = refused(there / "deeper" / "still")
+    assert f"{there} is a file" in below.message
 
 
 @needs_root
