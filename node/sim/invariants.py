@@ -172,11 +172,13 @@ class InTime:
 @dataclass(slots=True)
 class ReplicaTruth:
     """X1: what a replica holds for a key was written so, under that version, by somebody. I3: within one start of a
-    node, a key never goes back: not to an older version, and not to an older one after it was gone. Only what expired
-    and what a take-over discards leave no trace: an older removal may come after it, or what expired as well, and reads
-    as absent. It may have come and gone between two looks at a replica; that it was, another one's look has told."""
+    node, a key never goes back: not to an older version, and not to an older one after it was gone. What leaves no
+    trace is what expired, what a take-over discards, and a removal that all have and forget: an older removal may come
+    after it from who was away, or what expired as well, and reads as absent. It may have come and gone between two
+    looks at a replica; that it was, another one's look has told."""
 
     written: dict[tuple[str, h.KeyVersion], int] = field(default_factory=dict)
+    removals: set[tuple[str, h.KeyVersion]] = field(default_factory=set)
     newest: dict[tuple[NodeId, str], h.KeyVersion] = field(default_factory=dict)
     expiring: dict[str, dict[h.KeyVersion, int]] = field(default_factory=dict)
 
@@ -185,6 +187,8 @@ class ReplicaTruth:
             known = self.written.setdefault((event.key, event.version), event.value)
             if known != event.value:
                 return Violation("X1", event.at_ns, f"{event.key} has two values under version {event.version}")
+            if event.removed:
+                self.removals.add((event.key, event.version))
         elif isinstance(event, h.Held):
             if self.written.get((event.key, event.version)) != event.value:
                 words = f"{event.node} holds {event.key} as nobody wrote it, under version {event.version}"
@@ -192,12 +196,13 @@ class ReplicaTruth:
             if event.expires_at_ms:
                 self.expiring.setdefault(event.key, {})[event.version] = event.expires_at_ms
             newest = self.newest.get((event.node, event.key), event.version)
-            traceless = event.discarded >= newest or self._expired_since(newest, event)
+            forgotten = self.removals.issuperset(((event.key, newest), (event.key, event.version)))
+            traceless = forgotten or event.discarded >= newest or self._expired_since(newest, event)
             excused = event.damaged or (event.absent and traceless)
             if event.version < newest and not excused:
                 words = f"{event.key} on {event.node} went back from version {newest} to {event.version}"
                 return Violation("I3", event.at_ns, words)
-            self.newest[(event.node, event.key)] = event.version
+            self.newest[(event.node, event.key)] = max(newest, event.version) if forgotten else event.version
         return None
 
     def _expired_since(self, newest: h.KeyVersion, held: h.Held) -> bool:

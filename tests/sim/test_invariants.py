@@ -171,6 +171,28 @@ def test_only_what_reads_as_absent_comes_after_what_a_take_over_discarded(
     assert found is None or found.invariant == "I3"
 
 
+@pytest.mark.parametrize(
+    ("then", "right"),
+    [
+        ([h.Held(11, B1, "p|s", (1, 13, "a"), 0, absent=True)], True),
+        ([h.Held(11, B1, "p|s", (1, 14, "a"), 222)], False),
+        ([h.Held(11, B1, "p|s", (1, 13, "a"), 0, absent=True), h.Held(12, B1, "p|s", (1, 14, "a"), 222)], False),
+    ],
+    ids=["an older removal", "what it removed", "what it removed, behind an older removal"],
+)
+def test_only_an_older_removal_comes_after_one_that_was_forgotten(then: list[h.Event], right: bool) -> None:
+    more: list[h.Event] = [
+        h.Put(9, A1, "p|s", (1, 13, "a"), 0, removed=True),
+        h.Put(9, A1, "p|s", (1, 14, "a"), 222, removed=False),
+        h.Put(9, A1, "p|s", (1, 15, "a"), 0, removed=True),
+        h.Held(10, B1, "p|s", (1, 15, "a"), 0, absent=True),
+        *then,
+    ]
+    found = first_violation([*GOOD, *more])
+    assert (found is None) == right
+    assert found is None or found.invariant == "I3"
+
+
 def test_served_before_it_was_asked_for_is_refused() -> None:
     early = [event for event in GOOD if not isinstance(event, h.ApprovalAsked)]
     found = first_violation([*early, h.ApprovalAsked(9, "s", "cr")])
