@@ -44,6 +44,7 @@ class Condition:
     delay_ms: int = 0
     bytes_per_s: int = 0
     carried: int = 0
+    swallowed: int = 0
     corrupt_next: bool = False
     corrupted: int = 0
     open: asyncio.Event = field(default_factory=asyncio.Event)
@@ -115,6 +116,10 @@ class Relay:
 
     def corrupted(self, source: str, target: str) -> int:
         return sum(self._condition(source, target, lane).corrupted for lane in LANES)
+
+    def swallowed(self, source: str, target: str, lane: str) -> int:
+        """Bytes that have come for a black hole, at least, and were not let pass."""
+        return self._condition(source, target, lane).swallowed
 
     def carried(self, lane: str) -> int:
         """Bytes that all links together have let pass on this lane, as they are on the wire."""
@@ -239,7 +244,9 @@ async def _go(
         await asyncio.sleep(max(0.0, due - clock.time()))
         if condition.bytes_per_s:
             await asyncio.sleep(len(data) / condition.bytes_per_s)
-        await condition.open.wait()
+        if not condition.open.is_set():
+            condition.swallowed += len(data)
+            await condition.open.wait()
         if condition.corrupt_next and len(data) > 1:
             condition.corrupt_next = False
             condition.corrupted += 1

@@ -7,14 +7,16 @@ from dataclasses import replace
 import pytest
 from console import Console
 from seeds import seeds
+from test_shard_faults import SHARD, named, recorded, table
 
 from node.actors.actor import Failed, Failure
 from node.admin import protocol as p
-from node.admin import views
+from node.admin import shard_requests, views
 from node.admin.protocol import Health
 from node.core.hashing import shard_of
 from node.core.ids import EntityRef, NodeId
 from node.sharding.book import History
+from node.sharding.check import FaultKind
 from node.sharding.requests import Commit, Declined, GetHistory, GetPlacing, Placing, PlanView, Stage
 from node.sim import probe
 from node.sim.conditions import answered, balanced, converged, exited, removed, runs_on, up
@@ -98,7 +100,10 @@ def test_p41_known_shards_are_served_while_nobody_coordinates(seed: int) -> None
 
 
 @seeds(2)
-def test_p45_only_entity_nodes_own_shards(seed: int) -> None:
+def test_p45_only_entity_nodes_own_shards(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restart without the role is a new incarnation, which nothing of the former is recorded for; should the table
+    say so of one of its shards nevertheless, every node names that."""
+    monkeypatch.setattr(shard_requests, "SECOND_LOOK_S", 0)  # real time, of which a story has none
     with story(nodes=5, seed=seed, start=False, min_entity_nodes=3) as s:
         s.setup("n4", roles=("api",))
         s.setup("n5", roles=("crawler",))
@@ -116,6 +121,11 @@ def test_p45_only_entity_nodes_own_shards(seed: int) -> None:
         s.start("n3")
         s.until(up("n3"), converged(), within_s=60)
         assert not shards_on(s, "n3", 1), "its role was taken away"
+        again = s.engine("n3").me
+        assert again.incarnation > 1
+        epoch = table(s)[SHARD].epoch
+        with recorded(s, node=again.name, incarnation=again.incarnation):
+            named(s, FaultKind.WRONG_ROLE, rf"its owner {again}, epoch {epoch}, has no role entity")
 
 
 @seeds(2)
