@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from node.admin.protocol import Meta
+from promovolvectl.cli.csv_rows import csv_rows
 from promovolvectl.cli.select import Selection, pick_columns, query, select
 from promovolvectl.cli.shapes import SHAPES
 from promovolvectl.cli.shaping import Rows, Shape, Under
@@ -230,14 +229,8 @@ def _jsonl(document: Mapping[str, Any], terminal: Terminal) -> str:
 
 
 def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, headings: bool) -> str:
-    """RFC 4180, with line breaks as the terminal's."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    if headings:
-        writer.writerow([column.key for column in columns])
-    for row in rows:
-        writer.writerow([scalar(row.get(column.key)) for column in columns])
-    return out.getvalue()
+    head = [[column.key for column in columns]] if headings else []
+    return csv_rows([*head, *([scalar(row.get(column.key)) for column in columns] for row in rows)])
 
 
 def _lines(lines: Sequence[str]) -> str:

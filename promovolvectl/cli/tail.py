@@ -5,14 +5,13 @@ off, or whose node died, goes on at another with the cursor; what is kept no mor
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from node.admin.protocol import Meta
+from promovolvectl.cli.csv_rows import csv_rows
 from promovolvectl.cli.render import MACHINE
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.text import scalar
@@ -94,9 +93,7 @@ def line(form: str, kind: str, item: Item, columns: tuple[str, ...], cursor: str
         return f"---\n{_yaml(document)}" if form == "yaml" else f"{json.dumps(document)}\n"
     match form:
         case "csv":
-            out = io.StringIO()
-            csv.writer(out, lineterminator="\n").writerows([columns, cells] if headed else [cells])
-            return out.getvalue()
+            return csv_rows([columns, cells] if headed else [cells])
         case "name":
             return f"{visible(name)}\n"
         case "value":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -14,6 +12,7 @@ import msgspec
 
 from node.admin.protocol import AdminEvent, StatusPush
 from promovolvectl.cli.conditions import Wanted, judge
+from promovolvectl.cli.csv_rows import csv_rows
 from promovolvectl.cli.render import MACHINE
 from promovolvectl.cli.run import Run
 from promovolvectl.client.errors import CommandFailed
@@ -107,10 +106,7 @@ def _text(run: Run, push: Push, *, first: bool, headed: bool) -> str:
     at, topic, about, words = _row(push)
     match form:
         case "csv":
-            out = io.StringIO()
-            writer = csv.writer(out, lineterminator="\n")
-            writer.writerows([_HEADING, (at, topic, about, words)] if headed else [(at, topic, about, words)])
-            return out.getvalue()
+            return csv_rows([_HEADING, (at, topic, about, words)] if headed else [(at, topic, about, words)])
         case "value":
             return "\t".join(map(visible, (at, topic, about, words))) + "\n"
         case "name":
