@@ -24,6 +24,7 @@ from node.core.fault_signals import arm_from_environment
 from node.core.settings import NodeSettings, load_settings
 from node.engine.config import Exit
 from node.wiring import signals
+from node.wiring.log_lines import LogLines
 from node.wiring.logring import LogRing
 from node.wiring.process import Process
 
@@ -38,7 +39,9 @@ def run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m node", description="One node of a promovolve cluster.")
     parser.add_argument("--config", required=True, type=Path, help="the node's settings (TOML)")
     arguments = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    stderr = logging.StreamHandler(sys.stderr)
+    stderr.setFormatter(LogLines("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[stderr])
     ring = LogRing()
     logging.getLogger().addHandler(ring)
     try:

@@ -37,7 +37,7 @@ FAULTS_AT = {
     "D": ("cluster/", "contract/", "unit/gossip/", "unit/store/"),
     "W": ("cluster/", "unit/admin/test_admin_uploads.py", "unit/cli/test_cli_page_sources.py", "unit/http/",
           "unit/wire/"),
-    "C": ("cluster/", "unit/http/", "unit/wire/"),
+    "C": ("cluster/", "unit/http/", "unit/test_refusals_told.py", "unit/wire/"),
     "B": ("cluster/", "unit/actors/", "unit/admin/test_admin_actors.py", "unit/engine/", "unit/wire/"),
     "G": ("cluster/", "contract/", "scenarios/", "unit/actors/", "unit/admin/test_admin_server.py", "unit/store/"),
     "V": ("cluster/test_misfits.py",),

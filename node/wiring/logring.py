@@ -11,8 +11,9 @@ from node.core.errors import BadInput
 from node.core.limits import log_level_s_max, log_line_chars_max, log_lines_kept
 from node.core.redaction import redacted
 from node.engine.diagnosis_messages import LogLevel, LogLine
+from node.wiring.log_lines import LogLines
 
-_FORMAT = logging.Formatter("%(message)s")  # a traceback follows its message, as it does in the file
+_FORMAT = LogLines("%(message)s")  # a traceback follows its message, as it does in the file
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _log = logging.getLogger(__name__)
 
