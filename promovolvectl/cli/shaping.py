@@ -51,7 +51,8 @@ class Summed:
             return rows
         groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
         for row in rows:
-            alike = tuple(value for key, value in row.items() if key not in (self.each, self.total))
+            said = (value for key, value in row.items() if key not in (self.each, self.total))
+            alike = tuple(value for value in said if not isinstance(value, list | tuple))  # lists are told below
             groups.setdefault(alike, []).append(row)
         return [self._sum(group) for group in groups.values()]
 

@@ -381,3 +381,12 @@ def test_a_repairs_plan_names_its_keys_and_counts_the_rest(tmp_path: Path, invok
         assert all("put as n1 holds it" in line for line in rows)
         code, out, _ = invoke("serveindex", "repair", "--dry-run", "-o", "json")
         assert json.loads(out)["moves"][0]["keys"] == [KEYS[0]]
+    many = tuple(
+        p.PlanMove(shard=n, from_node="n1", to="n2", entities=1, why=why, keys=(KEYS[n],) if n % 2 else ())
+        for n in range(40)
+    )
+    with FakeNode({p.StageIndexRepair: lambda _: msgspec.structs.replace(staged, moves=many)}) as node:
+        (tmp_path / "config.toml").unlink()
+        node.write(tmp_path)
+        code, out, _ = invoke("serveindex", "repair", "--dry-run")
+        assert (code, "40 shards" in out, out.count("put as n1 holds it")) == (0, True, 1 + 20)
