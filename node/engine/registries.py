@@ -45,7 +45,7 @@ class ReplicaRegistry:
         clock: Clock,
         epoch_of: Callable[[int], int],
         carry_out: Callable[[Iterable[Effect]], None],
-        ahead_ms: Callable[[int, int], int | None],
+        ahead_ms: Callable[[int, int], int],
     ) -> None:
         self._keys = registry_key(registry, "")
         self._replicator = replicator
@@ -91,7 +91,7 @@ class ReplicaRegistry:
     def _write(self, name: str, value: bytes, until_ms: int) -> None:
         epoch = self._epoch_of(shard_of(name))
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
-        if epoch == 0 or self._ahead_ms(now_ns, wall_ms) != 0:
+        if epoch == 0 or self._ahead_ms(now_ns, wall_ms):
             self.refused += 1
             return
         key = self._keys + name

@@ -26,7 +26,7 @@ from node.wire.codec import Codec
 
 class ReplicaServeIndex:
     """Reads never leave the process; puts carry the fencing epoch of the site's shard. `ahead_ms`: by how much a time
-    (monotonic ns, wall ms) is too far ahead of the others' clocks; 0 when it is not, None while that is not known."""
+    (monotonic ns, wall ms) is too far ahead of the others' clocks; 0 when it is not."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class ReplicaServeIndex:
         clock: Clock,
         epoch_of: Callable[[int], int],
         carry_out: Callable[[Iterable[Effect]], None],
-        ahead_ms: Callable[[int, int], int | None],
+        ahead_ms: Callable[[int, int], int],
     ) -> None:
         self._replicator = replicator
         self._codec = codec
@@ -89,7 +89,7 @@ class ReplicaServeIndex:
         epoch = self._epoch_of(shard_of(site))
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
         # A stamp from the future would be refused by everybody else: better nowhere than here alone (T1).
-        if epoch == 0 or self._ahead_ms(now_ns, wall_ms) != 0:
+        if epoch == 0 or self._ahead_ms(now_ns, wall_ms):
             self.puts_refused += 1
             return
         value = self._codec.encode(view)
@@ -111,7 +111,7 @@ class ReplicaServeIndex:
             self.puts_refused += 1
             return None
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
-        wall_ms -= self._ahead_ms(now_ns, wall_ms) or 0  # a removal waits for no clock: it takes the others'
+        wall_ms -= self._ahead_ms(now_ns, wall_ms)  # a removal waits for no clock: it takes the others'
         served_ms = self._served.pop(key, 0)
         return self._write(
             lambda: self._replicator.remove(key, epoch, now_ns, wall_ms, by=by, last_serve_ms=served_ms)

@@ -139,9 +139,8 @@ class Membership:
         """Suspicion of each peer that this node watches."""
         return self._part.phi(now_ns) if self._part else {}
 
-    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int | None:
-        """By how much a wall clock is ahead of most others', where they would refuse it; else 0. None while there are
-        others and none of their clocks is known."""
+    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int:
+        """By how much a wall clock is ahead of most others', where they would refuse it; else 0."""
         return self._part.clock_ahead_ms(now_ns, wall_ms) if self._part else 0
 
     # --- driving

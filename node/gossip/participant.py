@@ -94,7 +94,6 @@ class Participant:
         self._wall_ms = wall_ms
         self._now = self._heartbeat_ns = self._gossip_ns = self._judge_ns = self._wake_ns = now_ns
         self._probe_ns = now_ns + self._settings.acceptable_pause_ns
-        self._skew.let_in()
         self._adopt(state)
         self._gossip.saw(seen)
 
@@ -128,7 +127,7 @@ class Participant:
     def next_wake_ns(self) -> int:
         return self._wake_ns
 
-    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int | None:
+    def clock_ahead_ms(self, now_ns: int, wall_ms: int) -> int:
         return self._skew.ahead_ms(now_ns, wall_ms)
 
     # --- receiving

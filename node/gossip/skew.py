@@ -18,37 +18,30 @@ class Skew:
 
     def __init__(self) -> None:
         self._zero_ms: dict[NodeId, int] = {}  # others' wall clocks at this node's monotonic zero
-        self._strange = False
         self._said_ms = 0
-
-    def let_in(self) -> None:
-        """By others, whose clocks come with their first heartbeats: until then nobody knows what this one is worth."""
-        self._strange = True
 
     def heard(self, peer: NodeId, theirs_ms: int, now_ns: int) -> None:
         """A heartbeat of `peer` arrived; a clock that is not known (0) says nothing."""
         if theirs_ms > 0:
             self._zero_ms[peer] = theirs_ms - now_ns // MS
-            self._strange = False
 
     def forget(self, living: Collection[NodeId]) -> None:
         """Only who lives counts; `living`: the others. Where none of them has been heard yet, as after every peer was
         started again, what they said is still true of this node's clock."""
         self._zero_ms = {peer: ms for peer, ms in self._zero_ms.items() if peer in living} or self._zero_ms
-        self._strange = self._strange and bool(living)
 
-    def ahead_ms(self, now_ns: int, wall_ms: int) -> int | None:
+    def ahead_ms(self, now_ns: int, wall_ms: int) -> int:
         """By how much this node is ahead of more than half of its peers, at least; 0 when that is no more than they
-        accept, or it was always alone; None before any of those that let it in was heard."""
+        accept, or nobody was heard yet."""
         if not self._zero_ms:
-            return None if self._strange else 0
+            return 0
         zeros_ms = sorted(self._zero_ms.values())
         ahead_ms = wall_ms - now_ns // MS - zeros_ms[len(zeros_ms) // 2]
         return ahead_ms if ahead_ms > limits.hlc_ahead_ms_max else 0
 
     def news(self, now_ns: int, wall_ms: int) -> int | None:
         """The lead that most would refuse writes for, when that begins, and 0 when it ends; else None."""
-        ahead_ms = self.ahead_ms(now_ns, wall_ms) or 0
+        ahead_ms = self.ahead_ms(now_ns, wall_ms)
         if bool(ahead_ms) == bool(self._said_ms):
             return None
         self._said_ms = ahead_ms

@@ -68,7 +68,7 @@ def test_a_run_leaves_nothing_of_its_cluster_in_memory() -> None:
 # 300: so had what the replica itself discarded in a take-over (the checker's fault).
 # 1537: two of five went on beside three, who had put one of them out: those that they sent away for bad links, and the
 #     one that they had put out, counted for nobody (splitbrain.py).
-# 835: first heartbeats told no time, and who had just been let in stamped from the future (participant.py, skew.py).
+# 835: first heartbeats told no time, and who had just been let in stamped from the future (participant.py).
 # 1473, 1598: a removal that all had was forgotten, and an older one came from who was away (the checker's fault).
 # 2649: the only node that could coordinate just then was drained, and stepped down for nobody (draining.py).
 # 525: a message that no handler survives was a new one wherever its shard moved to (envelope.py, B3).

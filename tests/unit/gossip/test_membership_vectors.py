@@ -122,22 +122,6 @@ def test_never_one_that_this_node_does_not_see_but_one_that_only_others_do_not()
 # ---- clocks
 
 
-def test_t1_who_was_let_in_knows_nothing_of_its_clock_before_anybody_is_heard() -> None:
-    skew = Skew()
-    at = (5 * SECOND, 3_600_000)
-    skew.let_in()
-    skew.forget(N[1:3])
-    assert (skew.ahead_ms(*at), skew.news(*at)) == (None, None)
-    skew.heard(N[1], 0, at[0])
-    assert skew.ahead_ms(*at) is None, "its clock is not known"
-    skew.heard(N[1], at[1], at[0])
-    assert skew.ahead_ms(*at) == 0
-    left_alone = Skew()
-    left_alone.let_in()
-    left_alone.forget([])
-    assert left_alone.ahead_ms(*at) == 0
-
-
 def test_t1_a_node_is_ahead_when_most_others_say_so() -> None:
     skew = Skew()
     hour_ms = 3_600_000
