@@ -29,7 +29,7 @@ FLAGS = ("--dry-run", "--plan", "--reason", "--request-id", "--timeout")
 # What is typed for a metavar. Names of things that the sample answers know.
 WORDS = {
     "SHARD": "17", "SHARD…": "17", "NAME:WxH": "top:728x90", "WxH": "728x90", "AMOUNT": "1.00", "URL": "https://a.example/",
-    "TYPE": "site", "FILE|-": "-",
+    "TYPE": "site", "FILE|-": "-", "DRILL": "fence",
 }  # fmt: skip
 OWN = {
     "cluster restart": ("--rolling",),

@@ -94,7 +94,7 @@ def test_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path, invoke: Inv
     code, out, _, seen = drain(invoke, tmp_path, drain_node(), "--dry-run", "--yes", "-o", "json")
     assert (code, seen) == (0, ["StageDrain"])
     move = {"shard": 3, "from": "node-2", "to": "node-1", "entities": 4, "why": "drain", "state": "waiting"}
-    assert json.loads(out)["moves"] == [move]
+    assert json.loads(out)["moves"] == [{**move, "keys": []}]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,11 @@ class Node:
         self.said: list[tuple[Any, ...]] = []
         self.replica = HurtReplica(ReplicaIdentity("c", "n1", 1))
         world = SimpleNamespace(
-            replica=self.replica, rng=random.Random(1), clock=clock, commit_replica=lambda _batch, _ended: None
+            replica=self.replica,
+            opening=None,
+            rng=random.Random(1),
+            clock=clock,
+            commit_replica=lambda _batch, _ended: None,
         )
         engine: Any = SimpleNamespace(
             me=NodeId("n1", 1),
