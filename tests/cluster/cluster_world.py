@@ -10,7 +10,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -246,6 +248,15 @@ class Cluster:
 
         eventually(look, bool, 30, "a state that stays")
         return seen[-1]
+
+    def advertisers_have_all(self) -> bool:
+        """Whether no advertiser lacks what its campaigns were charged: after a node's death that comes with their
+        totals, some minutes later."""
+        charged: defaultdict[str, Decimal] = defaultdict(Decimal)
+        for row in self.ask("campaign", "list")["items"]:
+            charged[row["advertiser"]] += Decimal(row["spent_today"])
+        rows = self.ask("advertiser", "list")["items"]
+        return all(Decimal(row["spent_today"]) >= charged[row["advertiser"]] for row in rows)
 
     def pages(self, site: str) -> list[Any]:
         found: list[Any] = self.ask("page", "list", site)["items"]

@@ -137,7 +137,7 @@ def test_n6_where_no_node_that_could_coordinate_reaches_the_store_nothing_is_dec
     eventually(lambda: cluster.status()["coordinator"], lambda name: name is None, NAMED_WITHIN_S, "a lease's end")
     health = cluster.ask("cluster", "health", status=10)
     assert "E-NO-COORDINATOR" in {reason["code"] for reason in health["reasons"]}
-    refused = cluster.refused("shard", "move", "7", "--to", "entity-3", "--yes", status=15)
+    refused = cluster.refused("shard", "move", "7", "--to", "entity-3", "--yes", status=8)
     assert "coordinat" in refused["message"]
     assert run_sql(server.dsn, placement) == rows
     assert {node["name"] for node in cluster.status()["nodes"] if node["status"] == "up"} == set(cluster.pids())

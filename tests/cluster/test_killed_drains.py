@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from cluster_world import Cluster, ended
+from cluster_world import Cluster, ended, eventually
 
 from node.core.faultpoints import POINTS
 
@@ -23,6 +23,7 @@ THREE_ARE_WHOLE = ("--for", "nodes=3", "--for", "converged", "--for", "shards=al
 def keeping_everything(cluster: Cluster) -> Iterator[None]:
     """Durable state is behind it as it was before; each shard has one owner, under no lower epoch."""
     cluster.even()
+    eventually(cluster.advertisers_have_all, bool, 240, "totals of what was charged")
     kept, shards = cluster.settled_state(), cluster.shards()
     yield
     cluster.restore()
