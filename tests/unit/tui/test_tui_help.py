@@ -5,30 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from rich.cells import cell_len
 from tui_answers import everything
-from tui_stage import FakeSource, Stage, event, node, push, staged
+from tui_stage import FakeSource, live, staged
 
-from node.admin import protocol as p
 from promovolvectl.tui import keys
 from promovolvectl.tui.screens.help import Help
-
-NODES = (
-    node("api-1", roles=("api",), shards=0),
-    node("entity-1"),
-    node("entity-2", ready=False, why_not_ready=("replica",)),
-)
-NAMES = [name for _, name, _ in keys.SCREENS]
-
-
-def fits(screen: str, size: tuple[int, int]) -> None:
-    assert all(cell_len(line) <= size[0] for line in screen.splitlines()), screen
-    assert len(screen.splitlines()) <= size[1]
-
-
-async def live(stage: Stage, *nodes: p.NodeRow) -> None:
-    stage.source.play(push(*(nodes or NODES)), event())
-    await stage.until("● live", "HEALTHY")
 
 
 def test_help_lists_the_keys_that_work_there_and_can_be_searched() -> None:

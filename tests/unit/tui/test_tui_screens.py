@@ -6,10 +6,22 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from rich.cells import cell_len
 from textual.binding import Binding
 from tui_answers import everything
-from tui_stage import HOSTILE, HOSTILE_SHOWN, FakeSource, Stage, event, me, node, push, refusal, staged
+from tui_stage import (
+    HOSTILE,
+    HOSTILE_SHOWN,
+    NODES,
+    FakeSource,
+    event,
+    fits,
+    live,
+    me,
+    node,
+    push,
+    refusal,
+    staged,
+)
 
 from node.admin import protocol as p
 from node.admin.protocol.operators import GetIdentity
@@ -21,22 +33,7 @@ from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.table import Table
 from promovolvectl.tui.widgets.topbar import Bar
 
-NODES = (
-    node("api-1", roles=("api",), shards=0),
-    node("entity-1"),
-    node("entity-2", ready=False, why_not_ready=("replica",)),
-)
 NAMES = [name for _, name, _ in keys.SCREENS]
-
-
-def fits(screen: str, size: tuple[int, int]) -> None:
-    assert all(cell_len(line) <= size[0] for line in screen.splitlines()), screen
-    assert len(screen.splitlines()) <= size[1]
-
-
-async def live(stage: Stage, *nodes: p.NodeRow) -> None:
-    stage.source.play(push(*(nodes or NODES)), event())
-    await stage.until("● live", "HEALTHY")
 
 
 def test_never_reached_says_so_on_every_screen_and_waits() -> None:

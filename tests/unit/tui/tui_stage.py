@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
+from rich.cells import cell_len
 from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
@@ -237,3 +238,20 @@ async def staged(
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         yield Stage(app, source, clock, pilot)
+
+
+NODES = (
+    node("api-1", roles=("api",), shards=0),
+    node("entity-1"),
+    node("entity-2", ready=False, why_not_ready=("replica",)),
+)
+
+
+def fits(screen: str, size: tuple[int, int]) -> None:
+    assert all(cell_len(line) <= size[0] for line in screen.splitlines()), screen
+    assert len(screen.splitlines()) <= size[1]
+
+
+async def live(stage: Stage, *nodes: p.NodeRow) -> None:
+    stage.source.play(push(*(nodes or NODES)), event())
+    await stage.until("● live", "HEALTHY")
