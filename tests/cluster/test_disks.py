@@ -16,6 +16,7 @@ from cluster_world import Cluster, eventually
 from index_load import key_of, write_rows
 from small_disk import SmallDisk, small_disk
 
+from node.engine.registries import is_registry_key
 from node.store.replica_layout import ENTRIES_DB, QUARANTINE_DB
 from promovolvectl.local.demo.loader import load as load_demo
 
@@ -223,7 +224,8 @@ def test_d6_flipped_bits_in_a_stopped_node_s_replica_are_never_served(cluster: C
     with one_stopped(cluster) as folder:
         file = folder / "data.mdb"
         data = bytearray(file.read_bytes())
-        hit = rng.sample(sorted(records(folder, ENTRIES_DB).items()), 3)
+        views = [each for each in records(folder, ENTRIES_DB).items() if not is_registry_key(each[0][2:].decode())]
+        hit = rng.sample(sorted(views), 3)
         damaged: dict[bytes, bytes] = {}
         for place, value in hit:  # wherever it stands: pages that are free hold former copies
             flipped = bytearray(value)
@@ -237,6 +239,9 @@ def test_d6_flipped_bits_in_a_stopped_node_s_replica_are_never_served(cluster: C
     with Load(cluster) as load:
         load.answered(200)
     assert load.wrong() == []
+    cluster.whole()
+    for place in damaged:  # no page view has to want it, and the scrub takes hours to come by
+        assert "winner" in cluster.ask("serveindex", "get", place[2:].decode())
 
     def found() -> bool:
         if elsewhere and any("damaged" in path.name for path in set(folder.iterdir()) - before):
@@ -244,7 +249,7 @@ def test_d6_flipped_bits_in_a_stopped_node_s_replica_are_never_served(cluster: C
         apart = b"".join(records(folder, QUARANTINE_DB))
         now = records(folder, ENTRIES_DB)
         kept_apart = {place for place in damaged if place in apart}
-        return bool(kept_apart) and all(place in kept_apart or now.get(place) != damaged[place] for place in damaged)
+        return all(place in kept_apart or now.get(place) != damaged[place] for place in damaged)
 
     eventually(found, bool, 60, "the three are kept apart, or the file is set aside")
     cluster.whole()
