@@ -70,9 +70,7 @@ class Shard:
     on_stopped: list[Callable[[ShardTally], None]] = field(default_factory=list)
 
     def tally(self) -> ShardTally:
-        return ShardTally(
-            self.handled, self.bounced, self.dropped, self.entities, self.digest, self.arrived, self.lost
-        )
+        return ShardTally(self.handled, self.bounced, self.dropped, self.entities, self.digest, self.arrived, self.lost)
 
     def drop(self, item: Any) -> None:
         """Counts mail from outside that this shard will not handle."""

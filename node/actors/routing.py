@@ -58,15 +58,11 @@ def ask(
     if cell is None:
         kernel.ports.route(Envelope(Kind.ASK, to, kernel.me, message, correlation, deadline_ns, trace))
     else:
-        mail = Mail(
-            Origin.ASK, message, kernel.me, correlation=correlation, deadline_ns=deadline_ns, trace=trace
-        )
+        mail = Mail(Origin.ASK, message, kernel.me, correlation=correlation, deadline_ns=deadline_ns, trace=trace)
         kernel.offer(cell, mail)
 
 
-def no_answer(
-    kernel: Kernel, asker: Cell | None, then: Callable[[Any], object], outcome: object, trace: str
-) -> None:
+def no_answer(kernel: Kernel, asker: Cell | None, then: Callable[[Any], object], outcome: object, trace: str) -> None:
     """The outcome of something that never got under way."""
     if asker is None:
         kernel.later_outside(then, outcome)

@@ -32,9 +32,7 @@ class Shards:
     def __init__(self, kernel: Kernel, lifecycle: Lifecycle) -> None:
         self._kernel = kernel
         self._lifecycle = lifecycle
-        self._remembered = tuple(
-            sorted(t.kind for t in kernel.types.values() if t.remember and t.durable is not None)
-        )
+        self._remembered = tuple(sorted(t.kind for t in kernel.types.values() if t.remember and t.durable is not None))
         self._to_start: deque[tuple[Shard, EntityRef] | _More] = deque()
         self._ticking = False
 

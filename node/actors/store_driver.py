@@ -109,9 +109,7 @@ class StoreDriver:
         applied = partial(self._applied, queue, [done for _, done in batch])
         future.add_done_callback(lambda ended: self._loop.call_soon_threadsafe(applied, ended))
 
-    def _applied(
-        self, queue: _Queue, dones: Sequence[Callable[[Answer], None]], future: Future[list[Answer]]
-    ) -> None:
+    def _applied(self, queue: _Queue, dones: Sequence[Callable[[Answer], None]], future: Future[list[Answer]]) -> None:
         error = future.exception()
         if error is None:
             answers = future.result()

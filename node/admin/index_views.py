@@ -213,9 +213,7 @@ def status(
         coverage_ratio=coverage_ratio,
         stable_at=_at(min((one.stable_ms for one in found), default=0)) if whole else None,
         held_back_by=tuple(
-            p.Holdback(
-                node=row.node, writer=one.node, entries=row.entries, since=_at(row.since_ms), why=row.why
-            )
+            p.Holdback(node=row.node, writer=one.node, entries=row.entries, since=_at(row.since_ms), why=row.why)
             for one in found
             for row in one.held_back_by
         ),

@@ -88,9 +88,7 @@ class RemovalRequests:
         assert isinstance(answer, ReplicaRoster)
         return answer
 
-    async def _all(
-        self, message: msgspec.Struct, answer: type[Answer], call: p.Meta
-    ) -> tuple[list[Answer], p.Meta]:
+    async def _all(self, message: msgspec.Struct, answer: type[Answer], call: p.Meta) -> tuple[list[Answer], p.Meta]:
         found, missing = await self._server.gatherer.each(self._engine.view.members, message, answer)
         return found, self._server.with_missing(call, tuple(missing))
 
@@ -137,9 +135,7 @@ class RemovalRequests:
         by = ASKED_BY.get() + (f": {reason}" if reason else "")
         order = n.RemoveKey(row.key, n.VersionRow(row.epoch, row.hlc, row.origin), by)
         engine = self._engine
-        done = await outcome_of(
-            lambda ended: engine.ask(ServiceRef(owner, "/node"), order, removal_wait_ms_max, ended)
-        )
+        done = await outcome_of(lambda ended: engine.ask(ServiceRef(owner, "/node"), order, removal_wait_ms_max, ended))
         if isinstance(done, Failed):
             raise refusal(done, f"key/{row.key}")
         if not isinstance(done, n.KeyRemoved):

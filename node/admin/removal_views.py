@@ -120,9 +120,7 @@ def tombstones(found: Sequence[n.Removals], limit: int) -> p.ServeIndexTombstone
     )
 
 
-def roster(
-    found: ReplicaRoster, view: ClusterView, phases: Mapping[str, n.ReplicaPhase]
-) -> p.ServeIndexRoster:
+def roster(found: ReplicaRoster, view: ClusterView, phases: Mapping[str, n.ReplicaPhase]) -> p.ServeIndexRoster:
     """Who counts, by name, then who did."""
     stays = [(replica, True) for replica in found.replicas]
     stays += [(replica, False) for replica in found.gone if replica.node not in found.names()]
@@ -143,9 +141,7 @@ def roster(
             )
         )
     available = sum(item.counts and item.reachable for item in items)
-    return p.ServeIndexRoster(
-        version=found.version, required=found.needed, available=available, items=tuple(items)
-    )
+    return p.ServeIndexRoster(version=found.version, required=found.needed, available=available, items=tuple(items))
 
 
 def _order(version: n.VersionRow) -> tuple[int, int, str]:

@@ -35,9 +35,7 @@ class MembershipSection(BaseModel):
     )
     gossip_ms: int | None = _time("between two rounds of gossip while all hold the same", 1_000)
     gossip_behind_ms: int | None = _time("between two rounds while somebody may hold less", 250)
-    neighbours: int | None = Field(
-        default=None, ge=1, le=64, description="how many peers a node watches", examples=[5]
-    )
+    neighbours: int | None = Field(default=None, ge=1, le=64, description="how many peers a node watches", examples=[5])
     join_retry_ms: int | None = _time("between the first requests to be let in", 1_000)
     join_retry_max_ms: int | None = _time("and between later ones", 10_000)
     form_wait_ms: int | None = _time("how long a first seed listens for a living cluster before it forms one", 5_000)

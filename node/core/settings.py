@@ -126,9 +126,7 @@ class StoreSection(_Section):
     deadline_ms: int = Field(
         default=limits.store_deadline_ms, ge=500, le=60_000, description="postgres: all of one transaction"
     )
-    prepared_statements: bool = Field(
-        default=True, description="postgres: false behind pgbouncer in transaction mode"
-    )
+    prepared_statements: bool = Field(default=True, description="postgres: false behind pgbouncer in transaction mode")
 
     @model_validator(mode="after")
     def _nothing_is_ignored(self) -> Self:
@@ -167,9 +165,7 @@ class ClassifierSection(_Section):
     provider: Literal["local", "gemini", "openai", "anthropic"] = Field(
         default="local", description='"local" asks nobody; "gemini", "openai" or "anthropic" ask that service'
     )
-    base_url: str = Field(
-        default="", max_length=2_048, description="where to ask; empty for the service's own address"
-    )
+    base_url: str = Field(default="", max_length=2_048, description="where to ask; empty for the service's own address")
     model: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9._:/-]{0,200}$",
@@ -184,9 +180,7 @@ class ClassifierSection(_Section):
     requests_per_min: int = Field(
         default=8, ge=1, le=100_000, description="of all nodes together, repeated ones included"
     )
-    requests_at_once: int = Field(
-        default=5, ge=1, le=10_000, description="that may be made at once after a quiet time"
-    )
+    requests_at_once: int = Field(default=5, ge=1, le=10_000, description="that may be made at once after a quiet time")
     deadline_ms: int = Field(
         default=limits.classify_ms_max, ge=5_000, le=120_000, description="all attempts for one page"
     )

@@ -157,4 +157,3 @@ def standing(view: CellView, now_ns: int) -> StuckRow | None:
             return StuckRow("waiting", about, for_ms, f"waits for {view.asks_open} answers")
         case _:
             return StuckRow(view.phase.value, about, for_ms, f"{view.depth} messages wait until it runs")
-

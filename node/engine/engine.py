@@ -117,9 +117,7 @@ class Engine:
             fenced=self.sharding.fenced,
             freed=world.freed,
         )
-        self.system = ActorSystem(
-            self.me, world.clock, world.rng, types(classifier, self.index, self.sharding), ports
-        )
+        self.system = ActorSystem(self.me, world.clock, world.rng, types(classifier, self.index, self.sharding), ports)
         for topic in topics(self.events):
             self.system.bus.declare(topic)
         self.bus = ClusterBus(self)

@@ -71,9 +71,7 @@ class IndexService:
         entry = self._replicator.entry(key)
         if entry is None:
             damaged = key in self._replicator.inspector.damaged(place_of(key), place_of(key) + 1)
-            return ReplicaEntryReport(
-                engine.me.name, False, damaged=damaged, owner=home.node, epoch_now=home.epoch
-            )
+            return ReplicaEntryReport(engine.me.name, False, damaged=damaged, owner=home.node, epoch_now=home.epoch)
         return ReplicaEntryReport(
             engine.me.name,
             not entry.tombstone,
@@ -251,7 +249,6 @@ class IndexService:
     def _load_wanted(self, envelope: Envelope) -> None:
         if isinstance(envelope.message, LoadIndex):
             self._engine.reply(envelope, self.load(envelope.message))
-
 
     def _condemn_wanted(self, envelope: Envelope) -> None:
         message = envelope.message

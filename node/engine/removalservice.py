@@ -96,10 +96,15 @@ class RemovalService:
         engine = self._engine
         me = engine.me.name
         held = self._replicator.entry(order.key)
-        if held is None or held.tombstone or version_of(held) != (
-            order.version.epoch,
-            order.version.hlc,
-            order.version.origin,
+        if (
+            held is None
+            or held.tombstone
+            or version_of(held)
+            != (
+                order.version.epoch,
+                order.version.hlc,
+                order.version.origin,
+            )
         ):
             engine.reply(envelope, KeyRemoved(me, "stale"))
             return

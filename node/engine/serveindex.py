@@ -113,9 +113,7 @@ class ReplicaServeIndex:
         now_ns, wall_ms = self._clock.mono_ns(), self._clock.wall_ms()
         wall_ms -= self._ahead_ms(now_ns, wall_ms)  # a removal waits for no clock: it takes the others'
         served_ms = self._served.pop(key, 0)
-        return self._write(
-            lambda: self._replicator.remove(key, epoch, now_ns, wall_ms, by=by, last_serve_ms=served_ms)
-        )
+        return self._write(lambda: self._replicator.remove(key, epoch, now_ns, wall_ms, by=by, last_serve_ms=served_ms))
 
     def _write(self, write: Callable[[], tuple[Version, list[Effect]]]) -> Version | None:
         try:

@@ -19,9 +19,7 @@ def singleton_home(view: ClusterView, draining: Collection[NodeId]) -> NodeId | 
     return oldest.id if oldest else None
 
 
-def coordinator_home(
-    view: ClusterView, draining: Collection[NodeId], storeless: Collection[NodeId]
-) -> NodeId | None:
+def coordinator_home(view: ClusterView, draining: Collection[NodeId], storeless: Collection[NodeId]) -> NodeId | None:
     """Where the singletons are, unless the store does not answer that node and does answer another that could."""
     members = [m for m in view.members.values() if m.id not in storeless and "singleton" in m.roles]
     oldest = min(_staying(members, draining), key=_age, default=None)

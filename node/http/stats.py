@@ -103,10 +103,7 @@ class Stats:
     async def _advertiser(self, _token: Token, call: Call, query: b.SpanQuery, _body: Any) -> msgspec.Struct:
         state = await self._state("advertiser", call.params["advertiser"], AdvertiserState)
         sums, more = await self._sums(t.CAMPAIGN_DAY, state.campaigns, query)
-        found = (
-            (name, b.CampaignSpent(name, *_counts(row), format_money(row.spend_micros)))
-            for name, row in sums
-        )
+        found = ((name, b.CampaignSpent(name, *_counts(row), format_money(row.spend_micros))) for name, row in sums)
         items, following = page(found, query.limit, more=more)
         return b.AdvertiserStats(state.advertiser, items, following)
 
@@ -167,9 +164,7 @@ class Stats:
 
     # ---- rows
 
-    async def _rows(
-        self, scope: str, owner: str, span: Span, after: str = ""
-    ) -> AsyncIterator[tuple[str, Totals]]:
+    async def _rows(self, scope: str, owner: str, span: Span, after: str = "") -> AsyncIterator[tuple[str, Totals]]:
         """What stands behind scope and owner in each key of the span, with its row; behind `after` where that is
         later."""
         within = totals_key(scope, owner) + " "

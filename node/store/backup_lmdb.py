@@ -153,9 +153,7 @@ def write_new(path: Path, rows: Iterable[Row], map_bytes: int, tick: Callable[[i
     new = path / NEW_NAME
     new.unlink(missing_ok=True)
     # One writer and no reader: neither lock file nor a sync for each transaction is needed before the last one.
-    env = lmdb.open(
-        str(new), map_size=map_bytes, subdir=False, lock=False, sync=False, mode=0o600, writemap=False
-    )
+    env = lmdb.open(str(new), map_size=map_bytes, subdir=False, lock=False, sync=False, mode=0o600, writemap=False)
     try:
         with env.begin(write=True) as txn:
             txn.put(FORMAT_KEY, seal(FORMAT_KEY, b"", revision=FORMAT))

@@ -69,9 +69,7 @@ async def advance(connection: Connection, request: port.AdvanceConsumer) -> port
     if gone:
         delete = "DELETE FROM projections WHERE consumer = $1 AND key = ANY($2::text[])"
         await connection.fetch(delete, request.name, gone)
-    await connection.fetch(
-        "UPDATE consumers SET fact_offset = $2 WHERE name = $1", request.name, request.offset
-    )
+    await connection.fetch("UPDATE consumers SET fact_offset = $2 WHERE name = $1", request.name, request.offset)
     return port.Advanced(request.offset)
 
 

@@ -47,8 +47,7 @@ _LOCK_INCARNATIONS: Final = (
 )
 _MAKE_INCARNATIONS: Final = "INSERT INTO incarnations SELECT n, 0 FROM unnest($1::text[]) AS n ON CONFLICT DO NOTHING"
 _ROWS: Final = (
-    "SELECT shard, node, incarnation, epoch, state FROM placement"
-    " WHERE shard = ANY($1::integer[]) ORDER BY shard FOR "
+    "SELECT shard, node, incarnation, epoch, state FROM placement WHERE shard = ANY($1::integer[]) ORDER BY shard FOR "
 )
 _LOCK_STATES: Final = (
     "SELECT s.kind, s.id, s.shard, s.revision FROM states s"

@@ -124,6 +124,4 @@ class Failure(msgspec.Struct, frozen=True, tag="failure"):
     hint: str = ""
 
 
-Reply = (
-    Progress | LeasesFound | StatusFound | BackedUp | Checked | Surveyed | Restored | Compacted | Failure
-)
+Reply = Progress | LeasesFound | StatusFound | BackedUp | Checked | Surveyed | Restored | Compacted | Failure

@@ -102,9 +102,7 @@ class Process:
         self._open.push_async_callback(care.close)
         await self._seeds.look()
         member = description.member(settings, me, transport.control_address, transport.data_address, admin.address)
-        config = description.config(
-            settings, self._membership, self._seeds.seeds, member, cluster_id, existed=existed
-        )
+        config = description.config(settings, self._membership, self._seeds.seeds, member, cluster_id, existed=existed)
         provider = self._classifier()
         self._open.push_async_callback(provider.close)
         world = self._world(transport, driver, runtime, replica, care.commit, opening)

@@ -68,9 +68,7 @@ async def list_(
     while found.next_below and len(items) < last:
         rest = min(last - len(items), _PAGE)
         below = found.next_below
-        wanted = GetAudit(
-            who=who, verb=verb, about=about, outcome=outcome, since=wanted.since, limit=rest, below=below
-        )
+        wanted = GetAudit(who=who, verb=verb, about=about, outcome=outcome, since=wanted.since, limit=rest, below=below)
         found, meta = await run.ask(wanted, AuditList)
         items += found.items
     return answer_of("AuditList", AuditList(items=tuple(items), next_below=found.next_below), meta)

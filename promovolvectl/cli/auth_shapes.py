@@ -21,9 +21,7 @@ AUTH_SHAPES: Final[Mapping[str, Shape]] = {
     "AuditList": Shape(columns_of(_ENTRY), each("audit", "number")),
     "AuditEntries": Shape(columns_of(f"{_ENTRY} before+ digest+"), each("audit", "number")),
     "AuditEntry": Shape(
-        columns_of(
-            "number at who role node verb object reason outcome code plan operation begins nonce before digest"
-        ),
+        columns_of("number at who role node verb object reason outcome code plan operation begins nonce before digest"),
         itself("audit", "number"),
         whole,
         one=True,

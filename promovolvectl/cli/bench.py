@@ -92,9 +92,7 @@ def _figures(seen: dict[str, Seen], elapsed_s: float) -> tuple[BenchFigure, ...]
         median, p99, least, most = spread(one.took_ms)
         found += [
             _one(f"{node}.page_views", count / elapsed_s if elapsed_s else 0.0, "1/s", count),
-            BenchFigure(
-                name=f"{node}.answer", median=median, p99=p99, least=least, most=most, unit="ms", count=count
-            ),
+            BenchFigure(name=f"{node}.answer", median=median, p99=p99, least=least, most=most, unit="ms", count=count),
             _one(f"{node}.filled", one.filled / one.slots if one.slots else 0.0, "1", one.slots),
         ]
         for why, times in sorted(one.failed.items()):

@@ -79,9 +79,7 @@ def init(
         text = f"the profile {name!r} stands for another cluster"
         hint = "promovolvectl cluster init -p ANOTHER_NAME"
         raise CommandFailed(ExitStatus.CONFLICT, "E-CONFLICT", text, hint=hint, about=f"profile/{name}")
-    wanted = founding.Wanted(
-        cluster=name, nodes=nodes, home=home.rstrip("/"), data=data.rstrip("/"), dsn_file=dsn_file
-    )
+    wanted = founding.Wanted(cluster=name, nodes=nodes, home=home.rstrip("/"), data=data.rstrip("/"), dsn_file=dsn_file)
     changed = founding.found(folder, wanted)
     if before is None:
         # Its nodes don't run yet: whoever works with another cluster goes on with that.

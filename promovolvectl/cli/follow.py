@@ -42,9 +42,7 @@ async def follow_operation(
     return await _followed_operation(run, operation, meta, _phase_lines, tend, resume)
 
 
-async def await_operation(
-    run: Run, operation: Operation, meta: Meta, *, resume: str = ""
-) -> tuple[Operation, Meta]:
+async def await_operation(run: Run, operation: Operation, meta: Meta, *, resume: str = "") -> tuple[Operation, Meta]:
     """The same without a word on how it goes, but for what holds it up."""
     return await _followed_operation(run, operation, meta, lambda _operation: [], None, resume)
 

@@ -160,9 +160,7 @@ def _tombstones_head(payload: Payload) -> Sequence[str]:
 
 
 def _roster_head(payload: Payload) -> Sequence[str]:
-    return (
-        f"ROSTER version {payload['version']}  required {payload['required']}  available {payload['available']}",
-    )
+    return (f"ROSTER version {payload['version']}  required {payload['required']}  available {payload['available']}",)
 
 
 def _problem_rows(payload: Payload) -> Rows:

@@ -225,4 +225,3 @@ async def restart(
     **given: Any,
 ) -> Change:
     return await restart_of(run, name, force, given)
-

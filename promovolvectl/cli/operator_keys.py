@@ -183,9 +183,7 @@ async def revoke(run: Run, name: Name, **given: Any) -> Answer:
     return answer_of("OperatorKeyChanged", *await run.ask(asked, OperatorKeyChanged, run.timeout_ms(_ANSWER_MS)))
 
 
-async def _made(
-    run: Run, asked: CreateOperatorKey | RotateOperatorKey, pair: KeyPair, path: Path | None
-) -> Answer:
+async def _made(run: Run, asked: CreateOperatorKey | RotateOperatorKey, pair: KeyPair, path: Path | None) -> Answer:
     """The file stands before the cluster is asked: a key that is accepted and that nobody has would be useless. It is
     taken away again where the cluster surely refused."""
     from node.wire.keys import key_document, write_key_pair

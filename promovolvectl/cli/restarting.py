@@ -24,9 +24,7 @@ ROLLING_RULES: Final = (*_SHARD_RULES, ABSENT_NODE)
 _DETACH: Final = "--detach"
 
 
-async def restart_of(
-    run: Run, name: str, force: Sequence[str] | None, given: dict[str, Any]
-) -> Change:
+async def restart_of(run: Run, name: str, force: Sequence[str] | None, given: dict[str, Any]) -> Change:
     """One node or, unnamed, all of them one after the other; who was started here is started again here."""
     forced = overridden(force, *(ONE_RULES if name else ROLLING_RULES))
     stopping = of_stopping(forced)
@@ -34,9 +32,7 @@ async def restart_of(
     if not given["dry_run"]:
         _, meta = await run.ask(GetNodes(), NodeList)
         tend = tending(run, meta, f"node/{name}" if name else "cluster", wait=given["wait"])
-    stage = StageRestart(
-        force=len(stopping) < len(forced), reason=given["reason"], node=name, overrides=stopping
-    )
+    stage = StageRestart(force=len(stopping) < len(forced), reason=given["reason"], node=name, overrides=stopping)
     return Change(stage, tend=tend)
 
 

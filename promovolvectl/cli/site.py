@@ -42,9 +42,7 @@ Audience = Annotated[
     _Names,
     typer.Option("--audience", metavar="CODE", show_default=False, help="Where readers are: JP, JP-14; repeatable."),
 ]
-ClearAudience = Annotated[
-    bool, typer.Option("--clear-audience", help="Say nothing any more of where the readers are.")
-]
+ClearAudience = Annotated[bool, typer.Option("--clear-audience", help="Say nothing any more of where the readers are.")]
 Pace = Annotated[
     bool | None,
     typer.Option("--pace/--no-pace", show_default=False, help="Whether budgets are made to last their day here."),

@@ -14,9 +14,7 @@ _BEYOND_JSON: Final = re.compile("[\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202
 EMPTY: Final = "-"
 
 
-def coverage(
-    expected: int | None, present: int | None, ratio: float | None, unknown_sites: int | None = 0
-) -> str:
+def coverage(expected: int | None, present: int | None, ratio: float | None, unknown_sites: int | None = 0) -> str:
     """Filled slots of those that should be, and the ratio: `?` for what is not known, and why it is not."""
     part, of = ("?" if value is None else str(value) for value in (present, expected))
     share = "?" if ratio is None else f"{ratio:.3f}"

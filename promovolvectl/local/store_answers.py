@@ -69,9 +69,7 @@ def verified(found: keeper.Checked) -> StoreVerify:
 
 
 def backed_up(made: keeper.BackedUp) -> StoreBackup:
-    return StoreBackup(
-        archive=made.archive, bytes=made.bytes, elapsed_s=made.elapsed_s, backup=made.manifest.info()
-    )
+    return StoreBackup(archive=made.archive, bytes=made.bytes, elapsed_s=made.elapsed_s, backup=made.manifest.info())
 
 
 def restored(archive: str, made: keeper.Restored) -> StoreRestore:

@@ -75,9 +75,7 @@ class Cluster:
     def _ended(self, words: tuple[str, ...]) -> Took:
         if self._within:
             command = [*self._within, CTL, *words]
-            done = subprocess.run(
-                command, env=self.env, text=True, capture_output=True, timeout=COMMAND_S, check=False
-            )
+            done = subprocess.run(command, env=self.env, text=True, capture_output=True, timeout=COMMAND_S, check=False)
             found = Took(words, done.returncode, done.stdout, done.stderr)
         else:
             found = warm().run(words, self.env, COMMAND_S)

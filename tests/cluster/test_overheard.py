@@ -46,9 +46,7 @@ def told(tmp_path: Path) -> tuple[Overheard, KeyPair]:
     written = store.apply(
         [
             Initialise(Identity("c-1", "local", SHARD_COUNT, MAP_COUNT, HASH_VERSION)),
-            WritePlacement(
-                "coordinator", "n", lease.term, 0, (ShardRow(shard, "n", 1, 1, ShardState.RUNNING),)
-            ),
+            WritePlacement("coordinator", "n", lease.term, 0, (ShardRow(shard, "n", 1, 1, ShardState.RUNNING),)),
             WriteState("publisher", "ann", shard, 1, 0, CODEC.encode_record(PublisherState("ann", SIGNING, {}))),
         ]
     )

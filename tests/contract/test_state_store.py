@@ -44,9 +44,7 @@ def ask(store: port.StateStore) -> Ask:
     return lambda request: store.apply([request])[0]
 
 
-def coordinate(
-    ask: Ask, *rows: port.ShardRow, version: int = 0, book: tuple[port.BookEntry, ...] = ()
-) -> port.Answer:
+def coordinate(ask: Ask, *rows: port.ShardRow, version: int = 0, book: tuple[port.BookEntry, ...] = ()) -> port.Answer:
     lease = ask(port.AcquireLease("coordinator", "n1@1", 60_000))
     assert isinstance(lease, port.LeaseGranted)
     return ask(port.WritePlacement("coordinator", "n1@1", lease.term, version, rows, book))

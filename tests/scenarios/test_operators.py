@@ -241,9 +241,7 @@ def test_who_is_left_on_the_edge_by_a_stop_is_told(seed: int) -> None:
         s.drain("n4")
         s.until(removed("n4"), within_s=60)
         _, meta = Console(s, "n1").asked(p.GetCanStop(node="n3"))
-        assert [w.text.partition(" stops")[0] for w in meta.warnings] == [
-            "once n3 is away the crash of n1 alone"
-        ]
+        assert [w.text.partition(" stops")[0] for w in meta.warnings] == ["once n3 is away the crash of n1 alone"]
 
 
 @seeds(1)
@@ -260,9 +258,7 @@ def test_a_rolling_restart_does_not_begin_while_a_node_of_the_roster_is_away(see
         s.until(removed("n4"))
         plan = ops.ask(p.StageRestart())
         absent = "absent-node: n4 is on the roster and no member: it has died, left, or never came"
-        assert plan.violations == (
-            f"{absent}; 'node start n4' lets it begin; --force absent-node overrides it",
-        )
+        assert plan.violations == (f"{absent}; 'node start n4' lets it begin; --force absent-node overrides it",)
         with pytest.raises(p.AdminRefusal, match="n4 is on the roster") as refused:
             ops.ask(p.CommitPlan(id=plan.id))
         assert refused.value.exit_status == 5

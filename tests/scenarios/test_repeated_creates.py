@@ -32,7 +32,12 @@ def test_a_create_that_is_repeated_answers_as_show_does(seed: int) -> None:
                 campaign="dear", max_cpm="3", daily_budget="100", categories=("653",), **budgets
             ): p.GetCampaign(campaign="dear"),
             p.CreateCreative(
-                creative="dear-1", campaign="dear", asset_url=url, landing_url=url, width=300, height=250,
+                creative="dear-1",
+                campaign="dear",
+                asset_url=url,
+                landing_url=url,
+                width=300,
+                height=250,
                 product="1052",
             ): p.GetCreative(creative="dear-1"),
         }

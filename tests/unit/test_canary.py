@@ -74,11 +74,7 @@ def test_files_of_keys_are_known_and_what_is_packed_is_looked_into(tmp_path: Pat
     (tmp_path / "half.gz").write_bytes((tmp_path / "bundle.tar.gz").read_bytes()[:-20])
     searcher = Searcher()
     searcher.add("a key", secret)
-    found = {
-        path.name
-        for path in tmp_path.iterdir()
-        if any(searcher.found(data) for data in readings(path))
-    }
+    found = {path.name for path in tmp_path.iterdir() if any(searcher.found(data) for data in readings(path))}
     assert found == {"some.key", "log.txt", "bundle.tar.gz"}
 
 

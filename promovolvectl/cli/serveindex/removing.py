@@ -116,7 +116,8 @@ async def roster_list(run: Run) -> Answer:
     ),
 )
 def roster_remove(
-    run: Run, node: Annotated[str, typer.Argument(metavar="REPLICA", show_default=False, help="Its node's name.")],
+    run: Run,
+    node: Annotated[str, typer.Argument(metavar="REPLICA", show_default=False, help="Its node's name.")],
     **given: Any,
 ) -> Change:
     stage = StageRosterRemove(node=node, reason=given["reason"])

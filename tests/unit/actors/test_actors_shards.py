@@ -286,6 +286,7 @@ def test_stopping_a_shard_that_is_not_owned_is_over_at_once() -> None:
 
 def test_an_ask_of_a_stopped_cell_has_nowhere_to_go_and_is_counted() -> None:
     """B9: the outcome of an ask whose caller is gone is counted once."""
+
     def receive(ctx: Context, message: Any) -> None:
         ctx.ask(EntityRef("thing", "elsewhere"), Get(), 1_000, lambda outcome: outcome)
 

@@ -147,9 +147,7 @@ class World:
 
     def __init__(self, *, silent: bool = False) -> None:
         self.clock = ManualClock(mono_ns=1_000 * MS, wall_ms=WALL_MS)
-        self.homes = tuple(
-            ShardRow(shard, NAMES[shard % 3], 1, 7, ShardState.RUNNING) for shard in range(SHARD_COUNT)
-        )
+        self.homes = tuple(ShardRow(shard, NAMES[shard % 3], 1, 7, ShardState.RUNNING) for shard in range(SHARD_COUNT))
         names = (*NAMES, "n4") if silent else NAMES
         members = {n: Member(n, 1, f"{n}:1", roles=("entity",), status=Status.UP) for n in names}
         self.view = ClusterView(NodeId("n1", 1), members=members)

@@ -33,9 +33,7 @@ SHARD = shard_of(SITE)
 FENCED = Fenced(5)
 RECORD = Record("site", SITE, 3, 5, b"state")
 
-_SHOWN = p.SiteShow(
-    site=SITE, host=SITE, publisher="ann", verified_host="", slots=(), pages_fresh=0, suspended=False
-)
+_SHOWN = p.SiteShow(site=SITE, host=SITE, publisher="ann", verified_host="", slots=(), pages_fresh=0, suspended=False)
 
 
 class Server:

@@ -45,9 +45,7 @@ class Node:
         self.handlers: dict[type, Any] = {
             p.GetPlans: self._answers(p.PlanList(items=())),
             p.ListOperations: self._answers(p.OperationList(items=())),
-            **dict.fromkeys(
-                (p.GetPlan, p.DiscardPlan, p.CommitPlan, p.GetOperation, p.CancelOperation), self._refuses
-            ),
+            **dict.fromkeys((p.GetPlan, p.DiscardPlan, p.CommitPlan, p.GetOperation, p.CancelOperation), self._refuses),
         }
         self.held = HeldPlans(cast(Any, self))
         HeldElsewhere(cast(Any, self), self.held)

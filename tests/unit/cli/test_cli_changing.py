@@ -99,9 +99,7 @@ def test_check_e1_a_dry_run_changes_nothing_whatever_else_is_said(
 def test_a_dry_run_shows_what_would_be_refused_and_ends_well(answering: FakeNode, invoke: Invoke) -> None:
     """D1: it was asked for a plan and prints it; a script reads its violations."""
     broken = plan(violations=("minimum owners: nobody would take shards",))
-    answering.handlers |= {
-        request: lambda _: broken for request, reply in p.REPLIES.items() if reply is p.Plan
-    }
+    answering.handlers |= {request: lambda _: broken for request, reply in p.REPLIES.items() if reply is p.Plan}
     told = set()
     for leaf in STAGED_AT_ONCE:
         code, out, err = invoke(*line_of(leaf), "--dry-run", "-o", "json")

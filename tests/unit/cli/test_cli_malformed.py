@@ -92,8 +92,10 @@ BY_TYPE = {type(sample): sample for sample in SAMPLES.values() if isinstance(sam
 
 
 def bare(parameter: Parameter) -> str:
-    return parameter.metavar.removesuffix("…").strip("[]").removesuffix("…") if "[:" not in parameter.metavar else (
-        parameter.metavar
+    return (
+        parameter.metavar.removesuffix("…").strip("[]").removesuffix("…")
+        if "[:" not in parameter.metavar
+        else (parameter.metavar)
     )
 
 

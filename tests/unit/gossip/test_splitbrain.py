@@ -143,9 +143,7 @@ def test_the_second_look_grants_the_other_side_its_best_case() -> None:
 
 
 def replace_up(member: Member, up_number: int) -> Member:
-    return Member(
-        member.node, 1, member.control, status=member.status, roles=member.roles, up_number=up_number
-    )
+    return Member(member.node, 1, member.control, status=member.status, roles=member.roles, up_number=up_number)
 
 
 # --- no two sides stay, whatever the rule

@@ -225,9 +225,7 @@ def test_g5_two_who_make_one_entity_at_once_are_told_apart(postgres: PostgresSer
     assert late == [port.Conflict(1)]
 
 
-def test_g6_leases_are_renewed_while_every_write_waits(
-    postgres: PostgresServer, open_store: Open, schema: str
-) -> None:
+def test_g6_leases_are_renewed_while_every_write_waits(postgres: PostgresServer, open_store: Open, schema: str) -> None:
     store = open_store(postgres, pool_size=3)
     own(store)
     store.apply([write(0)])

@@ -125,7 +125,6 @@ def test_a_late_bidder_leaves_the_floor_of_its_category_alone() -> None:
     assert after.category_floors_micros == before.category_floors_micros
 
 
-
 def test_a_slots_own_floor_binds_it_whatever_the_sites_is() -> None:
     world = serving_world(cpm=2 * UNIT)
     world.ask("site", SITE, m.UpdateSite(floor_micros=5 * UNIT))
