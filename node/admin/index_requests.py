@@ -14,7 +14,7 @@ from node.admin import protocol as p
 from node.admin.asking import still_waits
 from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.outcomes import MISMATCH, NO_ANSWER, NOT_FOUND, SILENT, USAGE, ask, no_member, not_found, read
-from node.ads.keys import site_id, split_serve_key
+from node.ads.keys import site_id
 from node.core import limits
 from node.core.hashing import LEAF_COUNT, MAP_COUNT, leaf_of, map_of, shard_of
 from node.core.ids import ServiceRef
@@ -27,7 +27,7 @@ from node.engine.index_messages import (
     IndexRows,
     IndexStatus,
 )
-from node.engine.registries import is_registry_key
+from node.engine.registries import is_registry_key, sharded_by
 from node.gossip.inspector import PLACE_COUNT
 
 if TYPE_CHECKING:
@@ -56,18 +56,16 @@ class IndexRequests:
     # ---- one key
 
     async def entry(self, request: p.GetEntry, call: p.Meta) -> tuple[p.ServeIndexEntry, p.Meta]:
-        split_serve_key(request.key)
+        place, _ = await self.place(p.GetKeyPlace(key=request.key), call)
         entries, missing = await self._server.gatherer.entries(request.key, local=request.local)
         if not (request.local or any(entry.hlc or entry.damaged for entry in entries.values())):
             text = f"no replica holds the key {request.key!r}"
             raise p.AdminRefusal(NOT_FOUND, "E-NOT-FOUND", text, about=request.key)
-        place, _ = await self.place(p.GetKeyPlace(key=request.key), call)
         reply = index_views.entry(request.key, place, entries, self._engine.world.clock.wall_ms())
         return reply, self._server.with_missing(call, missing)
 
     async def place(self, request: p.GetKeyPlace, call: p.Meta) -> tuple[p.ServeIndexPlace, p.Meta]:
-        site, _ = split_serve_key(request.key)
-        home = self._engine.sharding.region.homes()[shard_of(site)]
+        home = self._engine.sharding.region.homes()[shard_of(sharded_by(request.key))]
         reply = p.ServeIndexPlace(
             key=request.key,
             map=index_views.map_name(map_of(request.key)),

@@ -16,12 +16,12 @@ from node.admin.coordinator import ask_coordinator
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.index_requests import IndexRequests
 from node.admin.outcomes import CONFLICT, FAILED, NOT_FOUND, REFUSED, TIMED_OUT, not_found, refusal
-from node.ads.keys import split_serve_key
 from node.core.hashing import map_of
 from node.core.ids import ServiceRef
 from node.core.limits import removal_wait_ms_max
 from node.engine import removal_messages as n
 from node.engine.index_messages import IndexRow
+from node.engine.registries import sharded_by
 from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replica_views import parse_token
 from node.sharding.requests import GetReplicas, LeaveReplicas
@@ -54,7 +54,7 @@ class RemovalRequests:
     # ---- reading
 
     async def history(self, request: p.GetKeyHistory, call: p.Meta) -> tuple[p.ServeIndexHistory, p.Meta]:
-        split_serve_key(request.key)
+        sharded_by(request.key)  # a key at all
         found, meta = await self._all(n.GetKeyHistory(request.key), n.KeyHistory, call)
         reply = removal_views.history(request.key, found)
         if not (reply.items or reply.removal or meta.missing):

@@ -11,8 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from node.ads.keys import SEPARATOR, split_serve_key
 from node.core.clock import Clock
-from node.core.errors import OperatingError
+from node.core.errors import BadInput, OperatingError
 from node.core.hashing import shard_of
 from node.core.limits import registry_names_read_max
 from node.gossip.replica_io import Effect
@@ -20,18 +21,31 @@ from node.gossip.replicator import Replicator
 
 EXHAUSTED_CAMPAIGNS: Final = "exhausted-campaigns"
 SPENT_SHARES: Final = "spent-permille"
+REGISTRIES: Final = (EXHAUSTED_CAMPAIGNS, SPENT_SHARES)
 _NUMBER_BYTES: Final = 8
 _PREFIX: Final = "~"
 
 
 def registry_key(registry: str, name: str) -> str:
     """Where a registry's name stands among the replicated keys."""
-    return f"{_PREFIX}{registry}|{name}"
+    return f"{_PREFIX}{registry}{SEPARATOR}{name}"
 
 
 def is_registry_key(key: str) -> bool:
     """Whether a replicated key is a registry's name: it holds no view, and ends by itself."""
     return key.startswith(_PREFIX)
+
+
+def sharded_by(key: str) -> str:
+    """The name whose shard's owner writes a replicated key: a view's site, or a registry's own name; raises BadInput
+    for what is neither."""
+    if is_registry_key(key):
+        registry, _, name = key.removeprefix(_PREFIX).partition(SEPARATOR)
+        if registry not in REGISTRIES or not name:
+            known = ", ".join(f"'{registry_key(each, 'NAME')}'" for each in REGISTRIES)
+            raise BadInput("key", f"{key[:80]!r} is no registry's name: {known}")
+        return name
+    return split_serve_key(key)[0]
 
 
 class ReplicaRegistry:

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from node.core.clock import SECOND, ManualClock
-from node.engine.registries import EXHAUSTED_CAMPAIGNS, ReplicaRegistry, registry_key
+from node.core.errors import BadInput
+from node.engine.registries import EXHAUSTED_CAMPAIGNS, SPENT_SHARES, ReplicaRegistry, registry_key, sharded_by
 from node.gossip.replica_io import ReplicationSettings, RosterKnown
 from node.gossip.replica_roster import ReplicaRoster
 from node.gossip.replicator import Replicator
@@ -91,3 +92,15 @@ def test_only_the_present_owner_writes_and_never_from_the_future(node: Node) -> 
         node.registry.set("camp", 1, node.in_ms(1_000))
     assert node.registry.get("camp") == 7
     assert node.registry.refused == 3
+
+
+def test_a_key_is_sharded_by_its_site_or_by_the_name_in_a_registry() -> None:
+    assert sharded_by("news.example|top") == "news.example"
+    assert sharded_by(registry_key(SPENT_SHARES, "camp")) == "camp"
+
+
+@pytest.mark.parametrize("key", ["", "news.example", "News|top", "~", "~|camp", "~spent-permille|", "~unknown|camp"])
+def test_what_is_no_key_has_no_owner(key: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        sharded_by(key)
+    assert refused.value.field == "key"
