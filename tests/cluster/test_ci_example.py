@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
 from cluster_world import CTL, Cluster, ended
+
+from promovolvectl.client.exit_codes import ExitStatus
 
 PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 ROLLING, NIGHTLY, READING = re.findall(
@@ -66,6 +70,24 @@ def test_the_rolling_restart_stops_at_the_first_unhealthy_node(cluster: Cluster,
     assert {name: left[name] for name in ("api-1", *others)} == {name: before[name] for name in ("api-1", *others)}
     assert left.get(stopped) != before[stopped]
     cluster.restore("--demo")
+
+
+@pytest.mark.parametrize("script", [ROLLING, NIGHTLY, READING], ids=["rolling", "nightly", "reading"])
+def test_no_script_ends_well_where_its_key_is_refused_or_no_node_is_reached(
+    cluster: Cluster, summary: Path, script: str
+) -> None:
+    """A shell ignores how a command ends that stands in the head of a loop: then nothing is done, and all is green."""
+    before, key = cluster.pids(), summary.parent / "revoked.key"
+    name = f"ci-{uuid.uuid4().hex[:8]}"  # a name is given out once
+    cluster.run("auth", "key", "create", name, "--role", "operator", "--out", str(key), "--yes")
+    cluster.run("auth", "key", "revoke", name, "--yes")
+    refused = run(script, cluster, summary, PROMOVOLVECTL_KEY_FILE=str(key))
+    assert refused.returncode == ExitStatus.NOT_ALLOWED, refused.stderr
+    with socket.socket() as deaf:  # bound, and nobody listens: whoever connects is refused, as where a cluster is down
+        deaf.bind(("127.0.0.1", 0))
+        down = run(script, cluster, summary, PROMOVOLVECTL_ENDPOINT=f"127.0.0.1:{deaf.getsockname()[1]}")
+    assert down.returncode == ExitStatus.UNREACHABLE, down.stderr
+    assert cluster.pids() == before
 
 
 def test_the_nightly_job_is_content_with_a_whole_cluster_and_not_with_a_stopped_node(
