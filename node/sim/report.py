@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from node.core.clock import SECOND
-from node.core.faultpoints import POINTS
+from node.core.faultpoints import MIGRATION_POINTS, POINTS
 from node.sim.disturb import VERBS
 from node.sim.run import Result
 
@@ -105,14 +105,15 @@ def summary(results: Sequence[Result], took_ns: int) -> dict[str, object]:
 
 
 def never_tried(results: Sequence[Result]) -> dict[str, list[str]]:
-    """What no run has hit: crash points that were not reached, or at which nothing ended; verbs of disturbances;
-    checkers that could never decide, by their number."""
+    """What no run has hit, of what a run can: crash points that were not reached, or at which nothing ended; verbs of
+    disturbances; checkers that could never decide, by their number."""
+    points = [point for point in POINTS if point not in MIGRATION_POINTS]
     reached, fired = _sum(r.points_reached for r in results), _sum(r.points_fired for r in results)
     disturbed = _sum(r.disturbed for r in results)
     undecided = _sum(dict.fromkeys(r.unknown, 1) for r in results)
     return {
-        "reached": [point for point in POINTS if point not in reached],
-        "fired": [point for point in POINTS if point not in fired],
+        "reached": [point for point in points if point not in reached],
+        "fired": [point for point in points if point not in fired],
         "disturbances": [verb for verb in VERBS if verb not in disturbed],
         "decided": sorted(number for number, runs in undecided.items() if runs == len(results)),
     }

@@ -23,7 +23,6 @@ FIXTURE = Path(__file__).parents[2] / "data" / "replica" / "format-1.mdb.gz"
 NOTE = '{"cluster_id":"c-1","node":"n1","tenure":3,"format":1}'
 LIVE = sorted(f"s{n % 3}.example|{n}" for n in range(12) if n % 4 != 3)
 REMOVED = [f"s{n % 3}.example|{n}" for n in range(12) if n % 4 == 3]
-POINTS = ["replica.copied", "replica.migrated", "replica.kept", "replica.replaced"]
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def test_d18_an_older_format_is_migrated_and_the_old_file_kept(folder: Path) -> 
     assert opening == Opening("reused")
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", sorted(faultpoints.MIGRATION_POINTS))
 def test_d21_a_migration_that_is_cut_short_goes_through_at_the_next_start(folder: Path, point: str) -> None:
     before = (folder / "data.mdb").read_bytes()
 
