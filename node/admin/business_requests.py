@@ -114,7 +114,8 @@ class BusinessRequests:
 
     async def publisher(self, request: GetPublisher, call: p.Meta) -> tuple[PublisherShow, p.Meta]:
         name = entity_id(request.publisher, "publisher")
-        return views.publisher(await read(self._engine, EntityRef("publisher", name), m.GetPublisher())), call
+        info = await read(self._engine, EntityRef("publisher", name), m.GetPublisher())
+        return msgspec.structs.replace(views.publisher(info), changed=False), call
 
     async def update_publisher(self, request: UpdatePublisher, call: p.Meta) -> tuple[PublisherShow, p.Meta]:
         name = entity_id(request.publisher, "publisher")

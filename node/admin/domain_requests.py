@@ -15,7 +15,7 @@ from node.admin import order_messages
 from node.admin import protocol as p
 from node.admin.approvals import approving_sites, creative_of
 from node.admin.asking import in_time_ns, patience_ms
-from node.admin.homes import at_home
+from node.admin.homes import at_home, looked_at
 from node.admin.outcomes import CONFLICT, FAILED, READ_MS, USAGE, ask, not_found, owner, read, silence
 from node.admin.pages import page, wanted
 from node.admin.targets import ready_for
@@ -88,13 +88,14 @@ class DomainRequests:
         names = [shelf_id(state.site, number) for state in states for number in range(state.shelves)]
         for shelf in await self._server.states.some(PAGE_SHELF, names, PageShelfState):
             pages[shelf.site].update((page.url, page) for page in shelf.pages)
-        items = ((state.site, views.site_of_state(state, pages[state.site].values(), now_ms)) for state in states)
+        shown = (views.site_of_state(state, pages[state.site].values(), now_ms) for state in states)
+        items = ((site.site, looked_at(self._engine, site, site.site)) for site in shown)
         found, following = page(items, request.limit, more=more)
         return p.SiteList(items=found, next=following), call
 
     async def site(self, request: p.GetSite, call: p.Meta) -> tuple[p.SiteShow, p.Meta]:
         info = await read(self._engine, EntityRef("site", site_id(request.site)), m.GetSite())
-        return at_home(self._engine, views.site(info), info.site), call
+        return looked_at(self._engine, views.site(info), info.site), call
 
     async def pages(self, request: p.GetPages, call: p.Meta) -> tuple[p.PageList, p.Meta]:
         # Read from the store, which a listing of thousands of pages may be; a message between nodes may not.
@@ -154,7 +155,8 @@ class DomainRequests:
         kept = max(1, sum(end <= admin_page_states_max for end in ends))
         states, more = states[:kept], more or kept < len(states)
         creatives = await self._creative_counts(states)
-        items = ((s.advertiser, views.advertiser_of_state(s, creatives[s.advertiser], now_ms)) for s in states)
+        shown = (views.advertiser_of_state(s, creatives[s.advertiser], now_ms) for s in states)
+        items = ((one.advertiser, looked_at(self._engine, one, one.advertiser)) for one in shown)
         listed, following = page(items, request.limit, more=more)
         return p.AdvertiserList(items=listed, next=following), call
 
@@ -162,7 +164,7 @@ class DomainRequests:
         name = entity_id(request.advertiser, "advertiser")
         info = await read(self._engine, EntityRef("advertiser", name), m.GetAdvertiser())
         creatives = await self._creative_counts([info])
-        return at_home(self._engine, views.advertiser(info, creatives[name]), name), call
+        return looked_at(self._engine, views.advertiser(info, creatives[name]), name), call
 
     async def _creative_counts(self, advertisers: Sequence[AdvertiserState | m.AdvertiserInfo]) -> Counter[str]:
         """How many creatives each has, read from its own campaigns."""
@@ -192,7 +194,8 @@ class DomainRequests:
             chosen, more = await self._server.states.page("campaign", CampaignState, request.after, limit)
         else:
             chosen, more = await self._campaigns_of(request.advertiser, request.after, limit)
-        items = ((state.campaign, views.campaign_of_state(state, now_ms)) for state in chosen)
+        shown = (views.campaign_of_state(state, now_ms) for state in chosen)
+        items = ((one.campaign, looked_at(self._engine, one, one.campaign)) for one in shown)
         found, following = page(items, request.limit, more=more)
         return p.CampaignList(items=found, next=following), call
 
@@ -205,7 +208,7 @@ class DomainRequests:
     async def campaign(self, request: p.GetCampaign, call: p.Meta) -> tuple[p.CampaignShow, p.Meta]:
         name = entity_id(request.campaign, "campaign")
         info = await read(self._engine, EntityRef("campaign", name), m.GetCampaign())
-        return at_home(self._engine, views.campaign(info), name), call
+        return looked_at(self._engine, views.campaign(info), name), call
 
     async def create_creative(self, request: p.CreateCreative, call: p.Meta) -> tuple[p.CreativeShow, p.Meta]:
         spec = order_messages.creative_spec(request)

@@ -189,7 +189,7 @@ def campaign_of_state(state: CampaignState, now_ms: int) -> p.CampaignShow:
 
 
 def creative(
-    spec: m.CreativeSpec, campaign: CampaignState | m.CampaignInfo, sites: tuple[str, ...], *, changed: bool = True
+    spec: m.CreativeSpec, campaign: CampaignState | m.CampaignInfo, sites: tuple[str, ...], *, changed: bool = False
 ) -> p.CreativeShow:
     return p.CreativeShow(
         creative=spec.creative,

@@ -368,7 +368,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
         Under("nodes"),
         head=_placement_head,
     ),
-    "SiteList": Shape(_columns("site! host publisher? slots:slots pages_fresh suspended"), _each("site", "site")),
+    "SiteList": Shape(
+        _columns("site! host publisher? slots:slots pages_fresh suspended shard+ node+"), _each("site", "site")
+    ),
     "SiteShow": Shape(
         _columns(
             "site host publisher shard node verified_host slots:slots floor_cpm pages_fresh pages_fallback suspended "
@@ -389,7 +391,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         head=_classification_head,
     ),
     "AdvertiserList": Shape(
-        _columns(f"advertiser! name status:state! {_MONEY_AD} campaigns? creatives? timezone+"),
+        _columns(f"advertiser! name status:state! {_MONEY_AD} campaigns? creatives? timezone+ shard+ node+"),
         _each("advertiser", "advertiser"),
     ),
     "AdvertiserShow": Shape(
@@ -401,7 +403,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "CampaignList": Shape(
         _columns(
             f"campaign! advertiser status:state! max_cpm {_MONEY_AD} categories? impressions_count? clicks_count? "
-            "standing:state? sites+ places+ start_at+ end_at+"
+            "standing:state? sites+ places+ start_at+ end_at+ shard+ node+"
         ),
         _each("campaign", "campaign"),
     ),

@@ -70,7 +70,8 @@ class SiteShow(msgspec.Struct, frozen=True, kw_only=True):
     """`pages_fallback`: of the fresh pages, those that were not judged by the provider that should have.
     `suspended_by`: the site, its publisher, its deletion, or several. `publisher_domains`: those that its publisher
     blocks on all its sites. `audience`: where its readers are, by the publisher's word.
-    `shard` and `node`: where its entity lives; null in lists, and `node` while nobody has the shard."""
+    `shard` and `node`: where its entity lives; `node` is null while nobody has the shard. `changed`: whether what this
+    answers changed anything, which no question does. So with the others here."""
 
     site: str
     host: str

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from node.admin import protocol as p
-from node.admin.homes import at_home
+from node.admin.homes import at_home, looked_at
 from node.core.hashing import SHARD_COUNT, shard_of
 from node.store.port import ShardRow, ShardState
 
@@ -24,3 +24,4 @@ def test_what_is_shown_says_its_shard_and_node(kind: type[Any], owner: str, told
     blank = kind(**{field.name: "" for field in msgspec.structs.fields(kind) if field.required})
     shown = at_home(cast("Any", engine), blank, "here.example")
     assert (shown.shard, shown.node) == (shard, told)
+    assert looked_at(cast("Any", engine), blank, "here.example") == msgspec.structs.replace(shown, changed=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from node.ads import messages as m
 from node.ads.budget import open_budget
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
+from node.ads.entities.site_state import SiteState
 from node.core.clock import ManualClock
 from node.core.hashing import SHARD_COUNT, shard_of
 from node.store.memory import MemoryStore
@@ -47,7 +49,10 @@ class Lists:
         self.read: list[str] = []  # names of states that were read one by one
         self.listed = 0
         self._store = MemoryStore(self.clock)
+        self._rows = tuple(ShardRow(shard, f"n{shard % 3}", 1, 1, ShardState.RUNNING) for shard in range(SHARD_COUNT))
+        self.sharding = SimpleNamespace(region=SimpleNamespace(homes=lambda: self._rows))
         self._place()
+        self._write("site", "blog.example", SiteState("blog.example", "blog.example", "ann", (), 1, b"s" * 32))
         for advertiser, campaigns in owned.items():
             self._write("advertiser", advertiser, AdvertiserState(advertiser, "", BUDGET, tuple(campaigns)))
             for name, count in campaigns.items():
@@ -77,8 +82,7 @@ class Lists:
     def _place(self) -> None:
         lease = self._store.apply([AcquireLease("coordinator", "test", 10**9)])[0]
         assert isinstance(lease, LeaseGranted)
-        rows = tuple(ShardRow(shard, "n1", 1, 1, ShardState.RUNNING) for shard in range(SHARD_COUNT))
-        [placed] = self._store.apply([WritePlacement("coordinator", "test", lease.term, 0, rows)])
+        [placed] = self._store.apply([WritePlacement("coordinator", "test", lease.term, 0, self._rows)])
         assert isinstance(placed, PlacementWritten)
 
     def _write(self, kind: str, name: str, state: Any) -> None:
@@ -115,3 +119,23 @@ def test_a_page_of_advertisers_reads_no_more_campaigns_than_it_may(
     counted = {item.advertiser: item.creatives for page in pages for item in page}
     assert counted == {advertiser: sum(campaigns.values()) for advertiser, campaigns in owned.items()}
     assert sorted(lists.read) == sorted(name for campaigns in owned.values() for name in campaigns), "each once"
+
+
+@pytest.mark.parametrize(
+    ("request_", "identity"),
+    [(p.GetSites(), "site"), (p.GetAdvertisers(), "advertiser"), (p.GetCampaigns(), "campaign")],
+    ids=["site", "advertiser", "campaign"],
+)
+def test_a_list_says_where_each_lives(request_: Any, identity: str) -> None:
+    """`site list --filter node=one` found none, whatever node had them: lists said null of every one."""
+    items = [item for page in Lists({"a": {"a1": 1, "a2": 0}}).pages(request_) for item in page]
+    shards = [shard_of(getattr(item, identity)) for item in items]
+    assert items
+    assert [(item.shard, item.node) for item in items] == [(shard, f"n{shard % 3}") for shard in shards]
+
+
+@pytest.mark.parametrize("request_", [p.GetSites(), p.GetAdvertisers(), p.GetCampaigns(), p.GetCreatives()])
+def test_who_only_asks_is_not_told_that_something_changed(request_: Any) -> None:
+    items = [item for page in Lists({"a": {"a1": 1}}).pages(request_) for item in page]
+    assert items
+    assert not any(item.changed for item in items)
