@@ -21,6 +21,8 @@ from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.coverage import AUCTION_PENDING, FILLED, UNEXPECTED
 from node.ads.keys import serve_key, site_id
+from node.ads.money import format_money
+from node.ads.view import ServeView
 from node.core.clock import rfc3339
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef
@@ -121,12 +123,13 @@ class CoverageRequests:
         nodes, silent = await self._on_nodes(filled, members)
         rest = await self._resting(explained)
         removed = await self._removed(explained, call)
+        pools = {slot.slot: self._engine.index.read(serve_key(site, slot.slot)) for slot in explained.slots}
         slots = tuple(
             removed.get(slot.slot)
             or p.ExplainedSlot(
                 slot=slot.slot,
                 reason=slot.reason,
-                why="; ".join(filter(None, (slot.why, rest.get(slot.slot, ("", ""))[0]))),
+                why="; ".join(filter(None, (slot.why, rest.get(slot.slot, ("", ""))[0], pool_words(slot, pools)))),
                 fill=rest.get(slot.slot, ("", ""))[1] or slot.fill,
                 pages=slot.pages,
                 lacking=tuple(n for n, held in sorted(nodes.items()) if serve_key(site, slot.slot) not in held)
@@ -204,6 +207,18 @@ class CoverageRequests:
             why=why_there(placing, request.shard, history if isinstance(history, History) else None),
             nodes=placement_nodes(placing, capacities),
         ), call
+
+
+def pool_words(slot: m.SlotExplained, pools: Mapping[str, ServeView | None]) -> str:
+    """Of a filled slot that several pages show: the bids that its pool holds of all of them, as this node's replica has
+    it. What the site tells of bids is of one page's auction, and reads as if it were of all."""
+    pool = pools[slot.slot]
+    if slot.reason != FILLED or slot.pages < 2 or pool is None or not pool.candidates:
+        return ""
+    campaigns = {candidate.campaign_id for candidate in pool.candidates}
+    best = format_money(max(candidate.cpm_micros for candidate in pool.candidates))
+    many = "1 campaign" if len(campaigns) == 1 else f"{len(campaigns)} campaigns"
+    return f"of all its {slot.pages} pages, the pool has {many}, {best} at most (an auction is of one page)"
 
 
 def placement_nodes(placing: r.Placing, capacities: Mapping[str, float]) -> tuple[p.PlacementNode, ...]:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from node.actors.actor import Failed, Failure
 from node.actors.runtime import outcome_of
 from node.admin import domain_views as views
@@ -17,6 +19,7 @@ from node.admin.approvals import approving_sites, creative_of
 from node.admin.asking import in_time_ns, patience_ms
 from node.admin.homes import at_home, looked_at
 from node.admin.outcomes import CONFLICT, FAILED, READ_MS, USAGE, ask, not_found, owner, read, silence
+from node.admin.page_words import pages_of, told_of_page
 from node.admin.pages import page, wanted
 from node.admin.targets import ready_for
 from node.ads import messages as m
@@ -102,10 +105,7 @@ class DomainRequests:
         state = await self._server.states.one("site", site_id(request.site), SiteState)
         if state is None:
             raise not_found("site", request.site, await self._server.states.ids("site"))
-        found = dict(state.pages)
-        names = [shelf_id(state.site, number) for number in range(state.shelves)]
-        for shelf in await self._server.states.some(PAGE_SHELF, names, PageShelfState):
-            found.update((page.url, page) for page in shelf.pages)
+        found = await pages_of(self._server.states, state)
         oldest_first = sorted(found.values(), key=lambda page: (page.classified_at_ms, page.url))
         begin = next((n for n, entry in enumerate(oldest_first, 1) if entry.url == request.after), 0)
         if request.after and not begin:
@@ -281,7 +281,9 @@ class DomainRequests:
             found = await asyncio.gather(*(self._decision(site, query) for site in asked))
             for site, decision in zip(asked, found, strict=True):
                 if isinstance(decision, ServeDecision):
-                    return views.explanation(decision, self._engine.world.clock.wall_ms()), call
+                    shown = views.explanation(decision, self._engine.world.clock.wall_ms())
+                    why = await told_of_page(self._server.states, decision, shown)
+                    return msgspec.structs.replace(shown, why=why), call
                 if isinstance(decision, Failed) and decision.failure is not Failure.REJECTED:
                     silent.add(by_node[site])
         if silent:

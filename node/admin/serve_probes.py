@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from node.admin import domain_views as views
 from node.admin import protocol as p
 from node.admin.outcomes import NOT_FOUND, REFUSED, not_found, read
+from node.admin.page_words import told_of_page
 from node.ads import explain
 from node.ads import messages as m
 from node.ads.entities.payers import refused_with
@@ -32,6 +35,7 @@ class ServeProbes:
     """The handler."""
 
     def __init__(self, server: AdminServer) -> None:
+        self._server = server
         self._engine = server.engine
         server.handlers[p.GetProbe] = self.probe
 
@@ -54,7 +58,9 @@ class ServeProbes:
             won = next((c for c in decision.candidates if c.outcome == explain.WON), None)
             objection = await self._objection(won, probed.advertiser, decision.price_micros) if won else ""
             if won is None or not objection:
-                return views.probed(decision, self._engine.world.clock.wall_ms()), call
+                shown = views.probed(decision, self._engine.world.clock.wall_ms())
+                why = await told_of_page(self._server.states, decision, shown)
+                return msgspec.structs.replace(shown, why=why), call
             refused |= refused_with(won, objection, decision.candidates)
         raise AssertionError("more payers than candidates")
 

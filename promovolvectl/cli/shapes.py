@@ -20,6 +20,7 @@ from promovolvectl.cli.shaping import whole as _whole
 from promovolvectl.cli.store_shapes import STORE_SHAPES
 from promovolvectl.cli.tables import Column
 from promovolvectl.cli.text import cell, coverage
+from promovolvectl.client.changes import spelled
 
 
 def _stopped_names(payload: Payload) -> Sequence[str]:
@@ -59,6 +60,15 @@ def _status_head(payload: Payload) -> Sequence[str]:
 def _coverage_head(payload: Payload) -> Sequence[str]:
     figures = {key: payload[key] for key in ("expected", "present", "ratio", "unknown_sites")}
     return (f"COVERAGE {coverage(**figures)}",)
+
+
+def _coverage_explanation_head(payload: Payload) -> Sequence[str]:
+    site = cell(payload["site"])
+    return (
+        f"COVERAGE {site}  {payload['present']}/{payload['expected']} ({payload['ratio']:.3f})",
+        "A slot is filled that has candidates for one page at least; page views without an ad, and why: "
+        f"{spelled('site', 'explain', payload['site'])}",
+    )
 
 
 def _plan_head(payload: Payload) -> Sequence[str]:
@@ -146,7 +156,10 @@ def _explanation_head(payload: Payload) -> Sequence[str]:
         auction = payload["auction"]
         judged = " (a fallback's judgement)" if auction["fallback"] else ""
         categories = f"categories {cell(auction['categories'])}{judged}"
-        lines.append(f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}, {categories}")
+        # A pool holds candidates of many pages: the winner's auction, or the newest, may have been another page's.
+        page = auction["page"]
+        of_page = f" of another page, {cell(page)}" if page and page != payload["page"] else ""
+        lines.append(f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}{of_page}, {categories}")
     if payload["pool"]:
         pool = payload["pool"]
         lines.append(f"POOL       {pool['age_s']:.1f} s old, from {cell(pool['origin'])}")
@@ -360,7 +373,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _columns("slot! reason:state! pages? why! fill lacking?"),
         _each("slot", "slot", Under("slots")),
         Under("slots"),
-        head=lambda p: (f"COVERAGE {cell(p['site'])}  {p['present']}/{p['expected']} ({p['ratio']:.3f})",),
+        head=_coverage_explanation_head,
     ),
     "PlacementExplanation": Shape(
         _columns("node! capacity! share! shards! takes! why_not"),

@@ -22,6 +22,7 @@ from node.ads.budget import open_budget
 from node.ads.entities.advertiser import AdvertiserState
 from node.ads.entities.campaign_state import CampaignState
 from node.ads.entities.site_state import SiteState
+from node.ads.view import CandidateView, ServeView
 from node.core.clock import ManualClock
 from node.core.errors import BadInput
 from node.core.hashing import SHARD_COUNT
@@ -59,6 +60,8 @@ class Server:
         self.missing: tuple[p.Missing, ...] = ()  # from the newest answer
         self.kept: list[msgspec.Struct] = []
         self.remembered: dict[str, list[KeyHistory]] = {}
+        self.pools: dict[str, ServeView] = {}
+        self.index = SimpleNamespace(read=self.pools.get)
         self.questions: list[FindKeys] = []
         self.world = SimpleNamespace(clock=ManualClock())
         homes = (SimpleNamespace(node="n1"),) * SHARD_COUNT
@@ -130,6 +133,29 @@ def test_an_explanation_names_nodes_that_lack_a_pool_of_the_owner_s(server: Serv
     assert (found.expected, found.present, found.ratio) == (2, 1, 0.5)
     assert [(slot.slot, slot.lacking) for slot in found.slots] == [("gone", ()), ("side", ()), ("top", ("n2",))]
     assert [one.node for one in server.missing] == ["n3"], "who does not say is not known to lack it"
+
+
+def test_bids_of_a_slot_s_pages_are_told_beside_those_of_one_auction(server: Server) -> None:
+    """`2 campaigns bid for it, 2.60 at most` was of one page's auction; the pool held a third at 3.40, of another's."""
+    slots = (
+        m.SlotExplained("many", "filled", "2 candidates in its pool", "", 3),
+        m.SlotExplained("one", "filled", "1 candidate in its pool", "", 1),
+        m.SlotExplained("side", "no_demand", "why", "fill", 2),
+    )
+    server.answers[EntityRef("site", SITE), m.ExplainCoverage] = m.CoverageExplained(SITE, slots)
+    server.held = {"n1": set()}
+    bids = (("rail", 2_600_000), ("bikes", 3_400_000), ("rail", 1_000_000))
+    pool = ServeView(tuple(_bid(campaign, micros) for campaign, micros in bids), 0, 0)
+    for slot in slots:
+        server.pools[f"{SITE}|{slot.slot}"] = pool
+    why = {slot.slot: slot.why for slot in server.call(p.ExplainCoverage(site=SITE)).slots}
+    told = "of all its 3 pages, the pool has 2 campaigns, 3.40 at most (an auction is of one page)"
+    assert why == {"many": f"2 candidates in its pool; {told}", "one": "1 candidate in its pool", "side": "why"}
+
+
+def _bid(campaign: str, cpm_micros: int) -> CandidateView:
+    blank: dict[str, Any] = {field.name: "" for field in msgspec.structs.fields(CandidateView) if field.required}
+    return CandidateView(**blank | {"campaign_id": campaign, "cpm_micros": cpm_micros})
 
 
 def test_coverage_of_a_silent_owner_s_sites_is_unknown(server: Server) -> None:

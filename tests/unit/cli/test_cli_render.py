@@ -180,6 +180,22 @@ def test_a_fallback_s_judgement_is_said_to_be_one() -> None:
     assert "categories 653 (a fallback's judgement)" in told
 
 
+def test_an_auction_of_another_page_names_it() -> None:
+    """`AUCTION … categories 547` of a page about cycling read as that page's own judgement."""
+    asked = SAMPLES["ServeExplanation"]
+    for page, named in (("https://example.com/b", True), (asked.page, False), ("", False)):
+        auction = p.ExplainedAuction(at="2026-11-29T14:00:00.000Z", trigger="bids", categories=("547",), page=page)
+        explained = msgspec.structs.replace(asked, auction=auction)
+        told = render(answer_of("ServeExplanation", explained, META), View("table"), PIPE)
+        assert ("by bids of another page, https://example.com/b, categories 547" in told) is named
+        assert ("by bids, categories 547" in told) is not named
+
+
+def test_coverage_says_where_page_views_without_an_ad_are_told() -> None:
+    told = render(answer_of("CoverageExplanation", SAMPLES["CoverageExplanation"], META), View("table"), PIPE)
+    assert told.splitlines()[1].endswith("promovolvectl site explain example.com")
+
+
 def test_a_plan_s_table_sums_up_what_is_the_same_and_other_formats_have_each_move() -> None:
     def moves(source: str, to: str, shards: range) -> list[p.PlanMove]:
         return [p.PlanMove(shard=shard, from_node=source, to=to, entities=2, why="r") for shard in shards]
