@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
+from promovolvectl.cli.folder import likely_folder
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.options import Flags
 from promovolvectl.cli.render import Answer, answer_of, read_of
@@ -151,7 +152,7 @@ def diff(
 def path(run: Run) -> Answer:
     found = (
         ("config", run.config),
-        ("data", paths.data_dir(run.profile_name or "local")),
+        ("data", likely_folder(run)),
         ("reports", paths.report_dir()),
         ("cache", paths.cache_dir()),
     )

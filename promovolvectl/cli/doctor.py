@@ -12,7 +12,7 @@ import typer
 
 from node.admin.protocol import Meta
 from promovolvectl.cli.duration import milliseconds
-from promovolvectl.cli.folder import data_folder
+from promovolvectl.cli.folder import likely_folder
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.release import VERSION
 from promovolvectl.cli.render import Answer, answer_of
@@ -127,10 +127,7 @@ def _reports(where: Path) -> list[Finding]:
 
 def examined_folder(run: Run, data: str) -> Path:
     """As `up` finds it; a configuration that can't be read, which is a finding of its own, names none."""
-    try:
-        return data_folder(run, data).absolute()
-    except CommandFailed:
-        return Path(data or paths.data_dir(run.profile_name or "local")).absolute()
+    return likely_folder(run, data).absolute()
 
 
 async def _cluster(run: Run, data: str, node_ms: int) -> tuple[list[Finding], Meta]:

@@ -62,6 +62,7 @@ _ENVIRONMENT: Final = (
     ("PROMOVOLVECTL_KEY_FILE", "the operator's key file, instead of the profile's"),
     ("PROMOVOLVECTL_TIMEOUT", "how long to wait, without -t"),
 )
+_ENVIRONMENT_FOLDER: Final = ("PROMOVOLVECTL_DATA", "the folder of this machine's cluster, without --data")
 _ENVIRONMENT_ALONE: Final = (
     ("PROMOVOLVECTL_OUTPUT", "the output format, without -o"),
     ("PROMOVOLVECTL_CONFIG", "the file of profiles"),
@@ -104,7 +105,7 @@ def leaf(
     def add(function: Function) -> Function:
         partial = (ExitStatus.PARTIAL,) if gathers else ()
         statuses = tuple(sorted({*(_ASKING if asks else _ALONE), *partial, *exits}))
-        environment = (*(_ENVIRONMENT if asks else ()), *_ENVIRONMENT_ALONE)
+        environment = (*(_ENVIRONMENT if asks else ()), *_of_folder(function), *_ENVIRONMENT_ALONE)
         about = About(does, changes, examples, statuses, environment, shows, gathers)
         # Of its own: a command remembers what asks for help from whatever context it was first looked at in.
         helped = {"help_option_names": [*HELP]}
@@ -112,6 +113,13 @@ def leaf(
         return function
 
     return add
+
+
+def _of_folder(function: Function) -> tuple[tuple[str, str], ...]:
+    """What names the folder of this machine's cluster, for a command that has a flag for it and no folder of its own
+    when that is absent."""
+    data = inspect.signature(function).parameters.get("data")
+    return (_ENVIRONMENT_FOLDER,) if data is not None and data.default == "" else ()
 
 
 def group(does: str) -> typer.Typer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +29,7 @@ from node.admin.protocol import (
 from promovolvectl.cli.changing import Change, foreseen, planned
 from promovolvectl.cli.conditions import NODE_STATES, judge_node, node_state
 from promovolvectl.cli.confirm import confirm, refuse_violations, way_out
+from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.names import named
 from promovolvectl.cli.options import CHANGE
@@ -39,10 +39,10 @@ from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
 from promovolvectl.cli.stopping import Ending
 from promovolvectl.cli.waiting import until_all_hold
-from promovolvectl.client import paths
 from promovolvectl.client.changes import spelled
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Condition, NodeUndrain
+from promovolvectl.client.profiles import find, load_file
 
 app = group("Nodes: list, show, cordon, drain, stop, start.")
 LAST_ENTITY_NODE = "last-entity-node"
@@ -332,7 +332,9 @@ def start(
 ) -> Answer:
     from promovolvectl.local.cluster import start_node
 
-    folder = Path(data or run.profile.data or paths.data_dir(run.profile.name or "local"))
+    if run.profile_name:
+        find(load_file(run.config), run.config, run.profile_name)  # one that is not there names no folder
+    folder = data_folder(run, data)
     ready = spelled("node", "wait", name, "--for", "ready")
     run.going_on = ("Stopped waiting. A process that has started goes on.", f"hint: {ready}")
     started = start_node(folder, name, timeout_ms=run.timeout_ms(60_000), say=run.say)

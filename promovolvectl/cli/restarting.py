@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from node.admin.protocol import GetNodes, Meta, NodeList, Operation, StageRestart
 from promovolvectl.cli.changing import Change
+from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.follow import Tend, resumed
 from promovolvectl.cli.rules import ABSENT_NODE, STOP_RULES, of_stopping, overridden
 from promovolvectl.cli.run import Run
-from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -57,7 +56,7 @@ def tending(run: Run, meta: Meta, target: str, *, wait: bool) -> Tend | None:
 def _supervisor(run: Run, meta: Meta) -> Supervisor:
     from promovolvectl.local.rolling import Supervisor  # only who restarts nodes pays for it
 
-    folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
+    folder = data_folder(run)
     return Supervisor(folder, meta.cluster_id, run.say)
 
 

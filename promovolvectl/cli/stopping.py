@@ -6,12 +6,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from node.admin.protocol import Done, FreezePlacement, GetNodes, NodeList, NodeRow, StopNode
+from promovolvectl.cli.folder import data_folder
 from promovolvectl.cli.run import Run
-from promovolvectl.client import paths
 from promovolvectl.client.errors import UNANSWERED, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -105,7 +104,7 @@ def _process_of(run: Run, name: str, cluster_id: str) -> Callable[[], bool]:
     """Whether the node's process runs here; a folder of another cluster says nothing about this one."""
     from promovolvectl.local import layout, processes  # only who stops a node pays for it
 
-    folder = Path(run.profile.data or paths.data_dir(run.profile.name or "local"))
+    folder = data_folder(run)
     try:
         known = layout.read(folder)
     except CommandFailed:

@@ -65,7 +65,7 @@ PROMOVOLVECTL_CONFIG     the file of profiles
 PROMOVOLVECTL_PROFILE    the profile, without -p
 PROMOVOLVECTL_ENDPOINT   nodes to ask, HOST:PORT, separated by commas, without --endpoint
 PROMOVOLVECTL_KEY_FILE   the operator's key file, instead of the profile's
-PROMOVOLVECTL_DATA       the data directory of 'up' and 'down', without --data
+PROMOVOLVECTL_DATA       the folder of this machine's cluster, for whatever has --data, and what 'config path' says
 PROMOVOLVECTL_OUTPUT     the output format, without -o
 PROMOVOLVECTL_TIMEOUT    how long to wait, without -t
 PROMOVOLVECTL_CI         'github': see 'help ci'

@@ -50,6 +50,38 @@ def test_each_origin_wins_over_the_next(invoke: Invoke, tmp_path: Path, monkeypa
     assert invoke("config", "view", "-p", "c")[0] == 3
 
 
+def test_every_command_finds_the_cluster_s_folder_where_settings_say(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`config path` named the default folder, whatever PROMOVOLVECTL_DATA and the profile said; `node start` looked
+    there, too, with the variable set."""
+    config, kept, named = tmp_path / "config.toml", tmp_path / "kept", tmp_path / "named"
+    named.mkdir()
+
+    def path() -> tuple[str, bool]:
+        items: Any = document(invoke, "config", "path")["items"]
+        [found] = [item for item in items if item["what"] == "data"]
+        return found["path"], found["exists"]
+
+    def looked(*words: str) -> str:
+        code, _, err = invoke("node", "start", "n-1", *words)
+        assert code == 16
+        return err
+
+    write_profile(config, Profile(name="a", data=str(kept)), make_current=True)
+    assert path() == (str(kept), False)
+    assert origins(invoke)["data"] == (str(kept), "profile a")
+    assert str(kept) in looked()
+    monkeypatch.setenv("PROMOVOLVECTL_DATA", str(named))
+    assert path() == (str(named), True)
+    assert origins(invoke)["data"] == (str(named), "environment PROMOVOLVECTL_DATA")
+    assert str(named) in looked()
+    assert str(tmp_path / "given") in looked("--data", str(tmp_path / "given"))
+    assert invoke("node", "start", "n-1", "-p", "b")[0] == 3
+    config.write_text("nonsense =")
+    assert path() == (str(named), True), "where files lie is told when they can't be read, too"
+
+
 def test_set_writes_one_profile_and_says_whether_that_changed_it(invoke: Invoke, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     write_profile(config, Profile(name="a"), make_current=True)
