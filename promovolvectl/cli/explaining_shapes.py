@@ -1,4 +1,4 @@
-"""Shapes of what explains a site, or a campaign."""
+"""Shapes of what explains: a decision, a site's coverage, a site, a campaign."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from promovolvectl.cli.shaping import Detail, Payload, Shape, Under, columns_of, each
 from promovolvectl.cli.text import cell
+from promovolvectl.client.changes import spelled
 
 
 def _site_head(payload: Payload) -> Sequence[str]:
@@ -42,7 +43,57 @@ def _campaign_head(payload: Payload) -> Sequence[str]:
     return lines
 
 
+def _coverage_explanation_head(payload: Payload) -> Sequence[str]:
+    site = cell(payload["site"])
+    return (
+        f"COVERAGE {site}  {payload['present']}/{payload['expected']} ({payload['ratio']:.3f})",
+        "A slot is filled that has candidates for one page at least; page views without an ad, and why: "
+        f"{spelled('site', 'explain', payload['site'])}",
+    )
+
+
+def _explanation_head(payload: Payload) -> Sequence[str]:
+    winner = (
+        f"{cell(payload['winner'])} at {cell(payload['price'])} CPM (floor {cell(payload['floor'])}, "
+        f"runner-up {cell(payload['runner_up'])})"
+        if payload["served"]
+        else f"nothing served: {cell(payload['why'].removeprefix('nothing was served: '))}"
+    )
+    lines = [f"{cell(payload['site'])}|{cell(payload['slot'])}  page {cell(payload['page'])}  →  {winner}"]
+    if payload["at"]:
+        of_request = f", request {cell(payload['request_id'])}" if payload["request_id"] else ""
+        lines.append(f"WHEN       {cell(payload['at'])}{of_request}")
+    if payload["served"]:
+        lines.append(f"WHY        {cell(payload['why'])}")
+    if payload["auction"]:
+        auction = payload["auction"]
+        judged = " (a fallback's judgement)" if auction["fallback"] else ""
+        categories = f"categories {cell(auction['categories'])}{judged}"
+        # A pool holds candidates of many pages: the winner's auction, or the newest, may have been another page's.
+        page = auction["page"]
+        of_page = f" of another page, {cell(page)}" if page and page != payload["page"] else ""
+        lines.append(f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}{of_page}, {categories}")
+    if payload["pool"]:
+        pool = payload["pool"]
+        lines.append(f"POOL       {pool['age_s']:.1f} s old, from {cell(pool['origin'])}")
+    lines += [f"NOT THERE  {cell(one['campaign'])}: {cell(one['reason'])}" for one in payload["turned_away"]]
+    return [*lines, "PEOPLE     none used"]
+
+
+_CANDIDATES: Final = columns_of(
+    "creative! campaign cpm score ctr_mean fold_mean? mean_engagement+ mean_score+ hops? outcome:state! reason!"
+)
+
 EXPLAINING_SHAPES: Final[Mapping[str, Shape]] = {
+    "CoverageExplanation": Shape(
+        columns_of("slot! reason:state! pages? why! fill lacking?"),
+        each("slot", "slot", Under("slots")),
+        Under("slots"),
+        head=_coverage_explanation_head,
+    ),
+    "ServeExplanation": Shape(
+        _CANDIDATES, each("creative", "creative", Under("candidates")), Under("candidates"), head=_explanation_head
+    ),
     "SiteExplanation": Shape(
         columns_of("check! result:state! count! detail!"),
         each("check", "check", Under("checks")),

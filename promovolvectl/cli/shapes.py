@@ -20,7 +20,6 @@ from promovolvectl.cli.shaping import whole as _whole
 from promovolvectl.cli.store_shapes import STORE_SHAPES
 from promovolvectl.cli.tables import Column
 from promovolvectl.cli.text import cell, coverage
-from promovolvectl.client.changes import spelled
 
 
 def _stopped_names(payload: Payload) -> Sequence[str]:
@@ -38,9 +37,6 @@ _NODE_COLUMNS: Final = _columns(
 _OWNERS: Final = _columns("epoch! node! incarnation? cause! at receipt?")
 _FAULTS: Final = Detail("FAULTS", Under("faults"), _columns("code! object! message! since"))
 _ABSENT: Final = Detail("ABSENT", Under("absent"), _columns("name! went:state! since why! back"))
-_CANDIDATES: Final = _columns(
-    "creative! campaign cpm score ctr_mean fold_mean? mean_engagement+ mean_score+ hops? outcome:state! reason!"
-)
 
 
 def _status_head(payload: Payload) -> Sequence[str]:
@@ -60,15 +56,6 @@ def _status_head(payload: Payload) -> Sequence[str]:
 def _coverage_head(payload: Payload) -> Sequence[str]:
     figures = {key: payload[key] for key in ("expected", "present", "ratio", "unknown_sites")}
     return (f"COVERAGE {coverage(**figures)}",)
-
-
-def _coverage_explanation_head(payload: Payload) -> Sequence[str]:
-    site = cell(payload["site"])
-    return (
-        f"COVERAGE {site}  {payload['present']}/{payload['expected']} ({payload['ratio']:.3f})",
-        "A slot is filled that has candidates for one page at least; page views without an ad, and why: "
-        f"{spelled('site', 'explain', payload['site'])}",
-    )
 
 
 def _plan_head(payload: Payload) -> Sequence[str]:
@@ -137,34 +124,6 @@ def _operation_head(payload: Payload) -> Sequence[str]:
         f"OPERATION {payload['id']}  {payload['verb']} {cell(payload['target'])}  {payload['state']}"
         f"  {payload['elapsed_s']:.1f} s" + (f"  {cell(result)}" if result else ""),
     )
-
-
-def _explanation_head(payload: Payload) -> Sequence[str]:
-    winner = (
-        f"{cell(payload['winner'])} at {cell(payload['price'])} CPM (floor {cell(payload['floor'])}, "
-        f"runner-up {cell(payload['runner_up'])})"
-        if payload["served"]
-        else f"nothing served: {cell(payload['why'].removeprefix('nothing was served: '))}"
-    )
-    lines = [f"{cell(payload['site'])}|{cell(payload['slot'])}  page {cell(payload['page'])}  →  {winner}"]
-    if payload["at"]:
-        of_request = f", request {cell(payload['request_id'])}" if payload["request_id"] else ""
-        lines.append(f"WHEN       {cell(payload['at'])}{of_request}")
-    if payload["served"]:
-        lines.append(f"WHY        {cell(payload['why'])}")
-    if payload["auction"]:
-        auction = payload["auction"]
-        judged = " (a fallback's judgement)" if auction["fallback"] else ""
-        categories = f"categories {cell(auction['categories'])}{judged}"
-        # A pool holds candidates of many pages: the winner's auction, or the newest, may have been another page's.
-        page = auction["page"]
-        of_page = f" of another page, {cell(page)}" if page and page != payload["page"] else ""
-        lines.append(f"AUCTION    {cell(auction['at'])} by {cell(auction['trigger'])}{of_page}, {categories}")
-    if payload["pool"]:
-        pool = payload["pool"]
-        lines.append(f"POOL       {pool['age_s']:.1f} s old, from {cell(pool['origin'])}")
-    lines += [f"NOT THERE  {cell(each['campaign'])}: {cell(each['reason'])}" for each in payload["turned_away"]]
-    return [*lines, "PEOPLE     none used"]
 
 
 def _classification_head(payload: Payload) -> Sequence[str]:
@@ -369,12 +328,6 @@ SHAPES: Final[Mapping[str, Shape]] = {
         head=_coverage_head,
         details=(Detail("REPLICAS", Under("nodes"), _columns("node! expected! present! ratio:ratio!")),),
     ),
-    "CoverageExplanation": Shape(
-        _columns("slot! reason:state! pages? why! fill lacking?"),
-        _each("slot", "slot", Under("slots")),
-        Under("slots"),
-        head=_coverage_explanation_head,
-    ),
     "PlacementExplanation": Shape(
         _columns("node! capacity! share! shards! takes! why_not"),
         _itself("shard", "shard"),
@@ -450,9 +403,6 @@ SHAPES: Final[Mapping[str, Shape]] = {
         _columns("creative! sites! rejected! changed!"), _itself("creative", "creative"), _whole, one=True
     ),
     "Approved": Shape(_columns("creative! sites! changed!"), _itself("creative", "creative"), _whole, one=True),
-    "ServeExplanation": Shape(
-        _CANDIDATES, _each("creative", "creative", Under("candidates")), Under("candidates"), head=_explanation_head
-    ),
     "EntityList": Shape(
         _columns("type! id! node! state:state! mailbox! shard? last_used? failures? epoch+"),
         _typed,
