@@ -47,6 +47,7 @@ from promovolvectl.tui.screens.serveindex import ServeIndex
 from promovolvectl.tui.screens.serving import Serving
 from promovolvectl.tui.screens.shards import Shards
 from promovolvectl.tui.series import Series
+from promovolvectl.tui.staging import Staging
 from promovolvectl.tui.state import Phase, State, age_s, phase, reduce
 from promovolvectl.tui.text import span
 
@@ -134,6 +135,12 @@ class Dashboard(App[int]):
         self._source = source
         self._feed = Feed(source, self.tell, self._clock)
         self._asker = Asker(source, self.tell, lambda: self.state, self._clock)
+
+        async def send(params: msgspec.Struct) -> msgspec.Struct:
+            value, _ = await source.ask(params, msgspec.Struct, CHANGE_MS)
+            return value
+
+        self._staging = Staging(send)
 
     def on_mount(self) -> None:
         for each in theme.THEMES.values():
@@ -378,11 +385,7 @@ class Dashboard(App[int]):
         self._open(wanted)
 
     def _open(self, wanted: Change | Question) -> None:
-        self.push_screen(Dialog(wanted, self._send), self._made)
-
-    async def _send(self, params: msgspec.Struct) -> msgspec.Struct:
-        value, _ = await self._source.ask(params, msgspec.Struct, CHANGE_MS)
-        return value
+        self.push_screen(Dialog(wanted, self._staging), self._made)
 
     def _made(self, answer: msgspec.Struct | None) -> None:
         """The cluster's answer to a change. Long work is followed until it is over; nothing waits for it."""

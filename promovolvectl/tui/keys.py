@@ -113,7 +113,7 @@ PROFILES: Final[list[BindingType]] = [
 DIALOG: Final[list[BindingType]] = [
     Binding("escape", "cancel", "Cancel", id="dialog.cancel", key_display="esc"),
     # At once: over a slow line keys come in one burst, and what follows must reach the field that these lead to.
-    Binding("tab,down", "app.focus_next", "Next field", id="dialog.next", priority=True),
+    Binding("tab,down", "next", "Next field", id="dialog.next", priority=True),
     Binding("shift+tab,up", "previous", "Previous field", id="dialog.previous", show=False, priority=True),
     Binding("y", "copy", "Copy the command", id="dialog.copy"),
     Binding("pagedown", "page(1)", "Page down", id="dialog.page_down", show=False),

@@ -7,8 +7,11 @@ from node.admin.protocol import (
     CancelPlan,
     CancelReplay,
     DiscardPlan,
+    GetOperation,
     GetReplay,
     ListReplays,
+    Operation,
+    OperationList,
     Plan,
     PlanList,
     Replay,
@@ -21,7 +24,7 @@ from promovolvectl.client.changes import Change
 from promovolvectl.tui.actions import Focus, Offer
 from promovolvectl.tui.state import State
 from promovolvectl.tui.tables.entities import parted
-from promovolvectl.tui.tables.operations import PLANS
+from promovolvectl.tui.tables.operations import OPERATIONS, PLANS
 
 _REPLAYS = "runs auctions of fresh pages again; entries are rebuilt, nothing that is stored changes"
 
@@ -54,6 +57,9 @@ def cancel_work(state: State, focus: Focus) -> Offer:
         return "nothing is selected"
     identity = focus.place[-1]
     if focus.view != "plans":
+        over = _over(state, identity)
+        if over:
+            return f"{identity} is over: {over}"
         note = "what has moved stays; the rest does not start"
         return Change(("op", "cancel", identity), CancelOperation(id=identity), note)
     plan = _plan(state, identity)
@@ -61,6 +67,16 @@ def cancel_work(state: State, focus: Focus) -> Offer:
         note = "what has moved stays, what is on its way arrives, the rest does not start"
         return Change(("plan", "cancel", identity), CancelPlan(id=identity), note)
     return Change(("plan", "discard", identity), DiscardPlan(id=identity), "takes the plan off the list")
+
+
+def _over(state: State, identity: str) -> str:
+    """How the operation ended, by whichever answer knows it: what is over does not begin again. Empty for one that
+    goes on."""
+    told = state.told(OPERATIONS.params, OperationList)
+    listed = [each for each in told.items if each.id == identity] if told else []
+    alone = state.told(GetOperation(id=identity), Operation)
+    known = [*listed, *([alone] if alone else [])]
+    return next((each.state for each in known if each.state != "running"), "")
 
 
 def _plan(state: State, identity: str) -> Plan | None:

@@ -1,13 +1,12 @@
 """A change before it is made: the command line that does the same, its plan, and the way out, which Enter takes.
 
 Nothing is sent to change the cluster unless the person goes to the button and presses it. Staging a plan changes
-nothing.
+nothing, and a plan that is not committed is discarded.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 import msgspec
@@ -21,14 +20,17 @@ from textual.widgets import Button, Input, Static
 from node.admin.protocol import Plan
 from promovolvectl.client.changes import Change, Question, broken_rules, commit_of, spelled
 from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
 from promovolvectl.tui.draw import paragraph
+from promovolvectl.tui.staging import Staging
 from promovolvectl.tui.tables.operations import plan_lines
-from promovolvectl.tui.text import Line, content_of
+from promovolvectl.tui.text import Line, content_of, short
 
-Send = Callable[[msgspec.Struct], Awaitable[msgspec.Struct]]
 _STALE = "E-STALE-PLAN"
+_UNKNOWN = (ExitStatus.TIMED_OUT, ExitStatus.UNREACHABLE)  # the order may have arrived all the same
+_RULE_MAX = 60  # columns of a hint that a broken rule may take; the plan above tells it whole
 
 
 class Step(enum.Enum):
@@ -47,7 +49,7 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
     """Ends with the cluster's answer to the change, or None when it was not made."""
 
     BINDINGS = keys.DIALOG
-    AUTO_FOCUS: ClassVar[str | None] = "#no"
+    AUTO_FOCUS: ClassVar[str | None] = "#word, #no"  # where a word lacks, it comes first; enter there sends nothing
     CSS = """
     Dialog { align: center middle; }
     #frame { width: 90%; max-width: 110; height: auto; max-height: 92%; padding: 0 1; }
@@ -63,11 +65,11 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
     #hint { height: auto; max-height: 2; color: $text-muted; }
     """
 
-    def __init__(self, wanted: Change | Question, send: Send) -> None:
+    def __init__(self, wanted: Change | Question, staging: Staging) -> None:
         super().__init__()
         self._question = wanted if isinstance(wanted, Question) else None
         self.change = wanted if isinstance(wanted, Change) else None
-        self._send = send
+        self._staging = staging
         self._plan: Plan | None = None
         self._problem = ""
         self.step = Step.ASKING if self._question else Step.STAGING
@@ -92,15 +94,27 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
             self._begin()
         self.call_after_refresh(self._told)  # not before the widgets have their sizes
 
+    def on_unmount(self) -> None:
+        """However it was closed. What was sent is not ours to take back."""
+        if self.step is not Step.SENDING:
+            self._drop()
+
     # ---- keys
 
     def action_cancel(self) -> None:
         self.dismiss(None)
 
     def action_previous(self) -> None:
-        """Back, but never from Cancel round to Commit: that would be one key away from a slip."""
-        if self.focused is not self.query_one("#no"):
+        """Back, but never from the first field round to Commit: that would be one key away from a slip."""
+        if self.focused is not next(iter(self.focus_chain), None):
             self.focus_previous()
+
+    def action_next(self) -> None:
+        """On, but not past a Commit that can't be pressed: enter on what comes round there would cancel."""
+        if self.focused is self.query_one("#reason") and self.query_one("#yes").disabled:
+            self._hint()
+        else:
+            self.focus_next()
 
     def action_page(self, by: int) -> None:
         """Through a plan that is longer than the room for it."""
@@ -109,6 +123,7 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._command())
+        self._hint("sent to the terminal's clipboard · ")
 
     @on(Button.Pressed, "#no")
     def _no(self) -> None:
@@ -124,6 +139,12 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
         word = event.value.strip()
         if self._question is None or not word:
             return
+        if self._question.choices and word not in self._question.choices:
+            self._problem = f"{word!r} is none of these"
+            self._told()
+            return
+        self._problem = ""
+        self._drop()
         self.change = self._question.answer(word)
         self.query_one("#no", Button).focus()
         self._begin()
@@ -138,27 +159,55 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
         self._hint()
 
     def _hint(self, before: str = "") -> None:
-        """What the next keys do from where the focus is."""
+        """What the next keys do from where the focus is, and, where Commit can't be pressed, why."""
+        why = self._why_not()
         match self.focused.id if self.focused is not None else "":
             case "yes":
                 text = "enter = commit · esc = cancel · shift+tab to the reason"
             case "reason":
-                text = "tab to Commit · esc = cancel"
+                text = f"{why} · esc = cancel" if why else "tab to Commit · esc = cancel"
             case "name":
                 text = "tab to Cancel, reason, Commit · esc = cancel"
-            case "word":
+            case "word" if self.step is Step.ASKING:
                 text = "enter makes the plan · esc = cancel"
+            case "word":
+                text = f"{why or 'tab to Cancel, reason, Commit'} · esc = cancel"
+            case _ if why:
+                text = f"enter = cancel · {why} · y copies the command"
             case _:
                 text = "enter = cancel · tab to the reason, tab again to Commit · y copies the command"
         self.query_one("#hint", Static).update(Content(f"{before}{text}"))
+
+    def _why_not(self) -> str:
+        """Why Commit can't be pressed now, and what helps; empty when it can."""
+        match self.step:
+            case Step.ASKING if self._question is not None:
+                return f"no plan yet: shift+tab to the field that asks {self._question.asks}"
+            case Step.STAGING:
+                return "not to be committed before its plan is here"
+            case Step.REFUSED:
+                rule = visible(self._plan.violations[0]) if self._plan is not None else ""
+                return f"can't be committed, it breaks a rule: {short(rule, _RULE_MAX)}"
+            case Step.SAME:
+                return "can't be committed: there is nothing to change"
+            case Step.FAILED:
+                return "can't be committed: it was refused, see above"
+            case Step.SENDING:
+                return "it is sent"
+            case _ if not self._may_commit():
+                return "can't be committed before its name is typed: shift+tab to that field"
+            case _:
+                return ""
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         if event.input.id == "word" and self.step is not Step.ASKING and self.step is not Step.SENDING:
             # Another word is another change: what was staged for the one before must not be committed.
+            self._drop()
             self.change = None
-            self._plan = None
             self.step = Step.ASKING
+        if event.input.id == "word":
+            self._problem = ""
         self._told()
 
     # ---- steps
@@ -174,12 +223,15 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
     @work(exclusive=True, group="dialog")
     async def _stage(self, change: Change) -> None:
         try:
-            plan = await self._send(change.params)
+            plan = await self._staging.plan(change.params)
         except CommandFailed as failed:
             if change is self.change:
                 self._failed(failed)
             return
-        if change is not self.change or not isinstance(plan, Plan):
+        if not isinstance(plan, Plan):
+            return
+        if change is not self.change:
+            self._staging.discard(plan)
             return
         self._plan = plan
         self.step = Step.REFUSED if broken_rules(plan) else Step.READY if plan.changed else Step.SAME
@@ -195,8 +247,10 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
         self._told()
         try:
             order = commit_of(plan, reason) if plan is not None else change.with_reason(reason)
-            answer = await self._send(order)
+            answer = await self._staging.send(order)
         except CommandFailed as failed:
+            if failed.status in _UNKNOWN:
+                self._plan = None
             self._failed(failed)
             if failed.code == _STALE and change.staged:
                 self._problem = "the cluster has changed since; this is the plan as it is now"
@@ -205,12 +259,18 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
         self.dismiss(answer)
 
     def _failed(self, failed: CommandFailed) -> None:
-        self._plan = None
+        self._drop()
         self.step = Step.FAILED
         hint = f"\nhint: {failed.hint}" if failed.hint else ""
         self._problem = f"{failed.message} ({failed.code}){hint}"
-        self.query_one("#no", Button).focus()
+        self.query_one("#no" if self._question is None else "#word").focus()
         self._told()
+
+    def _drop(self) -> None:
+        """The plan that is here is not wanted any more."""
+        if self._plan is not None:
+            self._staging.discard(self._plan)
+        self._plan = None
 
     # ---- showing
 
@@ -234,6 +294,7 @@ class Dialog(ModalScreen[msgspec.Struct | None]):
         self.query_one("#told", Static).update(content_of(self._lines(width)))
         button = self.query_one("#yes", Button)
         button.disabled = not self._may_commit()
+        self._hint()
 
     def _lines(self, width: int) -> list[Line]:
         lines: list[Line] = []

@@ -16,7 +16,7 @@ from tui_answers import everything
 from tui_stage import FakeSource, Stage, node, push, refusal, staged
 
 from node.admin.permits import Use, asked_of
-from node.admin.protocol import CancelOperation, StageDeadLetters, StageDrain, StageMove
+from node.admin.protocol import CancelOperation, DiscardPlan, StageDeadLetters, StageDrain, StageMove
 from promovolvectl.client.changes import Change, Question
 from promovolvectl.tui import keys
 from promovolvectl.tui.screens.board import Board
@@ -39,8 +39,8 @@ FASTER = {"page(1)", "page(-1)"}
 
 
 def changes(source: FakeSource) -> list[msgspec.Struct]:
-    """What was sent that changes something; plans that were made change nothing."""
-    return [asked for asked in source.asked if asked_of(asked).use is Use.CHANGE]
+    """What was sent that changes something; plans that were made change nothing, nor does forgetting them."""
+    return [asked for asked in source.asked if asked_of(asked).use is Use.CHANGE and not isinstance(asked, DiscardPlan)]
 
 
 async def live(stage: Stage) -> None:
@@ -99,7 +99,8 @@ def test_check_v18_enter_after_any_key_in_any_kind_of_dialog_changes_nothing(kin
 
 
 def test_check_v18_each_key_for_a_change_opens_a_dialog_or_says_why_not() -> None:
-    """Every action of every screen in every view: Cancel has the keys, the command line stands above, Enter closes."""
+    """Every action of every screen in every view: Cancel has the keys, or the field that asks; the command line stands
+    above; Enter closes, or in an empty field does nothing."""
 
     async def look() -> None:
         opened = 0
@@ -115,8 +116,9 @@ def test_check_v18_each_key_for_a_change_opens_a_dialog_or_says_why_not() -> Non
                         if isinstance(stage.app.screen, Dialog):
                             opened += 1
                             assert stage.app.screen._command().startswith("promovolvectl ")
-                            assert stage.app.focused is stage.app.screen.query_one("#no")
-                            await stage.tap("enter")
+                            asks = stage.app.screen._question is not None
+                            assert stage.app.focused is stage.app.screen.query_one("#word" if asks else "#no")
+                            await stage.tap("enter", *(("escape",) if asks else ()))
                         else:
                             assert len(stage.app._notifications)
                         assert stage.app.screen is board

@@ -20,7 +20,14 @@ DRAIN = Change(("node", "drain", "entity-1"), p.StageDrain(node="entity-1"))
 
 
 def changes(source: FakeSource) -> list[msgspec.Struct]:
-    return [asked for asked in source.asked if asked_of(asked).use is Use.CHANGE]
+    """What was sent that changes something. A plan that waits changes nothing, nor does forgetting it."""
+    return [
+        asked for asked in source.asked if asked_of(asked).use is Use.CHANGE and not isinstance(asked, p.DiscardPlan)
+    ]
+
+
+def discarded(source: FakeSource) -> list[str]:
+    return [asked.id for asked in source.asked if isinstance(asked, p.DiscardPlan)]
 
 
 async def opened(stage: Stage, wanted: Change | Question) -> Dialog:
@@ -103,17 +110,26 @@ def test_keys_that_come_in_one_burst_reach_the_field_that_they_are_for() -> None
 
 def test_a_plan_that_breaks_a_rule_or_changes_nothing_can_not_be_committed() -> None:
     async def look() -> None:
-        for answer, step, words in (
-            (plan(violations=("entity-1 is the last entity node",)), Step.REFUSED, "last entity node"),
-            (plan(changed=False), Step.SAME, "it is so already"),
+        for answer, step, words, why in (
+            (
+                plan(violations=("entity-1 is the last entity node",)),
+                Step.REFUSED,
+                "last entity node",
+                "can't be committed, it breaks a rule: entity-1 is the last",
+            ),
+            (plan(changed=False), Step.SAME, "it is so already", "can't be committed: there is nothing to change"),
         ):
             source = FakeSource({p.StageDrain: lambda _, answer=answer: answer}, everything())
             async with staged((100, 30), source) as stage:
                 dialog = await opened(stage, DRAIN)
-                await stage.until(words)
+                await stage.until(words, f"enter = cancel · {why}")
                 assert dialog.step is step
-                await stage.pilot.press("tab", "tab", "enter", "enter")
+                await stage.tap("tab", "tab", "enter", "enter")
+                await stage.until(f"enter does nothing here · {why[:22]}")
+                assert stage.app.screen is dialog, "it is not closed without a word"
                 assert not changes(source)
+                await stage.tap("escape")
+                assert discarded(source) == ["p-7"]
 
     asyncio.run(look())
 
@@ -150,7 +166,6 @@ def test_another_word_needs_another_plan() -> None:
             )
             dialog = await opened(stage, question)
             await stage.until("to which node: entity-2")
-            dialog.query_one("#word").focus()
             await stage.pilot.press(*"entity-2", "enter")
             await stage.until("promovolvectl shard move 7 --to entity-2", "Moves")
             assert dialog.step is Step.READY
@@ -159,6 +174,99 @@ def test_another_word_needs_another_plan() -> None:
             assert dialog.step is Step.ASKING
             assert dialog.query_one("#yes").disabled
             assert not changes(source)
+            assert discarded(source) == ["p-1"]
+
+    asyncio.run(look())
+
+
+def test_the_field_that_asks_has_the_keys_until_it_is_answered_rightly() -> None:
+    """A word that is no target left the keys with Cancel: what was typed to mend it was lost, and enter cancelled."""
+
+    async def look() -> None:
+        source = FakeSource(otherwise=everything())
+        async with staged((100, 30), source) as stage:
+            question = Question(
+                ("shard", "move", "7", "--to"),
+                "to which node",
+                ("entity-2", "entity-3"),
+                lambda to: Change(("shard", "move", "7", "--to", to), p.StageMove(shard=7, to=to)),
+            )
+            dialog = await opened(stage, question)
+            await stage.until("to which node: entity-2, entity-3", "enter makes the plan")
+            asked = len(source.asked)
+            await stage.tap("enter", *"api-1", "enter")
+            await stage.until("'api-1' is none of these", "to which node: entity-2, entity-3", "enter makes the plan")
+            assert stage.app.focused is dialog.query_one("#word")
+            assert not [each for each in source.asked[asked:] if isinstance(each, p.StageMove)]
+            await stage.tap(*["backspace"] * 5, *"entity-3", "enter")
+            assert "none of these" not in await stage.until("promovolvectl shard move 7 --to entity-3", "Moves")
+            await stage.until("tab to the reason, tab again to Commit")
+            await stage.tap("shift+tab")
+            assert stage.app.focused is dialog.query_one("#word")
+            await stage.tap("shift+tab")
+            assert stage.app.focused is dialog.query_one("#word"), "never round to Commit"
+
+            def gone(_: Any) -> msgspec.Struct:
+                raise CommandFailed(ExitStatus.NOT_FOUND, "E-NOT-FOUND", "there is no node 'entity-2'")
+
+            source.answers[p.StageMove] = gone
+            await stage.tap("backspace", "2", "enter")
+            await stage.until("there is no node 'entity-2'", "can't be committed: it was refused, see above")
+            assert stage.app.focused is dialog.query_one("#word")
+            assert not changes(source)
+
+    asyncio.run(look())
+
+
+def test_a_plan_that_is_not_committed_is_discarded_however_the_dialog_was_closed() -> None:
+    async def look() -> None:
+        source = FakeSource(otherwise=everything())
+        async with staged((100, 30), source) as stage:
+            for place, close in enumerate(("escape", "enter", "elsewhere"), 1):
+                await opened(stage, DRAIN)
+                await stage.until("Moves")
+                if close == "elsewhere":
+                    stage.app.go("shards")
+                else:
+                    await stage.tap(close)
+                await stage.quiet()
+                assert discarded(source) == ["p-1"] * place, close
+            await opened(stage, DRAIN)
+            await stage.until("Moves")
+            await stage.tap("tab", "tab", "enter")
+            await stage.until("is under way as op-p-1")
+            assert len(discarded(source)) == 3, "what is committed is not discarded"
+
+    asyncio.run(look())
+
+
+class _Slow(FakeSource):
+    """Its plans come when they are let through."""
+
+    def __init__(self) -> None:
+        super().__init__(otherwise=everything())
+        self.through = asyncio.Event()
+
+    async def ask(self, params: msgspec.Struct, reply: type[Any], timeout_ms: int = 10_000) -> tuple[Any, p.Meta]:
+        found = await super().ask(params, reply, timeout_ms)
+        if isinstance(params, p.StageDrain):
+            await self.through.wait()
+        return found
+
+
+def test_a_plan_that_comes_after_its_dialog_is_closed_is_discarded() -> None:
+    async def look() -> None:
+        source = _Slow()
+        async with staged((100, 30), source) as stage:
+            await opened(stage, DRAIN)
+            await stage.until("asking the cluster for its plan", "not to be committed before its plan is here")
+            board = stage.app.board
+            await stage.tap("escape")
+            assert stage.app.screen is board, "closing waits for nothing"
+            assert not discarded(source)
+            source.through.set()
+            await stage.quiet()
+            assert discarded(source) == ["p-1"]
 
     asyncio.run(look())
 
@@ -207,5 +315,23 @@ def test_a_long_plan_leaves_room_for_the_way_out() -> None:
                 assert screen.count("a → b") >= 3
                 await stage.pilot.press("pagedown", "pagedown")
                 assert "Moves 250 shards" not in await stage.text()
+
+    asyncio.run(look())
+
+
+def test_an_operation_that_is_over_is_not_offered_to_be_cancelled() -> None:
+    async def look() -> None:
+        done = p.Operation(id="op-1", verb="drain", target="node/x", state="done", phases=(), elapsed_s=4.0)
+        on = p.Operation(id="op-2", verb="drain", target="node/y", state="running", phases=(), elapsed_s=1.0)
+        source = FakeSource({p.ListOperations: lambda _: p.OperationList(items=(done, on))}, everything())
+        source.answers[p.GetOperation] = lambda request: done if request.id == "op-1" else on
+        async with staged((100, 30), source) as stage:
+            stage.source.play(push(node("entity-1")))
+            await stage.until("● live")
+            for name, found in (("op/op-1", "op-1 is over: done"), ("op/op-2", "promovolvectl op cancel op-2")):
+                await stage.go(name)
+                await stage.quiet()
+                await stage.tap("K")
+                await stage.until(found)
 
     asyncio.run(look())
