@@ -266,7 +266,7 @@ class DomainRequests:
 
     async def explain(self, request: p.GetExplanation, call: p.Meta) -> tuple[p.ServeExplanation, p.Meta]:
         if not request.request_id and not request.site:
-            hint = "promovolvectl serve explain REQUEST_ID, or --site SITE"
+            hint = "promovolvectl serve explain --site SITE"
             raise p.AdminRefusal(USAGE, "E-BAD-INPUT", "neither a request id nor a site is given", hint=hint)
         page = page_url(request.page, "page") if request.page else ""
         query = m.GetDecision(request.request_id, request.slot, page)

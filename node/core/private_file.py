@@ -36,7 +36,7 @@ def read_private(path: Path, bytes_max: int) -> bytes:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UnfitFile("is a symbolic link", "give the path of the file itself") from None
-        raise UnfitFile(error.strerror or str(error), unreadable=True) from None
+        raise UnfitFile(f"can't be read: {error.strerror or error}", unreadable=True) from None
     if stat.S_ISDIR(os.fstat(handle).st_mode):  # no file object can be made of one
         os.close(handle)
         raise UnfitFile("is a directory", "give the path of the file in it")

@@ -53,7 +53,7 @@ def write_key_pair(path: Path, pair: KeyPair) -> None:
     except FileExistsError:
         _refuse(path, "exists already", "choose another path, or move the old key away first")
     except OSError as error:
-        _refuse(path, error.strerror or str(error))
+        _refuse(path, f"can't be written: {error.strerror or error}")
 
 
 def key_document(pair: KeyPair) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.select import usage
+from promovolvectl.cli.select import closest, did_you_mean, usage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Profile
@@ -176,4 +176,5 @@ def _default_theme(run: Run) -> str:
 
 def _known(word: str, words: tuple[str, ...], flag: str) -> None:
     if word and word not in words:
-        raise usage(flag, f"there is no {word!r}; there are {', '.join(words)}", f"{flag} {words[0]}")
+        text = f"there is no {word!r}; there are {', '.join(words)}.{did_you_mean(word, words)}"
+        raise usage(flag, text, closest(flag, word, words))

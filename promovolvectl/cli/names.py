@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -36,11 +37,16 @@ def naming(flag: str, kind: str, metavar: str, help_: str) -> Any:
     return typer.Option(flag, metavar=metavar, callback=bare(kind), show_default=False, help=help_)
 
 
+_THAT_OF: Final = "; 'shard where' tells that of a site, a campaign or the like"
+
+
 def shard_number(text: str) -> int:
     """`17` or `shard/17`; a parser of arguments. Raises CommandFailed (2)."""
     digits = str(text).removeprefix("shard/")
     if not (digits.isascii() and digits.isdigit()):
-        raise usage("SHARD", f"{text!r} is not a shard's number", "promovolvectl shard show 17")
+        named = any(letter.isalpha() for letter in digits)
+        hint = f"promovolvectl shard where {shlex.quote(digits)}" if named else "promovolvectl shard list"
+        raise usage("SHARD", f"{text!r} is not a shard's number{_THAT_OF if named else ''}", hint)
     return int(digits)
 
 

@@ -33,7 +33,7 @@ from promovolvectl.cli.options import CHANGE
 from promovolvectl.cli.render import Answer, answer_of, plain
 from promovolvectl.cli.restarting import ONE_RULES, restart_of
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.select import usage
+from promovolvectl.cli.select import closest, did_you_mean, usage
 from promovolvectl.cli.tail import tailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -137,7 +137,8 @@ async def logs(
     ] = "",
 ) -> Answer | ExitStatus:
     if level and level.lower() not in LEVELS:
-        raise usage("--level", f"{level!r} is not one of {', '.join(LEVELS)}", "--level warning")
+        text = f"{level!r} is not one of {', '.join(LEVELS)}.{did_you_mean(level.lower(), LEVELS)}"
+        raise usage("--level", text, closest("--level", level.lower(), LEVELS))
     since_ms = since_of(since)
 
     def asked(after: str) -> GetLogs:

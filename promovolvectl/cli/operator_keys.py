@@ -6,6 +6,7 @@ or to standard output where that is asked for, and nowhere else.
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -217,6 +218,15 @@ def _free(out: str, name: str) -> Path | None:
     if out == STDOUT:
         return None
     path = Path(out or f"{name}.key").expanduser().absolute()
+    if path.is_dir():
+        text = f"{path} is a folder; name the file that the key goes to"
+        raise CommandFailed(
+            ExitStatus.LOCAL_FILE,
+            "E-FILE",
+            text,
+            hint=f"--out {shlex.quote(str(path / f'{name}.key'))}",
+            about=str(path),
+        )
     if path.exists():
         text = f"{path} exists already; a key is never written over another"
         raise CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", text, hint="--out FILE", about=str(path))

@@ -13,7 +13,7 @@ import typer
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.render import FORMATS, View
-from promovolvectl.cli.select import Selection, near
+from promovolvectl.cli.select import Selection, closest, did_you_mean, near, usage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -127,8 +127,8 @@ def one_of(flag: str, value: str, known: Sequence[str]) -> str:
     """The value of a flag that has few; the first where none is given. Raises CommandFailed (2)."""
     if value in ("", *known):
         return value or known[0]
-    text = f"{flag}: {value!r} is not one of {', '.join(known)}"
-    raise CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint=f"{flag} {known[-1]}")
+    text = f"{value!r} is not one of {', '.join(known)}.{did_you_mean(value, known)}"
+    raise usage(flag, text, closest(flag, value, known))
 
 
 def timeout_ms(flag: str, env: Mapping[str, str], profile: str, default_ms: int) -> int:

@@ -153,6 +153,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
 
 
+def closest(flag: str, word: str, known: Sequence[str]) -> str:
+    """The flag with the value that was probably meant, for a hint; with the first as an example where none is like
+    it."""
+    return f"{flag} {next(iter(near(word, known)), known[0])}"
+
+
 def _order(text: str, known: Sequence[str]) -> tuple[str, str]:
     key, _, order = text.partition(":")
     if order not in ("", "asc", "desc"):

@@ -26,6 +26,7 @@ from promovolvectl.cli.values import web_url
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
+_KEY = "example.com|top"
 app = group("Why an ad was served, or none, and what would be now.")
 
 
@@ -57,6 +58,8 @@ async def explain(
     if site:
         return await _ask(run, GetExplanation(site=site, slot=slot, page=page))
     name, bar, part = target.partition("|")
+    if bar and not name:
+        raise usage("TARGET", f"{target!r} names no site", f"promovolvectl serve explain {shlex.quote(_KEY)}")
     if bar:
         return await _ask(run, GetExplanation(site=name, slot=slot or part, page=page))
     if slot or page:

@@ -31,7 +31,7 @@ from promovolvectl.cli.names import EntityId, EntityType, entity_of, naming, sha
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.rules import overridden
 from promovolvectl.cli.run import Run
-from promovolvectl.cli.select import usage
+from promovolvectl.cli.select import closest, did_you_mean, usage
 from promovolvectl.cli.waiting import until_all_hold
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import Condition
@@ -227,7 +227,8 @@ def repair(
     kinds = tuple(kind or ())
     for each in kinds:
         if each not in KINDS:
-            raise usage("--kind", f"there is no kind {each!r}; there are {', '.join(KINDS)}", f"--kind {KINDS[0]}")
+            text = f"there is no kind {each!r}; there are {', '.join(KINDS)}.{did_you_mean(each, KINDS)}"
+            raise usage("--kind", text, closest("--kind", each, KINDS))
     return Change(StageRepair(kinds=kinds, reason=given["reason"]))
 
 

@@ -213,6 +213,14 @@ def _with_verb(path: str, words: Sequence[str]) -> str:
     return shlex.join((PROGRAM, *own, *(word for word in words if word != given[0])))
 
 
+def _left_over(context: Any, words: Sequence[str]) -> list[str] | None:
+    """Arguments that the command has no place for; None where its words can't be parsed at all."""
+    try:
+        return list(context.command.make_parser(context).parse_args(list(words))[1])
+    except TyperException:
+        return None
+
+
 def _usage_of_leaf(
     error: TyperException, message: str, context: Any, path: str, arguments: Sequence[str]
 ) -> CommandFailed:
@@ -225,10 +233,11 @@ def _usage_of_leaf(
     if unknown:
         message = f"No such option: {unknown}"  # what the parser finds close counts flags that every command has
         meant = nearest.of_flag(known, words, unknown)
+        # One mended mistake is no help where the line has another, or where an argument stands there already.
+        if meant and _left_over(context, shlex.split(meant)[len(path.split()) :]) != []:
+            meant = ""
     else:
-        extra: Sequence[str] = ()
-        with contextlib.suppress(TyperException):
-            _, extra, _ = context.command.make_parser(context).parse_args(list(words))
+        extra = _left_over(context, words) or ()
         meant = _with_verb(path, words) if extra else ""
         meant = meant or nearest.of_extra(known, words, extra)
     text = f"{message}\nusage: {known.usage()}"

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from node.admin.protocol import Slot, SlotFloor
 from node.core import limits
-from promovolvectl.cli.select import did_you_mean, usage
+from promovolvectl.cli.select import closest, did_you_mean, usage
 
 _MONEY: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,6})?")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -50,7 +50,7 @@ def one_of(text: str, flag: str, known: Sequence[str]) -> str:
     """A word of a short list, or nothing; raises CommandFailed (2)."""
     if text and text not in known:
         wrong = f"{text!r} is not one of {', '.join(known)}.{did_you_mean(text, known)}"
-        raise usage(flag, wrong, f"{flag} {known[0]}")
+        raise usage(flag, wrong, closest(flag, text, known))
     return text
 
 

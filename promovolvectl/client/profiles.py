@@ -6,9 +6,12 @@ its cluster's id at first contact, so that the same address never silently becom
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import tempfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -78,12 +81,17 @@ def find(file: ProfileFile, path: Path, name: str) -> Profile:
         )
     found = file.profiles.get(wanted)
     if found is None:
+        import difflib  # who names one that is there does not pay for it
+
         known = ", ".join(sorted(file.profiles)) or "none"
+        close = difflib.get_close_matches(wanted, file.profiles, n=1)
+        meant = f". Did you mean {close[0]!r}?" if close else ""
         raise CommandFailed(
             ExitStatus.NOT_FOUND,
             "E-PROFILE-UNKNOWN",
-            f"there is no profile {wanted!r} in {path}; known: {known}",
-            hint=f"{_UP} -p {wanted}",
+            f"there is no profile {wanted!r} in {path}; known: {known}{meant}",
+            # Not 'up' with that name where there are others: a slip of the fingers would found a cluster.
+            hint="promovolvectl profile list" if file.profiles else f"{_UP} -p {wanted}",
             about=f"profile/{wanted}",
         )
     return msgspec.structs.replace(found, name=wanted)
@@ -140,7 +148,8 @@ def secret_of(profile: Profile) -> KeyPair:
     try:
         return read_key_pair(path)
     except OperatingError as error:
-        given = not path.exists() and not profile.data  # what 'up' made it makes again; others were handed their key
+        # What 'up' made in a cluster's folder it makes again; any other key was handed out, or its path is mistyped.
+        given = not path.exists() and not (profile.data and path.is_relative_to(Path(profile.data)))
         hint = _HANDED_OUT if given else error.hint
         raise CommandFailed(
             ExitStatus.UNUSABLE_CONFIG, error.code, error.message, hint=hint, about=profile.key_file
@@ -155,18 +164,37 @@ def _write(path: Path, file: ProfileFile) -> None:
         name: {field: value for field, value in profile.items() if value not in ("", [], ())}
         for name, profile in sorted(document["profiles"].items())
     }
+    with _written(path), _beside(path) as temporary:
+        with temporary.open("wb") as stream:
+            stream.write(tomli_w.dumps(document).encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+
+
+def check_writable(path: Path) -> None:
+    """Raises CommandFailed (17) where no profile can be written: for who does much before writing one."""
+    with _written(path), _beside(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A new file for its owner alone, in a folder that is made if need be; gone afterwards unless it got a name."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(descriptor)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(tomli_w.dumps(document).encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise CommandFailed(
             ExitStatus.LOCAL_FILE, "E-FILE", f"{path} can't be written: {error.strerror}", about=str(path)

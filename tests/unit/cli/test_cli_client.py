@@ -274,9 +274,11 @@ def test_a_key_that_is_not_taken_is_denied_and_one_that_is_not_there_is_handed_o
         assert (failed.status, failed.code) == (ExitStatus.NOT_ALLOWED, "E-ADMIN-DENIED")
         assert failed.message.startswith("this key is not accepted: it was revoked, has expired,")
         missing = msgspec.structs.replace(profile, key_file=str(tmp_path / "none.key"))
-        for data, hint in (("", "promovolvectl auth key create NAME"), ("/srv/x", "promovolvectl up makes the keys")):
+        handed, made = "promovolvectl auth key create NAME", "promovolvectl up makes the keys"
+        for data, hint in (("", handed), ("/srv/x", handed), (str(tmp_path), made)):
             failed = refused(msgspec.structs.replace(missing, data=data), p.GetNodes())
             assert (failed.status, hint in failed.hint) == (ExitStatus.UNUSABLE_CONFIG, True)
+            assert failed.message == f"key file {missing.key_file} can't be read: No such file or directory"
 
 
 def test_a_key_file_that_others_can_read_is_refused_before_anything_is_sent(tmp_path: Path) -> None:

@@ -117,6 +117,10 @@ def test_no_profile_and_an_unknown_profile(invoke: Invoke, tmp_path: Path) -> No
     code, _, err = invoke("cluster", "status", "-p", "b")
     assert code == 3
     assert "known: a" in err
+    write_profile(tmp_path / "config.toml", Profile(name="shop"), make_current=False)
+    code, _, err = invoke("cluster", "status", "-p", "shpo")
+    assert "Did you mean 'shop'?" in err
+    assert err.splitlines()[-1] == "hint: promovolvectl profile list", "'up' would found a cluster for a slip"
 
 
 # --- values

@@ -114,6 +114,12 @@ def test_every_refused_line_has_a_hint_and_nothing_is_announced_before(
     assert ".key" not in err
 
 
+def test_a_folder_is_not_called_a_key_that_is_there(tmp_path: Path, invoke: Invoke) -> None:
+    code, _, err = invoke("auth", "key", "create", "ann", "--role", "viewer", "--out", str(tmp_path), "--yes")
+    assert (code, f"{tmp_path} is a folder" in err) == (17, True)
+    assert err.splitlines()[-1] == f"hint: --out {tmp_path / 'ann.key'}"
+
+
 def test_an_error_of_a_machine_format_is_one_document(invoke: Invoke) -> None:
     _, out, err = invoke("-o", "json", "explain", "XYZ")
     assert out == ""

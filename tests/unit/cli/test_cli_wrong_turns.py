@@ -150,12 +150,35 @@ def test_what_nouns_are_called_is_there() -> None:
         ("auth key rm guest", "auth key revoke guest"),
         ("nod list", "node list"),
         ("qqq", "--help"),
+        ("coverage explain a.example --slot top", "coverage explain --help"),
+        ("coverage explain --slot top", "coverage explain top"),
+        ("shard move a.example --to entity-2", "shard where a.example"),
+        ("shard show site/a.example", "shard where site/a.example"),
+        ("shard pin 17 a.example --to entity-2", "shard where a.example"),
+        ("shard show 1.5", "shard list"),
+        ("serve explain |", "serve explain example.com|top"),
     ],
 )
 def test_a_wrong_turn_is_answered_by_the_line_that_was_meant(typed: str, meant: str, invoke: Invoke) -> None:
     code, out, err = invoke(*typed.split())
     assert (code, out) == (2, "")
     assert " ".join(of_hint(err)) == meant, err
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("shard repair --kind stale", "--kind stale-epoch"),
+        ("node drain entity-1 --force majorty", "--force majority"),
+        ("cluster status --color nevr", "--color never"),
+        ("op list --state fail", "--state failed"),
+        ("node logs --level warn", "--level warning"),
+        ("shard repair --kind qqq", "--kind orphan"),
+    ],
+)
+def test_of_few_words_the_nearest_is_hinted_at(typed: str, hint: str, invoke: Invoke) -> None:
+    code, _, err = invoke(*typed.split())
+    assert (code, err.splitlines()[-1]) == (2, f"hint: {hint}"), err
 
 
 @pytest.mark.parametrize(
