@@ -18,6 +18,11 @@ from promovolvectl.client.profiles import load_file
 
 app = group("Start a whole cluster on this machine.")
 _START_MS = 120_000
+# Each of its nodes can stop while the others serve: no role is on one node only, and two of three entities are most.
+_WORTHY = (
+    "--node a=api,crawler,singleton --node b=api,crawler,singleton --node one=entity,singleton --node two=entity "
+    "--node three=entity"
+)
 _UNNAMED = "local"  # the profile where none is named: not the current one, which may be of a cluster elsewhere
 
 
@@ -26,11 +31,12 @@ _UNNAMED = "local"  # the profile where none is named: not the current one, whic
     "up",
     does="Start a whole cluster on this machine, one process a node, and return when it serves.",
     changes="Makes keys and data the first time, writes its profile, 'local' or the one that -p names, and makes it "
-    "current, whichever was so before. Run again: starts what is stopped and leaves the rest alone.",
+    "current, whichever was so before. Run again: starts what is stopped and leaves the rest alone; with other "
+    "nodes than it was made with it is refused.",
     examples=(
         "promovolvectl up --demo",
         "promovolvectl up --nodes 4 --data /srv/promovolve -p prod",
-        "promovolvectl up --node front=api,singleton --node one=entity --node two=entity,crawler -p mine",
+        f"promovolvectl up {_WORTHY} -p mine",
     ),
     exits=(
         ExitStatus.CONFLICT,

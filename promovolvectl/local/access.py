@@ -13,7 +13,7 @@ from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.link import open_link
-from promovolvectl.client.profiles import Endpoint, Profile, load_file, write_profile
+from promovolvectl.client.profiles import Endpoint, Profile, check_writable, load_file, write_profile
 from promovolvectl.local.layout import OPERATOR, Layout, key_file, read
 
 
@@ -38,6 +38,17 @@ def shown_by(cluster: Profile, person: Profile) -> Profile:
     """The folder's cluster, asked with the key of a person's profile where that is of this cluster."""
     same = person.data == cluster.data or (person.cluster_id and person.cluster_id == cluster.cluster_id)
     return msgspec.structs.replace(cluster, key_file=person.key_file) if same and person.key_file else cluster
+
+
+def check_place(config: Path, folder: Path) -> None:
+    """Refuses a file of profiles that couldn't be written once the cluster serves: its keys would be known to nobody.
+    Raises CommandFailed: 2 the cluster's folder would stand where the file is to, 16 it can't be read, 17 it can't be
+    written."""
+    if folder == config.absolute() or config.absolute() in folder.parents:
+        text = f"{config} is the file of profiles, and can't be a folder of data; nothing was started"
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"--data: {text}", hint="--data DIR", about=str(folder))
+    load_file(config)
+    check_writable(config)
 
 
 def check_profile(config: Path, folder: Path, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,20 +43,22 @@ def up(
     """Starts what does not run and returns when everything serves. `nodes`: what a cluster that is made now is to have,
     when somebody said so. `as_new`: after the store that is there has become one of its own.
 
-    Raises CommandFailed: 2 the profile stands for another cluster, 4 another command works on the folder, 5 a store in
-    use, 9 too late, 15 a node ended, 16 a folder, key or configuration that can't be used, 17 a port that is taken or a
-    file that can't be written.
+    Raises CommandFailed: 2 the profile stands for another cluster, 4 another command works on the folder or it was made
+    with other nodes, 5 a store in use, 9 too late, 15 a node ended, 16 a folder, key or configuration that can't be
+    used, 17 a port that is taken or a file that can't be written.
     """
     deadline = Deadline(timeout_ms)
     folder = folder.absolute()
     name = lay.cluster_name(profile)
+    access.check_place(config, folder)
     access.check_profile(config, folder, name)
     lay.claim(folder)
     with lay.locked(folder):
         if lay.read(folder) is None and (text := margin.foreseen([roles for _, roles in nodes or spread(NODES)])):
             say(f"warning: {text} ({margin.CODE})")  # before it is made: another node counts only then
         layout = _layout(folder, name, nodes or spread(NODES))
-        warnings = _warned(folder, layout, nodes)
+        _refuse_others(folder, layout, nodes)
+        warnings = tuple(Warned(code="W-SETTINGS", text=text) for text in files.unlike(folder, layout))
         keys = files.prepare(folder, layout)
         _refuse_stopped(_alive(folder, layout))
         if as_new:
@@ -185,13 +188,20 @@ def _known(folder: Path) -> Layout:
     return layout
 
 
-def _warned(folder: Path, layout: Layout, wanted: Carried | None) -> tuple[Warned, ...]:
-    found = [Warned(code="W-SETTINGS", text=text) for text in files.unlike(folder, layout)]
+def _refuse_others(folder: Path, layout: Layout, wanted: Carried | None) -> None:
+    """Nodes that are named count when a cluster is made: raises CommandFailed (4) for others than it was made with, so
+    that nobody takes for done what nobody does."""
     made = tuple((node.name, node.roles) for node in layout.nodes)
-    if wanted is not None and {name: set(roles) for name, roles in made} != {n: set(r) for n, r in wanted}:
-        text = f"this cluster was made with {words_of(made)}; other nodes count only when a cluster is made"
-        found.append(Warned(code="W-NODES", text=text))
-    return tuple(found)
+    if wanted is None or {name: set(roles) for name, roles in made} == {n: set(r) for n, r in wanted}:
+        return
+    raise CommandFailed(
+        ExitStatus.CONFLICT,
+        "E-CONFLICT",
+        f"the cluster in {folder} was made with {words_of(made)}; other nodes count only when a cluster is made, and "
+        "nothing was started",
+        hint=f"promovolvectl up -p {layout.cluster} --data {shlex.quote(str(folder))}",
+        about=str(folder),
+    )
 
 
 def _alive(folder: Path, layout: Layout) -> dict[str, Process]:

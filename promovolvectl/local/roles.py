@@ -13,6 +13,10 @@ from promovolvectl.local.layout import OPERATOR
 
 NODES: Final = 4  # where nobody says how many
 NEEDED: Final = ("api", "entity", "singleton")  # roles without which nothing is served
+# Each of its entity nodes may be away for a while: the two others are most of them.
+EXAMPLE: Final = (
+    "--node front=api,crawler,singleton --node back-1=entity,singleton --node back-2=entity --node back-3=entity"
+)
 Carried = tuple[tuple[str, tuple[str, ...]], ...]  # a name with its roles, in the order in which nodes start
 
 
@@ -33,7 +37,7 @@ def assigned(texts: Sequence[str]) -> Carried:
         found = tuple(_assignment(text) for text in texts)
         fit(found)
     except ValueError as error:
-        hint = "promovolvectl up --node front=api,singleton --node back-1=entity --node back-2=entity"
+        hint = f"promovolvectl up {EXAMPLE}"
         raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"--node: {error}", hint=hint) from error
     return found
 

@@ -37,6 +37,8 @@ def test_up_completes_what_a_killed_one_began_and_what_has_died_since(pair: Clus
     assert [row["name"] for row in found["nodes"]] == ["api-1", "entity-1"]
     assert found["nodes"][0]["pid"] == pid
     assert pair.up("--nodes", "2")["changed"] is False
+    refused = pair.refused("up", "--nodes", "3", "--data", str(pair.data), status=4)
+    assert refused["code"] == "E-CONFLICT", "what it was made with stays"
     pair.kill("entity-1")
     again = pair.up("--nodes", "2")
     assert again["changed"] is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import socket
@@ -21,10 +22,11 @@ from node.admin.protocol import NodeRow
 from node.core.settings import load_settings
 from node.wire.keys import read_key_pair
 from node.wire.roster import OperatorRole, parse_roster
+from promovolvectl.cli.walk import leaves
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile, load_file, write_profile
-from promovolvectl.local import access, cluster, files, layout, ports, processes, roles, waiting
+from promovolvectl.local import access, cluster, files, layout, margin, ports, processes, roles, waiting
 from promovolvectl.local.roles import spread
 
 
@@ -395,6 +397,41 @@ def test_a_profile_of_another_cluster_is_not_taken_over(tmp_path: Path) -> None:
     assert taken(data=str(tmp_path / "removed"), cluster_id="c-gone") == 0, "no cluster is there any more"
 
 
+def test_a_profile_that_could_not_be_written_is_found_before_anything_is_founded(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+
+    def refused(config: Path) -> int:
+        with pytest.raises(CommandFailed) as caught:
+            cluster.up(
+                folder,
+                nodes=spread(1),
+                demo=False,
+                profile="local",
+                config=config,
+                timeout_ms=1_000,
+                say=lambda line: None,
+            )
+        assert not folder.exists()
+        return int(caught.value.status)
+
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert refused(folder) == refused(tmp_path) == 2, "the cluster would lie where the file is to be"
+    assert refused(tmp_path / "folder") == 16
+    assert refused(tmp_path / "file" / "config.toml") in (16, 17)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_other_nodes_than_it_was_made_with_are_a_conflict_and_nothing_is_started(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    made(folder, nodes=2)
+    with pytest.raises(CommandFailed, match=r"was made with api-1=.*nothing was started") as caught:
+        up(folder, nodes=spread(3))
+    assert caught.value.status is ExitStatus.CONFLICT
+    assert caught.value.hint == f"promovolvectl up -p local --data {folder}"
+    assert all(processes.running(folder, name) is None for name in ("api-1", "entity-1"))
+
+
 def test_a_person_s_own_key_is_shown_to_the_cluster_that_it_is_of(tmp_path: Path) -> None:
     ours = Profile(name="local", data="/srv/here", cluster_id="c-1", key_file="/srv/here/keys/operator.key")
     for person, key_file in (
@@ -433,6 +470,18 @@ def test_a_person_assigns_roles_to_nodes_by_name() -> None:
         ("front", ("api", "singleton")),
         ("back", ("entity",)),
     )
+
+
+def test_the_layouts_that_are_shown_can_be_restarted_one_entity_node_after_the_other() -> None:
+    up_leaf = next(leaf for leaf in leaves() if leaf.name == "up")
+    shown = [words for line in (*up_leaf.about.examples, roles.EXAMPLE) if "--node" in (words := line.split())]
+    assert len(shown) >= 2
+    for words in shown:
+        carried = roles.assigned([after for word, after in itertools.pairwise(words) if word == "--node"])
+        assert not margin.foreseen([own for _, own in carried])
+        for name, own in carried:
+            others = {role for other, more in carried if other != name for role in more}
+            assert "entity" not in own or others.issuperset(own), (words, name)
 
 
 @pytest.mark.parametrize(
