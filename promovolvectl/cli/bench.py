@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 import typer
@@ -34,7 +35,8 @@ _CHECKOUT: Final = "Nothing of a cluster: it runs processes of its own, on this 
     "serve",
     does="Ask for page views over HTTP, of pages that are classified here, and measure the answers node by node.",
     changes="Real page views: they are counted, and what wins has its price promised until the promise lapses, since "
-    "no impression follows. Asks first. What is measured includes this program.",
+    "no impression follows. Asks first. A viewer's key is enough: a page view is anybody's who reaches the HTTP API. "
+    "What is measured includes this program. Ends with 15 when a page view failed, and counts those of each node.",
     examples=(
         "promovolvectl bench serve --for 10s --yes",
         "promovolvectl bench serve --site example.com --connections 32 --for 1s --yes -o json",
@@ -62,8 +64,8 @@ async def serve(
     finally:
         stop.set()
     found = Bench(subject="serve", items=_figures(seen, elapsed_s := time.monotonic() - began), elapsed_s=elapsed_s)
-    answered = any(one.took_ms for one in seen.values())
-    return answer_of("Bench", found, meta, ExitStatus.OK if answered else ExitStatus.FAILED)
+    failed = any(one.failed or not one.took_ms for one in seen.values())
+    return answer_of("Bench", found, meta, ExitStatus.FAILED if failed else ExitStatus.OK)
 
 
 async def _asked(run: Run, site: str) -> tuple[dict[str, str], list[PageView], Meta]:
@@ -95,9 +97,17 @@ def _figures(seen: dict[str, Seen], elapsed_s: float) -> tuple[BenchFigure, ...]
             BenchFigure(name=f"{node}.answer", median=median, p99=p99, least=least, most=most, unit="ms", count=count),
             _one(f"{node}.filled", one.filled / one.slots if one.slots else 0.0, "1", one.slots),
         ]
-        for why, times in sorted(one.failed.items()):
-            found.append(_one(f"{node}.failed.{why}", float(times), "times", times))
+        found += _failures(node, one)
     return tuple(found)
+
+
+def _failures(node: str, one: Seen) -> Iterator[BenchFigure]:
+    """Their number, none too, and of each kind; `count` is of what they are a part."""
+    failed = sum(one.failed.values())
+    asked = len(one.took_ms) + failed
+    yield _one(f"{node}.failed", float(failed), "times", asked)
+    for why, times in sorted(one.failed.items()):
+        yield _one(f"{node}.failed.{why}", float(times), "times", asked)
 
 
 def _one(name: str, value: float, unit: str, count: int) -> BenchFigure:

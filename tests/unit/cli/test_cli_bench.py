@@ -82,16 +82,26 @@ def test_page_views_are_asked_of_every_api_node_and_what_fails_is_counted(tmp_pa
             assert '"promovolvectl bench serve --for 300ms --connections 6 -o json --yes"' in err
             code, out, _ = invoke(*words, "--yes")
     document = json.loads(out)
-    assert (code, document["subject"]) == (0, "serve")
+    assert (code, document["subject"]) == (15, "serve"), "of some nodes all failed"
     found = {item["name"]: item for item in document["items"]}
     assert found["well.page_views"]["count"] == found["well.answer"]["count"] == len(asked) > 0
     assert (found["well.filled"]["median"], found["well.filled"]["count"]) == (0.5, 2 * len(asked))
     assert found["well.answer"]["least"] <= found["well.answer"]["median"] <= found["well.answer"]["p99"]
-    assert found["shedding.failed.HTTP 503"]["median"] >= 1
+    assert (found["well.failed"]["median"], found["well.failed"]["count"]) == (0.0, len(asked)), "none, which is said"
+    assert found["shedding.failed.HTTP 503"] == {**found["shedding.failed"], "name": "shedding.failed.HTTP 503"}
+    assert found["shedding.failed"]["median"] == found["shedding.failed"]["count"] >= 1
     assert found["away.failed.ConnectionRefusedError"]["median"] >= 1
     assert (found["shedding.page_views"]["median"], found["away.answer"]["count"]) == (0.0, 0)
     imps = [{"id": "top", "w": 728, "h": 90}, {"id": "side", "w": 300, "h": 250}]
     assert asked[0] == {"pub": "a.example", "url": "https://a.example/fresh", "imp": imps}
+
+
+def test_a_load_of_which_nothing_fails_ends_well(tmp_path: Path, invoke: Invoke) -> None:
+    with api(200) as (well, _), FakeNode(handlers(well=well)) as node:
+        node.write(tmp_path)
+        code, out, _ = invoke("bench", "serve", "--for", "200ms", "--yes", "-o", "value", "--columns", "name,median")
+    assert code == 0
+    assert "well.failed\t0" in out
 
 
 def test_when_nobody_answers_it_failed_and_without_pages_there_is_nothing_to_ask(
