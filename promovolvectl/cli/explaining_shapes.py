@@ -21,7 +21,8 @@ def _site_head(payload: Payload) -> Sequence[str]:
         f"TODAY      {today['filled']} slots filled for {today['spent']}; page views without an ad: {today['paced']} "
         f"paced, {today['without_money']} without money, {today['too_old']} of pages judged too long ago, "
         f"{today['without_candidates']} without candidates",
-        f"UNKNOWN    {pages['unknown_last_minute']} page views of unknown urls in the last minute",
+        f"UNKNOWN    {pages['unknown_last_minute']} page views of unknown urls in the last full minute of the clock"
+        + ("; all that are remembered are listed below" if payload["unknown"] else ""),
     ]
     if payload["pages"]["classifying"]:
         oldest = payload["pages"]["classifying_ms"] / 1_000

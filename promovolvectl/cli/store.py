@@ -36,7 +36,7 @@ _FAILS = (
 _CHANGES = (*_FAILS, ExitStatus.REFUSED, ExitStatus.NOT_CONFIRMED)
 _WHERE = (
     "The store is that of this machine's cluster, or what --data, --path or --node-file name; it is used itself, not "
-    "through a node."
+    "through a node: no operator's key is looked at, and who can read it may."
 )
 Data = Annotated[
     str, typer.Option("--data", metavar="DIR", show_default=False, help="The cluster's folder; that of 'up' if not.")

@@ -9,6 +9,8 @@ from typing import Any, Final
 from promovolvectl.cli.terminal import Terminal
 from promovolvectl.cli.text import EMPTY, cell, moment, shorten, size, span, version, width_of
 
+# What a field is named by where the cell says the unit itself, as `312ms` does.
+_SAID: Final[Mapping[str, str]] = {"seconds": "_s", "ms": "_ms", "bytes": "_bytes"}
 _GAP: Final = "  "
 _CELL_MIN: Final = 6
 _RESET: Final = "\x1b[0m"
@@ -62,7 +64,8 @@ class Column:
 
     @property
     def heading(self) -> str:
-        return (self.title or self.key).upper().replace("_", " ")
+        name = self.title or self.key.removesuffix(_SAID.get(self.form, ""))
+        return name.upper().replace("_", " ")
 
 
 def shown(value: Any, form: str, terminal: Terminal) -> str:

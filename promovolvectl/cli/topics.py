@@ -97,6 +97,7 @@ placement    which node has which shard; every change of it has a version
 epoch        the number of a shard's ownership; who holds an older one can write nothing any more
 hand-off     moving a shard: the old owner stops it, the new one starts it, messages wait in between
 coordinator  the node that decides on placement; there is one
+leader       the member with the lowest address: it lets nodes in and out, and decides nothing else
 ServeIndex   what serving reads: candidates of each slot, in maps that every api node replicates
 tombstone    the mark that something was removed, so that no old copy brings it back
 coverage     how many slots of fresh pages have candidates
@@ -130,7 +131,8 @@ What moves work, or takes something from serving, shows its plan and asks: --yes
 terminal and without --yes nothing happens and the status is 6. What loses something for good asks for its name, or
 takes it by --confirm NAME. 'plan list', 'plan show', 'plan commit ID' commit one that was staged before; it is refused
 with 4 when the placement has moved on. --force names the rule that it overrides. --reason goes to the audit log.
---request-id makes a retry the same operation.
+--request-id makes a retry the same operation. --dry-run ends with 0 also where the plan would be refused: to a script
+'--query violations' tells, which is empty where it would not be.
 """,
     ),
     "reasons": Text(

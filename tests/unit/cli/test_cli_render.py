@@ -216,3 +216,12 @@ def test_a_plan_s_table_sums_up_what_is_the_same_and_other_formats_have_each_mov
     assert len(in_format("table", filter="from=one")) > 100
     few = answer_of("Plan", plan(moves=both[:3]), META)
     assert len(render(few, View(), PIPE).splitlines()) == len(few.payload["moves"]) + 5
+
+
+def test_a_heading_names_no_unit_that_its_cells_name_and_none_twice() -> None:
+    for kind, shape in SHAPES.items():
+        for columns in (shape.columns, *(detail.columns for detail in shape.details)):
+            headings = [column.heading for column in columns]
+            assert len(set(headings)) == len(headings), kind
+            own = {column.heading for column in columns if column.form in ("seconds", "ms", "bytes")}
+            assert not [heading for heading in own if heading.endswith((" S", " MS", " BYTES"))], kind
