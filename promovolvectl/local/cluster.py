@@ -218,7 +218,8 @@ def _refuse_stopped(alive: Mapping[str, Process]) -> None:
     raise CommandFailed(
         ExitStatus.CONFLICT,
         "E-STOPPED",
-        f"{found} {'is' if len(stopped) == 1 else 'are'} stopped by a signal: nothing of it runs, and nothing ends",
+        f"{found} {'is' if len(stopped) == 1 else 'are'} stopped by a signal: nothing of it runs, and nothing ends; "
+        "one that goes on ends by itself if it was removed meanwhile, and 'node start' starts it anew then",
         hint="; ".join(process.resuming for _, process in sorted(stopped.items())),
         about=f"node/{min(stopped)}",
     )

@@ -214,6 +214,7 @@ def test_a_process_that_is_stopped_is_named_at_once_and_not_waited_for(
         assert (failed.value.status, failed.value.code) == (ExitStatus.CONFLICT, "E-STOPPED")
         assert failed.value.hint == f"kill -CONT {stranger.pid}"
         assert "entity-1" in failed.value.message
+        assert "if it was removed meanwhile, and 'node start' starts it anew" in failed.value.message
     assert [path.name for path in (folder / "run").iterdir()] == ["entity-1.pid"]
 
 
