@@ -195,6 +195,9 @@ class Dashboard(App[int]):
         wanted = [IDENTITY, *(Query(GetOperation(id=each), every_s=2) for each in self._followed)]
         if board is not None and board.is_mounted and not board.has_class("tiny"):
             wanted = [*board.queries(self.state), *wanted]
+        missed = self.state.missed
+        if missed is not None and missed.node:
+            wanted = [Query(missed.question, every_s=0), *wanted]
         self._asker.want(wanted)
 
     @property
@@ -283,6 +286,10 @@ class Dashboard(App[int]):
     @on(Board.Follows)
     def _follows(self, event: Board.Follows) -> None:
         self.go(event.about)
+
+    @on(Board.Done)
+    def _done(self, event: Board.Done) -> None:
+        self.say(event.what)
 
     @on(Board.Refused)
     def _refused(self, event: Board.Refused) -> None:

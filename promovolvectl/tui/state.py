@@ -13,8 +13,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from node.admin.protocol import AdminEvent, ClusterStatus, Health, Meta, StatusPush
+from node.admin.protocol.diagnosis import EventList
 from node.core.clock import SECOND
 from promovolvectl.tui.incoming import Asked, Happened, Heard, Incoming, Lost, Opened, Pushed, Told, Untold
+from promovolvectl.tui.missed import Missed, lacking, missed_since
 from promovolvectl.tui.series import Series, after_push, after_report
 from promovolvectl.tui.windows import Window
 
@@ -59,7 +61,8 @@ FIRST: Final = Window()
 @dataclass(frozen=True, slots=True)
 class State:
     """`connected` to `where`, or not, because of `problem` after `tries` attempts. Everything else is the newest that
-    was told, with the moment at which it came; 0 stands for never. `reports`: answers by what was asked. `badges`,
+    was told, with the moment at which it came; 0 stands for never. `missed`: events that a lost connection has cost,
+    until they were asked for. `reports`: answers by what was asked. `badges`,
     `ages` and `window` are the person's: what the title reminds of, whether times are told as ages, and which part of
     a long list is looked at."""
 
@@ -79,6 +82,7 @@ class State:
     events: tuple[AdminEvent, ...] = ()
     events_lost: int = 0
     events_seen: int = 0
+    missed: Missed | None = None
     reports: Mapping[msgspec.Struct, Report] = field(default_factory=dict)
     badges: tuple[str, ...] = ()
     ages: bool = False
@@ -118,7 +122,8 @@ def reduce(state: State, incoming: Incoming) -> State:
         case Told(at_ns, params, value, meta):
             series = after_report(state.series, at_ns, value)
             found = Report(value=value, meta=meta, at_ns=at_ns, tried_ns=at_ns)
-            return replace(_reported(state, params, found), series=series)
+            after = replace(_reported(state, params, found), series=series)
+            return _made_up_for(after, value) if state.missed and params == state.missed.question else after
         case Untold(at_ns, params, reason, denied):
             before = state.report(params)
             found = replace(before, problem=reason, denied=denied, asking=False, tried_ns=at_ns)
@@ -161,8 +166,12 @@ def _reported(state: State, params: msgspec.Struct, found: Report) -> State:
 
 
 def _pushed(state: State, at_ns: int, push: StatusPush) -> State:
+    missed = state.missed
+    if missed is not None and not missed.node:
+        missed = replace(missed, node=push.meta.observed_by)
     return replace(
         state,
+        missed=missed,
         status=push.status,
         meta=push.meta,
         health=push.health,
@@ -181,11 +190,20 @@ def _happened(state: State, event: AdminEvent) -> State:
     )
 
 
+def _made_up_for(state: State, value: msgspec.Struct) -> State:
+    """Behind what has come since: who looks at an event must not find another in its place."""
+    after = replace(state, missed=None)
+    for event in lacking(state.events, value) if isinstance(value, EventList) else ():
+        after = _happened(after, event)
+    return after
+
+
 def _lost(state: State, lost: Lost) -> State:
     """The first loss leaves `tries` at 0: another node is asked at once, and only when that fails we are offline.
 
-    What happened meanwhile is unknown, so the break stands among the events.
+    What happens meanwhile is asked of the node that is followed next; the break stands among the events.
     """
+    since = state.missed or missed_since(state.told_at)
     after = replace(
         state,
         connected=False,
@@ -193,6 +211,7 @@ def _lost(state: State, lost: Lost) -> State:
         denied=lost.denied,
         tries=0 if state.connected else state.tries + 1,
         retry_at_ns=lost.retry_at_ns,
+        missed=replace(since, node="") if since else None,
     )
     if not state.connected:
         return after

@@ -86,6 +86,13 @@ class Board(Screen[None]):
             super().__init__()
             self.why = why
 
+    class Done(Message):
+        """What a key did that nothing on the screen shows."""
+
+        def __init__(self, what: str) -> None:
+            super().__init__()
+            self.what = what
+
     class Follows(Message):
         """The person wants to see an object: `about` as events name it, `noun/name`."""
 

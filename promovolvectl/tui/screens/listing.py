@@ -252,14 +252,20 @@ class Listing(Board):
 
     def action_copy_cell(self) -> None:
         if self.cursor:
-            self.app.copy_to_clipboard(self.cursor)
+            self._copy(self.cursor, short(visible(self.cursor), _OF_MAX))
 
     def action_copy_row(self) -> None:
         table = self.table
         if table.row is not None and table.filled is not None:
             titles = [column.title for column in table.filled.columns]
             cells = {title.lower(): cell.text for title, cell in zip(titles, table.row.cells, strict=False)}
-            self.app.copy_to_clipboard(json.dumps({"key": table.row.key, **cells}, ensure_ascii=False))
+            row = json.dumps({"key": table.row.key, **cells}, ensure_ascii=False)
+            self._copy(row, f"the row {short(visible(table.row.key), _OF_MAX)}")
+
+    def _copy(self, text: str, called: str) -> None:
+        """Whether the terminal takes it nobody says: what is known is that it was sent."""
+        self.app.copy_to_clipboard(text)
+        self.post_message(self.Done(f"sent to the terminal's clipboard: {called}"))
 
     def steps_to(self, view: str) -> tuple[str, ...]:
         """The keys that lead from what this screen shows to the rows of a view."""

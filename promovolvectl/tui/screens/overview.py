@@ -9,6 +9,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from node.admin.protocol import GetShards, ListOperations
+from node.core.clock import SECOND
 from promovolvectl.tui import attention, keys
 from promovolvectl.tui.destinations import destination_of
 from promovolvectl.tui.origin import answered, pushed
@@ -22,6 +23,7 @@ from promovolvectl.tui.widgets.table import Filled, Table
 MAP = Query(GetShards(), every_s=5, topics=("shard.", "coordinator.", "node."))
 DOCTOR = "doctor"
 OPERATIONS = Query(ListOperations(), every_s=3)
+_WELL_NS = 30 * SECOND  # for so long it is said that what was chosen is well
 
 
 class Overview(Board):
@@ -109,6 +111,7 @@ class Overview(Board):
             pushed(state),
             "nothing needs attention",
             gone="needs no attention any more",  # as a rule it is well again: the object itself is there
+            gone_ns=_WELL_NS,
         )
         self.table.fill(state, now_ns, filled)
         super().show(state, now_ns)

@@ -20,6 +20,7 @@ from promovolvectl.tui.widgets.panel import Panel
 from promovolvectl.tui.widgets.sparkline import chart, sparkline
 
 _CHART_LINES_MIN = 2
+_DECIDES = "decides "  # where the site is held, whichever node's front a request came to
 
 
 def _filled(ratio: float | None) -> tuple[str, str]:
@@ -34,7 +35,7 @@ def traffic(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
     rates = state.told(RATES.params, RateList)
     told = rates.items if rates else ()
     facts = [
-        fact("requests", f"{status.requests_per_s:.1f}/s", theme.STRONG),
+        fact("requests, whole cluster", f"{status.requests_per_s:.1f}/s", theme.STRONG),
         fact("served", count(status.served_count)),
         fact("slots filled", *_filled(status.coverage.ratio)),
         fact("messages", f"{sum(row.messages_per_s for row in told):.0f}/s"),
@@ -55,8 +56,9 @@ def traffic(state: State, _now_ns: int, width: int, height: int) -> list[Line]:
         lines.append(
             [
                 (f"{label} ", ""),
+                (_DECIDES, theme.FAINT),
                 (f"{row.requests_per_s:7.1f}/s ", theme.STRONG),
-                (sparkline(points, max(4, width - 30)), theme.CHART),
+                (sparkline(points, max(4, width - 30 - len(_DECIDES))), theme.CHART),
             ]
         )
     if rest:

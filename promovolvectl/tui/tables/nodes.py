@@ -13,6 +13,7 @@ from node.admin.protocol import (
     NodePeer,
     NodeRow,
     NodeShow,
+    OperationList,
 )
 from node.admin.protocol.cluster import AbsentNode
 from node.admin.protocol.diagnosis import GetLogs, GetRates, LogList, RateList
@@ -22,6 +23,7 @@ from promovolvectl.tui.draw import amount, counters, dash_if_none, fact, figure,
 from promovolvectl.tui.queries import Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
+from promovolvectl.tui.tables.operations import OPERATIONS
 from promovolvectl.tui.text import Line, count, known, lag, natural, number_of, size, span
 from promovolvectl.tui.views import Glance, Level, Tab, Where, fixed
 from promovolvectl.tui.widgets.figures import state_words
@@ -30,6 +32,7 @@ from promovolvectl.tui.widgets.sparkline import sparkline
 _SPARK = 6
 Draw = Callable[[Glance, Where], list[Line]]
 Asks = Callable[[State, Where], tuple[Query, ...]]
+_ONLY_ITSELF = "nobody can be asked for {what}: only {{name}} itself knows them, and it is no member"
 RATES = Query(GetRates(), every_s=2)
 _COLUMNS = (
     Column("NODE", 28),
@@ -98,18 +101,17 @@ def node_row(state: State, name: str) -> NodeRow | None:
     return next((row for row in state.status.nodes if row.name == name), None) if state.status else None
 
 
-def _pane(key: str, name: str, draw: Draw, queries: Asks) -> Tab:
-    """Of a node that is absent nobody can be asked: all panes tell how it went and what brings it back."""
+def _pane(key: str, name: str, draw: Draw, queries: Asks, without: str = "") -> Tab:
+    """Of a node that is absent nobody can be asked: all panes tell how it went and what brings it back, and why they
+    tell nothing else: `without`, with the node's name for `{name}`."""
 
     def told(glance: Glance, where: Where) -> list[Line]:
         missed = absent.absent_node(glance.state, where[-1])
         if missed is None:
             return draw(glance, where)
         lines = absent.whole(glance.state, missed, glance.width)
-        if draw is _log:
-            text = f"nobody can be asked for its log: it lies in logs/{missed.name}.log of its host"
-            lines += paragraph(text, glance.width, theme.ODD, 3)
-        return lines
+        why = without.format(name=missed.name)
+        return lines + (paragraph(why, glance.width, theme.ODD, 3) if why else [])
 
     def asked(state: State, where: Where) -> tuple[Query, ...]:
         return () if absent.absent_node(state, where[-1]) else queries(state, where)
@@ -119,6 +121,23 @@ def _pane(key: str, name: str, draw: Draw, queries: Asks) -> Tab:
 
 def _show_of(_state: State, where: Where) -> tuple[Query, ...]:
     return (Query(GetNode(node=where[-1]), every_s=5),)
+
+
+def _about_of(state: State, where: Where) -> tuple[Query, ...]:
+    row = node_row(state, where[-1])
+    return (*_show_of(state, where), *((OPERATIONS,) if row is not None and row.cordoned else ()))
+
+
+def _cordoned(state: State, name: str) -> str:
+    """That it is cordoned, since when and why, by the operation that did it where that is on record."""
+    told = state.told(OPERATIONS.params, OperationList)
+    done = (each for each in told.items if each.verb == "cordon") if told else ()
+    found = max((each for each in done if each.target == f"node/{name}"), key=lambda one: one.started_at, default=None)
+    if found is None:
+        return "cordoned: it keeps its shards and gets no more"
+    when = moment(found.started_at, state.told_at, ages=state.ages)
+    reason = f": {found.reason}" if found.reason else ", no reason was given"
+    return f"cordoned by {found.id}, {when}{reason}; it keeps its shards and gets no more"
 
 
 def _about(glance: Glance, where: Where) -> list[Line]:
@@ -141,8 +160,13 @@ def _about(glance: Glance, where: Where) -> list[Line]:
         ("memory", known(row.rss_bytes, size)),
         ("cpu", known(row.cpu_ratio, "{:.1%} since it started".format)),
     )
-    named: Line = [(f"{visible(row.name)} ", theme.STRONG), (f"{mark} {state_words(row)}", style)]
+    named: Line = [
+        (f"{visible(row.name)} ", theme.STRONG),
+        (f"{mark} {state_words(row)}{' cordoned' if row.cordoned else ''}", style),
+    ]
     lines = flow([named, *(fact(name, value) for name, value in facts)], glance.width)
+    if row.cordoned:
+        lines += paragraph(_cordoned(glance.state, row.name), glance.width, theme.ODD, 3)
     if not row.ready:
         reasons = "; ".join(row.why_not_ready) or "it does not say why"
         lines += paragraph(f"not ready: {reasons}", glance.width, theme.ODD, 4)
@@ -275,13 +299,15 @@ LEVEL = Level(
     _rows,
     lambda _state, _where: (RATES,),
     (
-        _pane("a", "about", _about, _show_of),
-        _pane("o", "observers", _views, _show_of),
-        _pane("p", "peers", _peers, _show_of),
-        _pane("m", "mailboxes", _mailboxes, _mailboxes_of),
-        _pane("l", "log", _log, _log_of),
-        _pane("c", "settings", _settings, _show_of),
-        _pane("n", "can stop", _can_stop, _can_stop_of),
+        _pane("a", "about", _about, _about_of),
+        _pane("o", "observers", _views, _show_of, "no member observes it while it is none itself"),
+        _pane("p", "peers", _peers, _show_of, _ONLY_ITSELF.format(what="its peers")),
+        _pane("m", "mailboxes", _mailboxes, _mailboxes_of, _ONLY_ITSELF.format(what="its mailboxes")),
+        _pane("l", "log", _log, _log_of, "nobody can be asked for its log: it lies in logs/{name}.log of its host"),
+        _pane("c", "settings", _settings, _show_of, _ONLY_ITSELF.format(what="its settings")),
+        _pane(
+            "n", "can stop", _can_stop, _can_stop_of, "it is no member: nothing is held by it that could go elsewhere"
+        ),
     ),
     empty="the cluster has no members",
     pushed=True,

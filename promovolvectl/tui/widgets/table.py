@@ -46,7 +46,8 @@ class Look:
 @dataclass(frozen=True, slots=True)
 class Filled:
     """What a table is filled with. `asked`: the words of a filter by which the cluster has narrowed the rows. `gone`:
-    what is said of the row under the cursor once it is there no more."""
+    what is said of the row under the cursor once it is there no more; `gone_ns`: for how long, 0 until another row
+    is chosen."""
 
     title: str
     columns: tuple[Column, ...]
@@ -58,6 +59,7 @@ class Filled:
     newest: Newest = ""
     asked: tuple[str, ...] = ()
     gone: str = "is not here any more"
+    gone_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -94,6 +96,7 @@ class Table(Lines, can_focus=True):
         self._first = 0
         self._widths: dict[str, int] = {}
         self._place = 0
+        self._gone_ns = 0  # when the chosen row was missed first
 
     # ---- what it shows
 
@@ -105,6 +108,7 @@ class Table(Lines, can_focus=True):
         shown = ordered(matching(filled.rows, filled.columns, needle), order)
         self._seen = _Seen(state, now_ns, filled, shown)
         self._settle()
+        self._gone_ns = (self._gone_ns or now_ns) if self.row is None else 0
         self.again()
 
     def take(self, look: Look) -> None:
@@ -285,7 +289,8 @@ class Table(Lines, can_focus=True):
             title += f" · filter {visible(self.look.order.needle)}"
         if self.look.marks:
             title += f" · {len(self.look.marks)} marked"
-        if shown and self.row is None:
+        for_ns = self._seen.now_ns - self._gone_ns
+        if shown and self.row is None and not (filled.gone_ns and for_ns >= filled.gone_ns):
             title += f" · {short(visible(self.look.about or self.look.cursor), _GONE_MAX)} {filled.gone}"
         elif len(shown) > max(1, self.size.height - _ABOVE):
             title += f" · row {self._place + 1}"

@@ -18,6 +18,14 @@ DEAD = AbsentNode(
 GONE = AbsentNode(
     name="entity-4", went="drained", since=SINCE, why="was told", back="promovolvectl node start entity-4"
 )
+WHY_NOT = {
+    "o": "no member observes it while it is none itself",
+    "p": "nobody can be asked for its peers: only entity-3 itself knows them",
+    "m": "nobody can be asked for its mailboxes: only entity-3 itself knows them",
+    "l": "it lies in logs/entity-3.log of its host",
+    "c": "nobody can be asked for its settings: only entity-3 itself knows them",
+    "n": "nothing is held by it that could go elsewhere",
+}
 MISSED = p.HealthReason(code="E-NODE-ABSENT", object="node/entity-3", text="it went without being told to")
 THERE = tuple(node(f"entity-{number}") for number in (1, 2, 5, 6))
 
@@ -40,7 +48,8 @@ def test_a_dead_node_is_counted_listed_and_told_of_with_the_way_back() -> None:
             for key in "opmlcn":
                 await stage.tap(key)
                 screen = await stage.until("brings it back: promovolvectl node start entity-3")
-                assert ("it lies in logs/entity-3.log of its host" in screen) is (key == "l")
+                for of, why in WHY_NOT.items():
+                    assert (why in screen) is (key == of), f"{key}: {why}"
             for key, word in (("D", "Drain"), ("C", "Cordon"), ("X", "Restart")):
                 await stage.tap(key)
                 await stage.until(f"{word}: entity-3 is absent since 09:32:01")

@@ -131,6 +131,9 @@ def test_a_row_about_the_same_object_takes_the_place_of_the_chosen_one_that_went
             assert chosen() == "node/entity-2"
             stage.source.play(push(*NODES, faults=(fault("node/entity-3"),)))
             await stage.until("node/entity-2 needs no attention any more")
+            stage.later(31)
+            assert "needs no attention any more" not in await stage.text(), "it is no news any more"
+            assert not chosen(), "no key is about the next all the same"
             assert chosen() == "", "nobody has looked at the one that took its place"
             stage.source.play(push(*NODES, state="degraded", reasons=reasons))
             await stage.until("goes")

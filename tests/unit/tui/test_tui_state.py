@@ -12,7 +12,8 @@ from tui_stage import META, event, node, push, shards
 
 from node.admin import protocol as p
 from node.admin.protocol import GetNode, GetShards
-from node.core.clock import SECOND
+from node.admin.protocol.diagnosis import EventItem, EventList, GetEventList
+from node.core.clock import SECOND, rfc3339
 from promovolvectl.tui.incoming import Asked, Happened, Heard, Incoming, Lost, Opened, Pushed, Told, Untold
 from promovolvectl.tui.queries import AFTER_PROBLEM_NS, Query, due
 from promovolvectl.tui.series import POINTS_MAX
@@ -31,8 +32,8 @@ from promovolvectl.tui.state import (
 T = 1_000 * SECOND
 
 
-def after(*incoming: Incoming) -> State:
-    state = State(profile="local")
+def after(*incoming: Incoming, begin: State | None = None) -> State:
+    state = begin or State(profile="local")
     for one in incoming:
         state = reduce(state, one)
     return state
@@ -94,6 +95,35 @@ def test_a_break_stands_once_among_the_events() -> None:
     assert [one.topic for one in state.events] == ["node.up", "dashboard.lost"]
     assert state.events[-1].object == "node/api-1"
     assert state.events[-1].text == "refused"
+
+
+def test_what_a_break_cost_is_asked_of_the_next_node_and_stands_behind_what_was_seen() -> None:
+    up, down = event(), event(topic="node.down", about="node/api-1", text="is down")
+    broken = after(Opened(T, "api-1"), Pushed(T, push(node())), Happened(up), lost(), lost())
+    assert broken.missed is not None
+    assert not broken.missed.node, "nobody is followed"
+    back = after(Opened(T, "entity-1"), Pushed(T, push(node())), begin=broken)
+    assert back.missed is not None
+    question = back.missed.question
+    assert question.node == META.observed_by
+    assert rfc3339(question.since_ms) < META.observed_at, "what came just before the break may be lost with it"
+    kept = EventList(
+        items=tuple(
+            EventItem(at=one.at, topic=one.topic, object=one.object, text=one.text, node=one.node) for one in (up, down)
+        ),
+        cursor="",
+    )
+    other = after(Told(T, GetEventList(), kept, META), begin=back)
+    assert other.missed is not None, "an answer to another question makes up for nothing"
+    whole = after(Told(T, question, kept, META), begin=other)
+    assert [one.topic for one in whole.events] == ["node.up", "dashboard.lost", "node.down"]
+    assert whole.missed is None
+    assert after(Told(T, question, kept, META), begin=whole).events == whole.events
+
+
+def test_nothing_is_missed_where_nothing_was_told_before() -> None:
+    assert after(lost()).missed is None
+    assert after(Opened(T, "api-1"), lost()).missed is None
 
 
 def test_events_are_a_ring_and_lost_ones_are_counted() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 from test_tui_choosing import NODES, held
 from tui_answers import everything
-from tui_stage import FakeSource, node, push, refusal, staged
+from tui_stage import AT, FakeSource, node, push, refusal, staged
 
 from node.admin import protocol as p
-from node.admin.protocol.diagnosis import GetRates, RateList
+from node.admin.protocol.diagnosis import EventItem, EventList, GetEventList, GetRates, RateList
 from node.admin.protocol.explaining import CampaignExplanation, ExplainCampaign, ExplainSite, SiteExplanation
 
 
@@ -159,6 +159,8 @@ def test_traffic_names_every_node_or_says_how_many_have_no_room() -> None:
             own = "\n".join(screen.splitlines()[2:-3])
             assert all(name in own for name in names) or "more nodes, together" in own
             assert sum(name in own for name in names) >= 5
+            assert "requests, whole cluster" in own
+            assert own.count(" decides ") >= 5, "what a node's figure is of"
 
     asyncio.run(look())
 
@@ -231,5 +233,71 @@ def test_the_pane_of_what_was_not_checked_says_what_that_was() -> None:
             await stage.tap("c")
             screen = await stage.until("not checked: entity-9@1 did not answer", "what was checked agrees")
             assert "all views agree" not in screen
+
+    asyncio.run(look())
+
+
+def test_a_cordoned_node_s_pane_says_so_and_why() -> None:
+    def cordon(name: str, target: str, reason: str, at: str) -> p.Operation:
+        return p.Operation(
+            id=name, verb="cordon", target=target, state="done", phases=(), elapsed_s=0.1, started_at=at, reason=reason
+        )
+
+    found = p.OperationList(
+        items=(
+            cordon("op-1", "node/entity-1", "an old one", "2026-11-29T13:00:00.000Z"),
+            cordon("op-2", "node/entity-1", "kernel fix", "2026-11-29T14:00:00.000Z"),
+            cordon("op-3", "node/entity-2", "another", "2026-11-29T14:01:00.000Z"),
+        )
+    )
+
+    async def look() -> None:
+        async with staged((120, 40), FakeSource({p.ListOperations: lambda _: found}, everything())) as stage:
+            stage.source.play(push(node("entity-1", cordoned=True), node("entity-2")))
+            await stage.until("● live")
+            await stage.go("nodes")
+            screen = await stage.until("● up cordoned", "cordoned by op-2", "kernel fix", "gets no more")
+            assert "an old one" not in screen
+            await stage.tap("down")
+            assert "cordoned by" not in await stage.text()
+
+    asyncio.run(look())
+
+
+def test_what_was_copied_is_said() -> None:
+    async def look() -> None:
+        async with staged((120, 40), FakeSource(otherwise=everything())) as stage:
+            stage.source.play(push(node("entity-1")))
+            await stage.until("● live")
+            await stage.go("nodes")
+            await stage.tap("y")
+            await stage.until("sent to the terminal's clipboard: entity-1")
+            assert stage.app.clipboard == "entity-1"
+            await stage.tap("Y")
+            await stage.until("clipboard: the row entity-1")
+
+    asyncio.run(look())
+
+
+def test_events_that_a_break_cost_are_asked_of_the_node_that_is_followed_next() -> None:
+    async def look() -> None:
+        kept = EventList(
+            items=(EventItem(at=AT, topic="node.removed", object="node/api-9", text="is no member", node="api-1"),),
+            cursor="",
+        )
+        source = FakeSource({GetEventList: lambda _: kept}, everything())
+        async with staged((120, 40), source) as stage:
+            stage.source.play(push(node("entity-1")))
+            await stage.until("● live")
+            assert not [asked for asked in source.asked if isinstance(asked, GetEventList)]
+            stage.source.play(refusal("the node went silent"))
+            await stage.until("the node went silent")
+            stage.app._feed.retry_now()
+            stage.source.play(push(node("entity-1"), node("entity-2")))
+            await stage.until("● live", "entity-2")
+            await stage.go("events")
+            await stage.until("dashboard.lost", "node.removed", "node/api-9")
+            asked = [asked for asked in source.asked if isinstance(asked, GetEventList) and asked.since_ms]
+            assert [each.node for each in asked] == ["api-1"], "once, of who is followed"
 
     asyncio.run(look())
