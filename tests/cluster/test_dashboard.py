@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_world import CTL, Cluster
+from cluster_world import CTL, Cluster, eventually
 from rich.cells import cell_len
 from terminal import Terminal
 
@@ -56,5 +56,32 @@ def test_a_walk_through_the_dashboard_while_a_node_is_killed(cluster: Cluster) -
         terminal.press("q")
         assert terminal.ended() == 0
         assert terminal.restored, terminal.modes
+    finally:
+        terminal.close()
+
+
+def test_a_dialog_that_is_closed_leaves_no_plan_behind(cluster: Cluster) -> None:
+    """Looking changes nothing: what was planned for a look is off the cluster's list again."""
+
+    def plans() -> set[str]:
+        return {item["id"] for item in cluster.ask("plan", "list")["items"]}
+
+    before = plans()
+    terminal = Terminal((CTL, "dashboard"), cluster.env)
+    try:
+        terminal.until("● live", "HEALTHY")
+        terminal.press("3")
+        terminal.until(OWN["shards"], "● live")
+        terminal.press("M")
+        terminal.until("promovolvectl shard move", "to which node: ", "enter makes the plan")
+        asked = terminal.text.partition("to which node: ")[2].split(",")[0].split()[0]
+        terminal.press(f"{asked}\r")
+        terminal.until(f"--to {asked}", "Moves 1 shard", "tab again to Commit")
+        eventually(plans, lambda now: len(now - before) == 1, 20, "the plan that is looked at")
+        terminal.press("\r")
+        terminal.when(lambda text: "Moves 1 shard" not in text, "the closed dialog")
+        eventually(plans, lambda now: now <= before, 20, "no plan of the dialog")
+        terminal.press("q")
+        assert terminal.ended() == 0
     finally:
         terminal.close()
