@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+
 from cluster_world import CTL, Cluster, eventually
 from rich.cells import cell_len
 from terminal import Terminal
@@ -85,3 +89,35 @@ def test_a_dialog_that_is_closed_leaves_no_plan_behind(cluster: Cluster) -> None
         assert terminal.ended() == 0
     finally:
         terminal.close()
+
+
+def test_what_happened_until_another_node_was_followed_stands_among_the_events(cluster: Cluster) -> None:
+    """The node that is followed stands still and is put out: its end is told by the others, who keep it."""
+    terminal = Terminal((CTL, "dashboard"), cluster.env)
+    try:
+        terminal.until("● live", "HEALTHY")
+        followed = re.search(r"● live · (\S+)", terminal.text)
+        assert followed is not None
+        source = followed[1]
+        terminal.press("8")
+        terminal.until(OWN["events"], "● live")
+        pid = cluster.pids()[source]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            terminal.when(
+                lambda text: "● live" in text and f"● live · {source}" not in text and "dashboard.lost" in text,
+                "another node that is followed",
+            )
+            terminal.press("/")
+            terminal.until("column=text")
+            terminal.press("node.unreachable")
+            terminal.until("filter node.unreachable", f"node/{source}")
+            terminal.press("\r")
+            terminal.until("⏎ Open")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        terminal.press("q")
+        assert terminal.ended() == 0
+    finally:
+        terminal.close()
+    cluster.restore()
