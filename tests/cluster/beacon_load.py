@@ -112,7 +112,7 @@ class BeaconLoad:
             self.outcomes.refused.append(f"{event}: {status} {text[:200]}")
 
     async def _again(self) -> None:
-        left = list(self.outcomes.unknown.items())
+        left = list(self.outcomes.unknown.copy().items())  # at once: the load itself goes on in its own thread
 
         async def send() -> None:
             connection = Connection(self._host, self._port)
