@@ -23,9 +23,10 @@ _STOP_MS = 120_000
     app,
     "down",
     does="Drain and stop this machine's cluster.",
-    changes="Ends its processes. Data, keys and the profile stay, and 'up' brings it all back. The profile's key must "
-    "be an administrator's; where no node answers, the processes are those of whoever owns the folder.",
-    examples=("promovolvectl down", "promovolvectl down --data /srv/promovolve -t 5m"),
+    changes="Ends its processes, without asking: nobody answers page views until 'up' brings it all back. Data, keys "
+    "and the profile stay. The profile's key must be an administrator's; where no node answers, the processes are "
+    "those of whoever owns the folder.",
+    examples=("promovolvectl down --dry-run", "promovolvectl down --data /srv/promovolve -t 5m"),
     exits=(
         ExitStatus.CONFLICT,
         ExitStatus.NOT_ALLOWED,
@@ -42,10 +43,16 @@ def down(
     data: Annotated[
         str, typer.Option("--data", metavar="DIR", show_default=False, help="Where its data lie, as for 'up'.")
     ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "--plan", help="Print what would be stopped, and end with 0.")
+    ] = False,
 ) -> Answer:
     from promovolvectl.local.cluster import down as stop
+    from promovolvectl.local.cluster import down_plan
 
     folder = data_folder(run, data).absolute()
+    if dry_run:
+        return answer_of("Plan", down_plan(folder), run.local_meta())
     run.going_on = ("Stopped waiting. Nodes that were told to stop do so.", f"hint: {run.again()}")
     stopped = stop(folder, person=_person(run, folder), timeout_ms=run.timeout_ms(_STOP_MS), say=run.say)
     run.going_on = ()

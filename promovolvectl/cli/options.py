@@ -64,7 +64,7 @@ COMMON: Final[tuple[Flag, ...]] = (
     _option("debug", bool, False, "--debug", help="Show where in our code an error came from."),
 )
 CHANGE: Final[tuple[Flag, ...]] = (
-    _option("dry_run", bool, False, "--dry-run", "--plan", help="Print the plan, its violations too, and stop."),
+    _option("dry_run", bool, False, "--dry-run", "--plan", help="Print the plan, its violations too, and end with 0."),
     _option("reason", str, "", "--reason", metavar="TEXT", help="Why, for the audit log."),
     _option("request_id", str, "", "--request-id", metavar="ID", help="Makes a retry the same operation."),
 )

@@ -47,7 +47,7 @@ StorePath = Annotated[
 NodeFile = Annotated[
     str, typer.Option("--node-file", metavar="NODE_FILE", show_default=False, help="Settings of a node that uses it.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, its violations too, and stop.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, its violations too, and end with 0.")]
 
 
 @leaf(

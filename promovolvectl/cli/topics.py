@@ -133,6 +133,8 @@ takes it by --confirm NAME. 'plan list', 'plan show', 'plan commit ID' commit on
 with 4 when the placement has moved on. --force names the rule that it overrides. --reason goes to the audit log.
 --request-id makes a retry the same operation. --dry-run ends with 0 also where the plan would be refused: to a script
 '--query violations' tells, which is empty where it would not be.
+Of this machine's own processes, 'up' and 'node start' start what is to run and have no plan. 'down' asks nobody, for
+scripts end with it and 'up' brings all of it back; 'down --dry-run' says what it would stop.
 """,
     ),
     "reasons": Text(

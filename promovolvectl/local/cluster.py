@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from node.admin.protocol import Done, FreezePlacement, Meta, Warned
+from node.admin.protocol import Done, FreezePlacement, Meta, Plan, Warned
 from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
@@ -71,6 +71,16 @@ def up(
     say(f"the cluster in {folder} {'serves' if children else 'runs already'}")
     told = msgspec.structs.replace(meta, warnings=(*warnings, *meta.warnings))
     return _reply(folder, layout, changed=bool(children)), told
+
+
+def down_plan(folder: Path) -> Plan:
+    """What `down` would stop; nothing is asked of any node. Raises CommandFailed (16): no cluster there."""
+    alive = _alive(folder, _known(folder))
+    notes = [f"{name} is stopped, process {process.pid}" for name, process in sorted(alive.items())]
+    notes.append("data, keys and the profile stay" if alive else "no node runs")
+    return Plan(
+        id="", verb="down", target=str(folder), base_version=0, moves=(), changed=bool(alive), notes=tuple(notes)
+    )
 
 
 def down(folder: Path, *, person: Profile, timeout_ms: int, say: Say) -> Down:

@@ -100,7 +100,8 @@ class CategoryWeight(msgspec.Struct, frozen=True, kw_only=True):
 @wire_type("admin.site_pages")
 class SitePages(msgspec.Struct, frozen=True, kw_only=True):
     """`outdated`: fresh ones that were judged before what is judged now; `fallback`: by what stood in for the provider.
-    `classifying`: texts under way, the oldest for `classifying_ms`; `waiting`: pages that are to be auctioned. Null is
+    `classifying`: texts under way, the oldest for `classifying_ms`; `waiting`: pages that are to be auctioned.
+    `unknown_last_minute`: views of unknown urls in the last whole minute of the clock, not in the running one. Null is
     what site, auctioneer or ad server did not tell."""
 
     total: int

@@ -524,3 +524,21 @@ def test_an_address_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="the http address of api-1") as caught:
         layout.read(folder)
     assert caught.value.status == ExitStatus.UNUSABLE_CONFIG
+
+
+def test_a_rehearsed_down_names_what_it_would_stop_and_stops_none(
+    tmp_path: Path, stranger: subprocess.Popen[bytes]
+) -> None:
+    folder = tmp_path / "data"
+    with pytest.raises(CommandFailed) as failed:
+        cluster.down_plan(folder)
+    assert failed.value.status is ExitStatus.UNUSABLE_CONFIG
+    made(folder)
+    none = cluster.down_plan(folder)
+    assert (none.changed, none.notes) == (False, ("no node runs",))
+    recorded(folder, "entity-1", stranger.pid)
+    plan = cluster.down_plan(folder)
+    assert (plan.verb, plan.target, plan.changed) == ("down", str(folder), True)
+    assert plan.notes[0] == f"entity-1 is stopped, process {stranger.pid}"
+    assert stranger.poll() is None
+    assert processes.running(folder, "entity-1") is not None
