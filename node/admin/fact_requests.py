@@ -8,6 +8,7 @@ from node.admin import protocol as p
 from node.admin.fact_log import FactLog
 from node.admin.fact_views import asked_for, fact_item, has, pairs
 from node.admin.protocol.facts import FactItem, FactList, GetFacts
+from node.admin.type_patterns import expect_fact_types
 from node.core import limits
 from node.core.errors import BadInput
 from node.store.port import StoredFact
@@ -32,6 +33,8 @@ class FactRequests:
         _expect("types", len(request.types) <= _NAMES_MAX, f"are more than {_NAMES_MAX}")
         _expect("fields", len(request.fields) <= _NAMES_MAX, f"are more than {_NAMES_MAX}")
         found = await (self._newest(request) if request.last else self._behind(request))
+        if not (found.items or request.after):
+            expect_fact_types(request.types)  # those of another release are asked for, too, and found by what there is
         return found, call
 
     async def _behind(self, request: GetFacts) -> FactList:

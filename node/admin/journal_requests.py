@@ -14,6 +14,7 @@ from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import ask, no_member, read
 from node.admin.protocol import diagnosis as d
+from node.admin.type_patterns import expect_topics
 from node.core import limits
 from node.core.clock import rfc3339
 from node.core.errors import BadInput
@@ -107,6 +108,7 @@ class JournalRequests:
     # ---- events
 
     async def events(self, request: d.GetEventList, call: p.Meta) -> tuple[d.EventList, p.Meta]:
+        expect_topics(request.topics)
         after = cursors.read(request.cursor)
         wanted = {name: n.GetEvents(*reversed(after.get(name, (0, 0)))) for name in self._some(request.node)}
         pages, missing = await self._server.gatherer.each_its_own(wanted, n.EventPage)

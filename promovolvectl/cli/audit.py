@@ -9,6 +9,7 @@ import typer
 
 from node.admin.protocol import Meta
 from node.admin.protocol.audit import (
+    OUTCOMES,
     AuditEntries,
     AuditEntry,
     AuditList,
@@ -23,6 +24,7 @@ from promovolvectl.cli.leaf import group, leaf
 from promovolvectl.cli.render import Answer, answer_of
 from promovolvectl.cli.run import Run
 from promovolvectl.cli.select import usage
+from promovolvectl.cli.values import one_of
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -55,20 +57,21 @@ async def list_(
     ] = "",
     outcome: Annotated[
         str,
-        typer.Option("--outcome", metavar="WORD", show_default=False, help="Such as done, started, refused, failed."),
+        typer.Option("--outcome", metavar="WORD", show_default=False, help=f"Only these: {', '.join(OUTCOMES)}."),
     ] = "",
     since: Annotated[
         str, typer.Option("--since", metavar="TIME", show_default=False, help="2h ago, or 2026-11-29T14:00:00Z.")
     ] = "",
     last: Annotated[int, typer.Option("--last", metavar="N", min=1, max=100_000, help="At most the newest N.")] = 100,
 ) -> Answer:
-    wanted = GetAudit(who=who, verb=verb, about=about, outcome=outcome, since=_since(since), limit=min(last, _PAGE))
+    word = one_of(outcome, "--outcome", OUTCOMES)
+    wanted = GetAudit(who=who, verb=verb, about=about, outcome=word, since=_since(since), limit=min(last, _PAGE))
     found, meta = await run.ask(wanted, AuditList)
     items = list(found.items)
     while found.next_below and len(items) < last:
         rest = min(last - len(items), _PAGE)
         below = found.next_below
-        wanted = GetAudit(who=who, verb=verb, about=about, outcome=outcome, since=wanted.since, limit=rest, below=below)
+        wanted = GetAudit(who=who, verb=verb, about=about, outcome=word, since=wanted.since, limit=rest, below=below)
         found, meta = await run.ask(wanted, AuditList)
         items += found.items
     return answer_of("AuditList", AuditList(items=tuple(items), next_below=found.next_below), meta)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from node.wire.registry import wire_type
 
+OUTCOMES: Final = (
+    *("begun", "done", "unchanged", "started", "staged", "cancelling", "cancelled", "refused", "failed"),
+    "unknown",
+)
+
 
 @wire_type("audit.entry")
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One link of the chain. `outcome`: begun, done, unchanged, refused, failed or unknown (nobody can say whether it
-    happened). A change is two entries: `begun` before anything happens, and its outcome, which names that one's number
-    in `begins`. `before` and `digest` are SHA-256 in hex; see `node.admin.audit_chain`."""
+    """One link of the chain. `outcome`, of OUTCOMES: begun, done, unchanged, refused, failed or unknown (nobody can say
+    whether it happened); of long work how far it was. A change is two entries: `begun` before anything happens, and its
+    outcome, which names that one's number in `begins`. `before` and `digest` are SHA-256 in hex; see
+    `node.admin.audit_chain`."""
 
     number: int
     at: str

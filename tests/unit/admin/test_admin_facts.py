@@ -82,6 +82,14 @@ def test_facts_are_chosen_by_type_entity_and_field_and_money_is_text() -> None:
         append(console, "rail", *impressions(2), fact(Click("r0", "s", "rail", "cr")))
         append(console, "bus", *impressions(1, site="t"))
         assert offsets(await listed(console, types=("click", "approval"))) == [3]
+        assert offsets(await listed(console, types=("cta",))) == [], "a type that there is, and no fact of it"
+        for more in ({}, {"last": 3}):
+            refused: Any = await console.ask(GetFacts(limit=10, types=("banana",), **more))
+            assert (refused.exit, refused.code, "'banana' fits no type of fact" in refused.message) == (
+                *(2, "E-BAD-INPUT"),
+                True,
+            ), refused
+        assert offsets(await listed(console, types=("banana",), after=3)) == [], "the next page of what was found"
         assert offsets(await listed(console, about="campaign/bus")) == [4]
         assert offsets(await listed(console, fields=("request_id=r0",))) == [1, 3, 4]
         assert offsets(await listed(console, fields=("request_id=r0", "site=t"))) == [4]
