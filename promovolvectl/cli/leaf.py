@@ -16,7 +16,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from node.core import limits
 from promovolvectl.cli import interrupts
 from promovolvectl.cli.options import COMMON, HELP, Flag, Flags
-from promovolvectl.cli.outlook import refuse_unfit
+from promovolvectl.cli.outlook import refuse_columns, refuse_unfit
 from promovolvectl.cli.release import COMPLETING
 from promovolvectl.cli.render import Answer
 from promovolvectl.cli.run import Run, of_process
@@ -207,6 +207,7 @@ def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str)
             run.say(line, always=True)
         raise
     if isinstance(outcome, Answer):
+        refuse_columns(view.chosen, outcome.kind, outcome.payload)
         return int(run.emit(outcome))
     return int(outcome)
 

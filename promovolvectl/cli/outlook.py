@@ -10,7 +10,7 @@ import msgspec
 
 from promovolvectl.cli.select import Selection, check_columns, check_query, check_rows, compiled
 from promovolvectl.cli.shapes import SHAPES
-from promovolvectl.cli.shaping import Under
+from promovolvectl.cli.shaping import Payload, Under
 
 
 def refuse_unfit(chosen: Selection, kind: str) -> None:
@@ -28,6 +28,14 @@ def refuse_unfit(chosen: Selection, kind: str) -> None:
         check_columns(chosen.columns, names)
 
 
+def refuse_columns(chosen: Selection, kind: str, payload: Payload) -> None:
+    """Raises CommandFailed (2) for columns that an answer of this kind has not: also in a format that shows none, where
+    a name that is mistyped would be taken in silence."""
+    if chosen.columns and not chosen.query:
+        told = (name for row in SHAPES[kind].rows(payload) for name in row)
+        check_columns(chosen.columns, tuple(dict.fromkeys((*_fields(kind), *told))))
+
+
 def _whole(kind: str) -> tuple[str, ...]:
     """The fields of a kind's document: its own, then those that all have."""
     from promovolvectl.cli.schemas import TYPES, around
@@ -42,10 +50,10 @@ def _fields(kind: str) -> tuple[str, ...]:
 
     shape = SHAPES[kind]
     known = [column.key for column in shape.columns]
-    holder: Any = TYPES[kind]
+    holder: Any = TYPES.get(kind)
     if isinstance(shape.rows, Under):
         holder = _item_of(typing.get_type_hints(holder).get(shape.rows.key))
-    elif kind in ("Health", "ServeIndexEntry", "ServeIndexDiff", "Schema"):  # rows that are made of several places
+    elif kind in ("Health", "ServeIndexEntry", "ServeIndexDiff"):  # rows that are made of several places
         holder = None
     elif kind == "NodeShow":
         holder = typing.get_type_hints(holder)["node"]

@@ -267,6 +267,17 @@ def test_a_partial_answer_ends_with_twelve_and_names_who_is_missing(tmp_path: Pa
         assert json.loads(invoke("node", "list", "--allow-partial", "-o", "json")[1])["complete"] is False
 
 
+def test_a_column_that_there_is_not_is_refused_in_every_format(tmp_path: Path, invoke: Invoke) -> None:
+    """`-o json` shows no columns, and took any name for one with 0."""
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"], p.GetNode: lambda _: SAMPLES["NodeShow"]}) as node:
+        node.write(tmp_path)
+        for line in (("node", "list"), ("node", "show", "node-1"), ("config", "view"), ("schema", "Plan")):
+            for form in FORMATS:
+                code, out, err = invoke(*line, "--columns", "bogus", "-o", form)
+                assert (code, out, "there is no field 'bogus'" in err) == (2, "", True), (line, form, err)
+        assert invoke("node", "list", "--columns", "name,pid", "-o", "json")[0] == 0
+
+
 def test_every_field_of_an_answer_can_be_named_before_it_is_there() -> None:
     for kind, reply in SAMPLES.items():
         for row in SHAPES[kind].rows(plain(reply)) if kind in SHAPES and kind != "Schema" else ():
