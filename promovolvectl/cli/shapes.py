@@ -59,7 +59,9 @@ def _coverage_head(payload: Payload) -> Sequence[str]:
 
 
 def _plan_head(payload: Payload) -> Sequence[str]:
-    lines = [f"PLAN {payload['id']}  {payload['verb']} {cell(payload['target'])} (placement {payload['base_version']})"]
+    staged = payload["id"]  # of what concerns no placement, as of this machine's processes, nothing is kept to commit
+    base = f" (placement {payload['base_version']})" if staged or payload["base_version"] else ""
+    lines = [f"PLAN {f'{staged}  ' if staged else ''}{payload['verb']} {cell(payload['target'])}{base}"]
     lines += [f"  violates: {cell(text)}" for text in payload["violations"]]
     lines += [f"  overrides: {cell(text)}" for text in payload["overridden"]]
     lines += [f"  {cell(text)}" for text in payload["notes"]]

@@ -196,6 +196,12 @@ def test_coverage_says_where_page_views_without_an_ad_are_told() -> None:
     assert told.splitlines()[1].endswith("promovolvectl site explain example.com")
 
 
+def test_a_plan_that_is_not_staged_has_no_id_and_no_placement() -> None:
+    plan = p.Plan(id="", verb="down", target="/srv/x", base_version=0, moves=(), notes=("n-1 is stopped, process 7",))
+    told = render(answer_of("Plan", plan, META), View("table"), PIPE)
+    assert told.splitlines()[:2] == ["PLAN down /srv/x", "  n-1 is stopped, process 7"]
+
+
 def test_a_plan_s_table_sums_up_what_is_the_same_and_other_formats_have_each_move() -> None:
     def moves(source: str, to: str, shards: range) -> list[p.PlanMove]:
         return [p.PlanMove(shard=shard, from_node=source, to=to, entities=2, why="r") for shard in shards]
