@@ -116,6 +116,8 @@ def decision_lines(glance: Glance, told: ServeExplanation) -> list[Line]:
         facts.append(
             fact("auction", f"{told.auction.trigger} {moment(told.auction.at, glance.state.told_at, ages=False)}")
         )
+        if told.auction.page not in ("", told.page):
+            facts.append(fact("of another page", told.auction.page))
         judged = " (a fallback's judgement)" if told.auction.fallback else ""
         facts.append(fact("categories", ", ".join(told.auction.categories) + judged))
     if told.pool is not None:

@@ -107,6 +107,28 @@ def test_an_empty_slot_says_why_in_the_pane_that_is_open_first() -> None:
     asyncio.run(look())
 
 
+def test_an_auction_of_another_page_names_it_beside_the_decision() -> None:
+    """Its categories read as if they were of the page that was asked about."""
+    ours = everything()
+
+    def decided(request: p.GetExplanation) -> p.ServeExplanation:
+        auction = p.ExplainedAuction(
+            at="2026-11-29T14:00:00.000Z", trigger="t", categories=("547",), page="https://b/x"
+        )
+        found: p.ServeExplanation = ours(request)
+        return replace(found, page="https://a/y", auction=auction)
+
+    async def look() -> None:
+        async with staged((120, 40), FakeSource({p.GetExplanation: decided}, ours)) as stage:
+            stage.source.play(push(*NODES))
+            await stage.until("● live")
+            await stage.go("serving")
+            screen = await stage.until("of another page https://b/x", "page https://a/y")
+            assert "547" in screen
+
+    asyncio.run(look())
+
+
 def test_slots_without_a_pool_come_first_where_slots_are_looked_at() -> None:
     """Whoever came because a slot is empty stood on one that was filled."""
     ours = everything()
