@@ -159,7 +159,8 @@ def test_real_processes_do_the_same(line: str, form: str, own: tuple[Cluster, Na
 # What names a place that nobody has, names one of this cluster's; that it is in use is what some of them meet.
 EXAMPLES = {
     "up --demo": 0,
-    "down": 0,
+    "down --dry-run": 0,
+    "down --data /srv/promovolve -t 5m": 0,
     "cluster watch --for converged --for healthy -t 10m": 0,
     "cluster watch -o jsonl --limit 1": 0,
     "node start entity-2": 0,
@@ -187,8 +188,10 @@ def test_an_example_of_help_runs_on_a_cluster(
     cluster, names = own
     leaf = next(leaf for leaf in LEAVES if f"promovolvectl {example}" in leaf.about.examples)
     settings = str(cluster.data / "nodes" / "entity-2" / "node.toml")
+    # A cluster of files only is what there is to stop.
+    data = cluster.data.parent / "stopped" if leaf.name == "down" else cluster.data
     stands_for = {
-        "/srv/promovolve": str(cluster.data),
+        "/srv/promovolve": str(data),
         "/var/lib/promovolve/store": str(cluster.data / "store"),
         "/srv/store": str(cluster.data / "store"),
         "/etc/promovolve/node-1.toml": settings,
@@ -198,8 +201,6 @@ def test_an_example_of_help_runs_on_a_cluster(
     }
     if leaf.name == "store restore":
         stands_for["nightly.pbk"] = names.of["ARCHIVE"]
-    # A cluster of files only is what there is to stop.
-    data = cluster.data.parent / "stopped" if leaf.name == "down" else cluster.data
     monkeypatch.chdir(tmp_path)
     words = tuple(stands_for.get(word, word) for word in shlex.split(example))
     found = in_pipe(words, {**surrounding(cluster), "PROMOVOLVECTL_DATA": str(data)})
