@@ -15,6 +15,7 @@ from cluster_world import Cluster, eventually
 
 CONNECTIONS = 48
 ANSWER_S = 10.0
+BEACONS_MAX = 4  # of one page view: an impression and a click for each of two slots
 Key = tuple[str, str]  # what is counted ("imp" or "click") and its request id
 
 
@@ -30,13 +31,15 @@ class Outcomes:
 
 
 class BeaconLoad:
-    """`rate` beacons a second (impressions, and the clicks that belong to them) from entering to leaving."""
+    """`rate` beacons a second (impressions, and the clicks that belong to them) from entering to leaving. What a second
+    falls short of, the next makes good."""
 
     def __init__(self, cluster: Cluster, rate: int) -> None:
         address = urlsplit(cluster.http)
         self._host, self._port = str(address.hostname), int(address.port or 80)
         self._bodies = list(bodies(cluster))
         self._rate = rate
+        self._sent = 0
         self.outcomes = Outcomes()
         self.seconds = 0.0
         self._stop = threading.Event()
@@ -52,8 +55,13 @@ class BeaconLoad:
         self._thread.join()
 
     @property
-    def per_second(self) -> float:
-        return len(self.outcomes.counted) / self.seconds if self.seconds else 0.0
+    def offered_per_second(self) -> float:
+        """Beacons that were sent, and those that page views without an answer would have led to."""
+        return self._sent / self.seconds
+
+    @property
+    def acknowledged_per_second(self) -> float:
+        return len(self.outcomes.counted) / self.seconds
 
     def more(self, count: int) -> None:
         """Waits until so many more beacons are acknowledged."""
@@ -70,15 +78,13 @@ class BeaconLoad:
         idle = [Connection(self._host, self._port) for _ in range(CONNECTIONS)]
         visits: set[asyncio.Task[None]] = set()
         number = 0
-        sent = 0
         while not self._stop.is_set():
             due = (time.monotonic() - begun) * self._rate
-            if idle and sent < due:
+            if idle and self._sent + BEACONS_MAX * len(visits) < due:
                 visit = asyncio.create_task(self._visit(idle.pop(), idle, self._bodies[number % len(self._bodies)]))
                 visits.add(visit)
                 visit.add_done_callback(visits.discard)
                 number += 1
-                sent += 4  # two slots a page, an impression and a click each
             else:
                 await asyncio.sleep(0.002)
         await asyncio.gather(*visits)
@@ -89,12 +95,15 @@ class BeaconLoad:
     async def _visit(self, connection: Connection, idle: list[Connection], body: bytes) -> None:
         status, text = await connection.exchange("POST", "/v1/serve/batch", body)
         if status == 200:
-            for seat in json.loads(text)["seatbid"]:
-                if "winner" in seat:
-                    await self._beacon(connection, "imp", seat["winner"]["impUrl"])
-                    await self._beacon(connection, "click", seat["winner"]["clickUrl"])
-        elif status not in (0, 503):
-            self.outcomes.refused.append(f"serve: {status} {text[:200]}")
+            winners = [seat["winner"] for seat in json.loads(text)["seatbid"] if "winner" in seat]
+            for winner in winners:
+                await self._beacon(connection, "imp", winner["impUrl"])
+                await self._beacon(connection, "click", winner["clickUrl"])
+            self._sent += 2 * len(winners)  # an empty slot has none
+        else:
+            self._sent += BEACONS_MAX  # they were due, and a browser doesn't come again at once
+            if status not in (0, 503):
+                self.outcomes.refused.append(f"serve: {status} {text[:200]}")
         idle.append(connection)
 
     async def _beacon(self, connection: Connection, event: str, url: str) -> None:
