@@ -1,6 +1,6 @@
 """Live views: a status push when it changed, and the cluster's events as they come.
 
-One gathering serves all subscribers. Nothing is gathered while nobody watches.
+One gathering serves all subscribers. Nothing is gathered while nobody watches, and little while nothing happens.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from node.actors.bus import Gap, Subscription
 from node.admin import protocol as p
 from node.admin import views
+from node.admin.pace import REST_MS, nothing_new, pause_ms
 from node.core.clock import MS, rfc3339
 from node.core.errors import OperatingError
 from node.engine.events import EVENTS, NodeEvent
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from node.admin.server import AdminServer, Reply
 
 _log = logging.getLogger(__name__)
-IDLE_REFRESH_MS = 5_000
 # A subscriber says so again within this time, or it is gone: whose connection has ended is found out by the next push,
 # one that stands still by its silence.
 SUBSCRIBER_MS_MAX = 30_000
@@ -47,6 +47,7 @@ class Live:
         self._watchers: dict[Any, _Watcher] = {}
         self._task: asyncio.Task[None] | None = None
         self._events: Subscription | None = None
+        self._stirred = asyncio.Event()  # an event, or another watcher: the next look is due
 
     def subscribe(self, client: Any, number: int, request: p.Subscribe, reply: Reply) -> None:
         """Start pushing to a connection, or renew its subscription."""
@@ -56,6 +57,7 @@ class Live:
             known.heard_ns = now_ns
             return
         self._watchers[client] = _Watcher(number, max(100, request.min_interval_ms), reply, now_ns)
+        self._stirred.set()
         if self._events is None:
             self._events = self._server.engine.system.bus.subscribe(EVENTS, self._on_events)
         if self._task is None:
@@ -75,16 +77,20 @@ class Live:
             event = subscription.take()
             if event is None:
                 break
+            self._stirred.set()
             message = _as_event(event)
             for client in list(self._watchers):
                 self._push(client, self._server.meta(), message)
 
     async def _run(self) -> None:
         clock = self._server.engine.world.clock
-        last: msgspec.Struct | None = None
+        last: p.ClusterStatus | None = None
+        quiet = 0
         while self._watchers:
-            interval_ms = min(watcher.interval_ms for watcher in self._watchers.values())
-            self._forget_silent(clock.mono_ns())
+            began_ns = clock.mono_ns()
+            quiet = 0 if self._stirred.is_set() else quiet
+            self._stirred.clear()
+            self._forget_silent(began_ns)
             try:
                 status, meta = await self._server.status(self._server.meta())
             except Exception as error:
@@ -93,25 +99,40 @@ class Live:
                     _log.warning("live status: %s", error.message)
                 else:
                     _log.exception("live status failed")
-                await asyncio.sleep(interval_ms / 1_000)
-                continue
-            now_ns = clock.mono_ns()
-            for client, watcher in list(self._watchers.items()):
-                stale = now_ns - watcher.pushed_ns > IDLE_REFRESH_MS * MS
-                if status != last or stale:
-                    watcher.pushed_ns = now_ns
-                    push = p.StatusPush(status=status, meta=meta, health=views.health(status))
-                    self._push(client, meta, push)
-            last = status
-            await asyncio.sleep(interval_ms / 1_000)
+                quiet = 0
+            else:
+                self._push_status(status, meta, changed=status != last)
+                quiet = quiet + 1 if nothing_new(last, status) else 0
+                last = status
+            await self._rest((clock.mono_ns() - began_ns) // MS, quiet)
         self._task = None
         self.close()
+
+    def _push_status(self, status: p.ClusterStatus, meta: p.Meta, *, changed: bool) -> None:
+        now_ns = self._server.engine.world.clock.mono_ns()
+        push = p.StatusPush(status=status, meta=meta, health=views.health(status))
+        for client, watcher in list(self._watchers.items()):
+            if changed or now_ns - watcher.pushed_ns > REST_MS * MS:
+                watcher.pushed_ns = now_ns
+                self._push(client, meta, push)
+
+    async def _rest(self, passed_ms: int, quiet: int) -> None:
+        """Until the next look is due; what happens meanwhile brings it on, but not before the watchers' interval."""
+        shortest_ms = min((watcher.interval_ms for watcher in self._watchers.values()), default=0)
+        await asyncio.sleep(shortest_ms / 1_000)
+        left_ms = pause_ms(shortest_ms, quiet) - shortest_ms - passed_ms
+        try:
+            async with asyncio.timeout(left_ms / 1_000):
+                await self._stirred.wait()
+        except TimeoutError:
+            return
 
     def _push(self, client: Any, meta: p.Meta, message: msgspec.Struct) -> None:
         """To one subscriber, who is forgotten when nobody is there any more."""
         watcher = self._watchers[client]
         if self._server.push(watcher.number, meta, message, watcher.reply) is SendOutcome.NO_ROUTE:
             del self._watchers[client]
+            self._stirred.set()
 
     def _forget_silent(self, now_ns: int) -> None:
         for client in [c for c, w in self._watchers.items() if now_ns - w.heard_ns > SUBSCRIBER_MS_MAX * MS]:

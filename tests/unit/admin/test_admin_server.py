@@ -26,6 +26,7 @@ from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef, NodeId
 from node.engine.events import EVENTS, EventLog, NodeEvent
+from node.engine.messages import GetNodeReport
 from node.flows import messages as f
 from node.gossip.member import Member, Status
 from node.gossip.view import ClusterView
@@ -376,6 +377,29 @@ def test_events_and_status_are_pushed_under_the_subscriptions_id() -> None:
         event = console.replies[-1][2]
         assert (event.topic, event.object, event.at) == ("node.up", "node/n2", "1970-01-01T00:00:01.000Z")
         assert {number for number, _, _ in console.replies} == {3}
+
+    played(scene)
+
+
+@pytest.mark.parametrize("stirred_by", ["an event", "another subscription"])
+def test_a_cluster_at_rest_is_looked_at_when_something_happens(
+    monkeypatch: pytest.MonkeyPatch, stirred_by: str
+) -> None:
+    monkeypatch.setattr("node.admin.live.pause_ms", lambda shortest_ms, quiet: 3_600_000 if quiet else shortest_ms)
+
+    async def scene(console: Console) -> None:
+        def looks() -> int:
+            return sum(isinstance(message, GetNodeReport) for _, message in console.engine.asked)
+
+        console.request(p.Subscribe(min_interval_ms=100), number=3)
+        # The second look shows nothing new, so that there is no third for an hour.
+        await console.until(lambda: looks() == 2)
+        if stirred_by == "an event":
+            told = NodeEvent(at_ms=0, topic="node.up", object="node/n2", text="is up", node="n1")
+            console.engine.system.bus.publish(EVENTS, told)
+        else:
+            console.request(p.Subscribe(min_interval_ms=100), number=4)
+        await console.until(lambda: looks() > 2)
 
     played(scene)
 
