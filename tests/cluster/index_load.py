@@ -38,6 +38,7 @@ TTL_MS = 24 * 3_600_000
 BATCHES_PER_S = 10
 AT_ONCE = 3
 REMOVAL_MS = 30_000
+ROWS_PER_MESSAGE = 500
 
 
 def key_of(number: int, name: str = "bulk") -> str:
@@ -100,7 +101,9 @@ class IndexWriter:
         """Loads a row for each key; how many their owners wrote. Raises CommandFailed."""
         self._names += 1
         name = f"writer-{id(self)}-{self._names}"
-        await self._client.ask(SendLoad(load=name, offset=0, rows=tuple(map(row_of, keys))), LoadTaken)
+        for sent in range(0, len(keys), ROWS_PER_MESSAGE):  # a message has its limits
+            rows = tuple(map(row_of, keys[sent : sent + ROWS_PER_MESSAGE]))
+            await self._client.ask(SendLoad(load=name, offset=sent, rows=rows), LoadTaken)
         plan, _ = await self._client.ask(StageLoad(load=name, rows_count=len(keys)), Plan)
         done, _ = await self._client.ask(CommitPlan(id=plan.id, request_id=plan.id), Operation)
         return int(done.result["written_count"])
