@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from test_admin_server import Console, played
+from admin_console import Console, played
 
 from node.admin.protocol import AdminError
 from node.admin.protocol.facts import FactList, GetFacts

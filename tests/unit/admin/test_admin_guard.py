@@ -10,9 +10,9 @@ from typing import Any, cast, get_type_hints
 
 import msgspec
 import pytest
+from admin_console import DONE, Console, played
 from guarded import placed_store
 from msgspec.structs import replace
-from test_admin_server import DONE, Console, played
 
 from node.admin import protocol as p
 from node.admin.audit_chain import first_link, linked, walk

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from admin_console import Console, played
 from msgspec.structs import replace
-from test_admin_server import Console, played
 
 from node.admin import ledger_requests
 from node.admin.protocol import AdminError

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from test_admin_server import Console, played
+from admin_console import Console, played
 
 from node.actors.actor import Failed, Failure
 from node.admin import protocol as p

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from admin_console import Console, played
 from test_admin_ledger import FACTS, RAIL, facts_of, follow, write
-from test_admin_server import Console, played
 
 from node.admin.check_requests import CheckRequests, singleton_row
 from node.admin.protocol.facts import FactStatus, GetFactStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from test_admin_server import Console, played
+from admin_console import Console, played
 
 from node.admin import domain_views
 from node.admin import protocol as p

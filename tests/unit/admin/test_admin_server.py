@@ -2,184 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections import Counter
-from collections.abc import Callable, Coroutine
-from types import SimpleNamespace
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
-from guarded import OPERATORS, placed_store
-from msgspec.structs import replace
+from admin_console import DONE, ME, Console, played
 
 from node.actors.actor import Failed, Failure
-from node.actors.bus import Bus, Topic
 from node.admin import protocol as p
 from node.admin.check_requests import shard_rows
-from node.admin.held_messages import GetHeld, Held
-from node.admin.live import SUBSCRIBER_MS_MAX
 from node.admin.plan_requests import START_TRIES
-from node.admin.server import AdminServer
-from node.core.clock import MS, ManualClock
 from node.core.hashing import SHARD_COUNT
-from node.core.ids import EntityRef, NodeId
-from node.engine.events import EVENTS, EventLog, NodeEvent
-from node.engine.messages import GetNodeReport
+from node.core.ids import EntityRef
 from node.flows import messages as f
-from node.gossip.member import Member, Status
 from node.gossip.view import ClusterView
-from node.sharding import effects as fx
-from node.sharding.coordinator import Coordinator
-from node.sharding.nodes import EntityNode, EntityNodes, ShardingSettings
-from node.sharding.requests import REQUESTS
 from node.store.port import (
-    AcquireLease,
-    LeaseGranted,
-    Placement,
-    PlacementWritten,
-    ShardRow,
-    ShardState,
     StoreFailed,
-    WritePlacement,
 )
-from node.wire.codec import CODEC, dumps, loads
-from node.wire.port import SendOutcome
-
-ME = NodeId("n1", 1)
-DONE = f.OperationStatus("op-1", "move", "1", "running", (), 0, 0, {})
-
-
-class Engine:
-    """As much of an engine as the dispatch needs: asks are answered from `answers`, the store is empty."""
-
-    def __init__(self) -> None:
-        clock = ManualClock()
-        self.me = ME
-        self.counters: Counter[str] = Counter()
-        self.services: dict[type, Any] = {}
-        self.config = SimpleNamespace(cluster=SimpleNamespace(name="demo", id="c-1"))
-        rng = random.Random(1)
-        self.store = placed_store(clock)
-        self.world = SimpleNamespace(clock=clock, rng=rng, submit=lambda r, done: done(self.store.apply([r])[0]))
-        members = {n: Member(n, 1, f"{n}:1", roles=("entity",), status=Status.UP) for n in ("n1", "n2")}
-        self.view = ClusterView(ME, members=members)
-        self.membership = SimpleNamespace(state=SimpleNamespace(members={}))
-        self.members = SimpleNamespace(went_ms={})
-        self.version = 1
-        self.rows = tuple(ShardRow(n, "n1", 1, 1, ShardState.RUNNING) for n in range(SHARD_COUNT))
-        region = SimpleNamespace(homes=lambda: self.rows, version=1)
-        self.sharding = SimpleNamespace(region=region, coordinator_node=lambda: "n1")
-        self.coordinator = Coordinating(self.rows)
-        self.system = SimpleNamespace(bus=Bus(), mailbox_limits=lambda: {"site": 1})
-        self.system.bus.declare(Topic(EVENTS, NodeEvent, EventLog()))
-        self.asked: list[tuple[Any, Any]] = []
-        self.answers: list[Any] = []
-
-    def draining_nodes(self) -> frozenset[NodeId]:
-        return frozenset()
-
-    def ask(self, to: Any, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
-        if isinstance(message, GetHeld):
-            done(Held(to.node))
-            return
-        self.asked.append((to, message))
-        if isinstance(message, REQUESTS):
-            done(self.coordinator.answer(message))
-            return
-        done(self.answers.pop(0) if self.answers else Failed(Failure.UNREACHABLE, "away"))
-
-
-class Coordinating:
-    """A coordinator over two nodes, whose store answers at once."""
-
-    def __init__(self, rows: tuple[ShardRow, ...]) -> None:
-        self.machine = Coordinator(ME, ShardingSettings(), random.Random(1))
-        self.version = 1
-        self._rows = rows
-        self._tag = 0
-        self.answers: dict[int, Any] = {}
-        nodes = tuple(EntityNode(NodeId(n, 1)) for n in ("n1", "n2"))
-        self._carry_out(self.machine.step(fx.NodesChanged(EntityNodes(nodes, ME)), 0))
-
-    def answer(self, request: Any) -> Any:
-        self._tag += 1
-        self._carry_out(self.machine.step(fx.Requested(request, self._tag), 0))
-        return self.answers[self._tag]
-
-    def moved_on(self) -> None:
-        """The placement changes: another version."""
-        row = replace(self._rows[9], state=ShardState.MOVING)
-        assert self.machine._tenure is not None
-        self.machine._tenure.written((row,), (), 2, 0)
-
-    def _carry_out(self, effects: list[fx.Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, fx.Answered):
-                self.answers[effect.tag] = effect.answer
-            elif isinstance(effect, fx.StoreCall):
-                self._carry_out(self.machine.step(fx.StoreAnswered(effect.tag, self._stored(effect.request)), 0))
-
-    def _stored(self, request: Any) -> Any:
-        match request:
-            case WritePlacement(version=version, rows=rows):
-                return PlacementWritten(version + bool(rows))
-            case AcquireLease():
-                return LeaseGranted(1, 60_000)
-            case _:
-                return Placement(1, self._rows)
-
-
-class Console:
-    """An operator's connection."""
-
-    def __init__(self) -> None:
-        self.engine = Engine()
-        service = SimpleNamespace(report=lambda *, coverage: None)
-        self.server = AdminServer(cast(Any, self.engine), cast(Any, service), cast(Any, None))
-        self.server.guard.roster = lambda: OPERATORS
-        self.who = "admin"
-        self.gone = False
-        self.replies: list[tuple[int, Any, Any]] = []
-
-    def send(self, data: bytes) -> None:
-        self.server.on_request(self.who, "client", data, self._reply)
-
-    def _reply(self, data: bytes) -> SendOutcome:
-        if self.gone:
-            return SendOutcome.NO_ROUTE
-        document = loads(data)
-        assert isinstance(document, list)
-        number, meta, *body = document
-        self.replies.append((number, msgspec.convert(meta, p.Meta), CODEC.message_of(*body)))
-        return SendOutcome.SENT
-
-    def request(self, message: msgspec.Struct, number: int = 7, timeout_ms: int = 5_000) -> None:
-        self.send(dumps([number, timeout_ms, *CODEC.body_of(message)]))
-
-    async def ask(self, message: msgspec.Struct, **more: Any) -> Any:
-        before = len(self.replies)
-        self.request(message, **more)
-        await self.until(lambda: len(self.replies) > before)
-        return self.replies[-1][2]
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
-            while not condition():  # noqa: ASYNC110 - any condition, within a deadline
-                await asyncio.sleep(0.005)
-
-
-def played(scene: Callable[[Console], Coroutine[Any, Any, None]]) -> Console:
-    async def play() -> Console:
-        console = Console()
-        try:
-            await scene(console)
-        finally:
-            await console.server.close()
-        return console
-
-    return asyncio.run(play())
+from node.wire.codec import dumps
 
 
 @pytest.mark.parametrize(
@@ -368,55 +209,6 @@ def test_the_map_and_a_shards_history_come_from_the_coordinator() -> None:
     played(scene)
 
 
-def test_events_and_status_are_pushed_under_the_subscriptions_id() -> None:
-    async def scene(console: Console) -> None:
-        console.request(p.Subscribe(min_interval_ms=100), number=3)
-        assert isinstance(console.replies[0][2], p.Subscribed)
-        await console.until(lambda: any(isinstance(reply[2], p.StatusPush) for reply in console.replies))
-        console.engine.system.bus.publish(EVENTS, NodeEvent(1_000, "node.up", "node/n2", "was joining", "n1"))
-        event = console.replies[-1][2]
-        assert (event.topic, event.object, event.at) == ("node.up", "node/n2", "1970-01-01T00:00:01.000Z")
-        assert {number for number, _, _ in console.replies} == {3}
-
-    played(scene)
-
-
-@pytest.mark.parametrize("stirred_by", ["an event", "another subscription"])
-def test_a_cluster_at_rest_is_looked_at_when_something_happens(
-    monkeypatch: pytest.MonkeyPatch, stirred_by: str
-) -> None:
-    monkeypatch.setattr("node.admin.live.pause_ms", lambda shortest_ms, quiet: 3_600_000 if quiet else shortest_ms)
-
-    async def scene(console: Console) -> None:
-        def looks() -> int:
-            return sum(isinstance(message, GetNodeReport) for _, message in console.engine.asked)
-
-        console.request(p.Subscribe(min_interval_ms=100), number=3)
-        # The second look shows nothing new, so that there is no third for an hour.
-        await console.until(lambda: looks() == 2)
-        if stirred_by == "an event":
-            told = NodeEvent(at_ms=0, topic="node.up", object="node/n2", text="is up", node="n1")
-            console.engine.system.bus.publish(EVENTS, told)
-        else:
-            console.request(p.Subscribe(min_interval_ms=100), number=4)
-        await console.until(lambda: looks() > 2)
-
-    played(scene)
-
-
-def test_a_status_that_fails_once_does_not_end_the_pushes() -> None:
-    async def scene(console: Console) -> None:
-        region = console.engine.sharding.region
-        del console.engine.sharding.region
-        console.request(p.Subscribe(min_interval_ms=100), number=3)
-        for _ in range(20):
-            await asyncio.sleep(0)
-        console.engine.sharding.region = region
-        await console.until(lambda: any(isinstance(reply[2], p.StatusPush) for reply in console.replies))
-
-    played(scene)
-
-
 @pytest.mark.parametrize("failed", [None, StoreFailed("E-STORE-UNREACHABLE", "refused", definite=True)])
 def test_the_status_is_told_without_the_store(monkeypatch: pytest.MonkeyPatch, failed: StoreFailed | None) -> None:
     """G1, G3: it says which nodes and shards there are, and that it does not know the coverage."""
@@ -429,34 +221,6 @@ def test_the_status_is_told_without_the_store(monkeypatch: pytest.MonkeyPatch, f
         assert status.shards.allocated == SHARD_COUNT
         assert (status.coverage.ratio, status.coverage.unknown_sites) == (None, None)
         assert [warned.code for warned in console.replies[-1][1].warnings] == ["E-STORE"]
-
-    played(scene)
-
-
-def test_a_subscriber_that_is_not_heard_any_more_is_forgotten() -> None:
-    async def scene(console: Console) -> None:
-        console.request(p.Subscribe(min_interval_ms=100), number=3)
-        await console.until(lambda: len(console.replies) > 1)
-        live = console.server.live
-        console.engine.world.clock.advance_ns((SUBSCRIBER_MS_MAX + 1) * MS)
-        await console.until(lambda: not live._watchers and live._task is None)
-        console.request(p.Subscribe(min_interval_ms=100), number=4)
-        await console.until(lambda: any(n == 4 and isinstance(a, p.StatusPush) for n, _, a in console.replies))
-
-    played(scene)
-
-
-def test_check_v16_a_subscriber_whose_connection_has_ended_is_forgotten_by_the_next_push() -> None:
-    """Whoever reads the first line of a stream and leaves costs a node nothing more, and is not waited for."""
-
-    async def scene(console: Console) -> None:
-        console.request(p.Subscribe(min_interval_ms=100), number=3)
-        await console.until(lambda: len(console.replies) > 1)
-        live = console.server.live
-        console.gone = True
-        told = NodeEvent(at_ms=0, topic="node.up", object="node/n2", text="is up", node="n1")
-        console.engine.system.bus.publish(EVENTS, told)
-        await console.until(lambda: not live._watchers and live._task is None)
 
     played(scene)
 

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from test_admin_server import Console
+from admin_console import Console
 
 from node.admin import protocol as p
 from node.ads.classifier import Classification
