@@ -44,7 +44,8 @@ def _state(found: Gathered) -> list[Finding]:
             fix = f"promovolvectl serveindex verify --node {item.node}"
             rows.append(finding("replica.state", item.node, "warn", text + kept, fix))
     for name, show in sorted(found.shows.items()):
-        set_aside = counters(show).get("replica_file.quarantined", 0)
+        # Also those that were written again since: a disk that has flipped bits once does so again.
+        set_aside = counters(show).get("replica_file.damaged_found", 0)
         if set_aside:
             text = f"{set_aside} entries were set aside as damaged since its start"
             rows.append(finding("replica.state", name, "warn", text, f"promovolvectl serveindex verify --node {name}"))

@@ -224,6 +224,7 @@ def aside() -> p.ServeIndexStatus:
         ("actors.executors", "fail", {"shows": show(counters=FULL)}),
         ("replica.state", "fail", {"index": index()}),
         ("replica.state", "warn", {"index": aside()}),
+        ("replica.state", "warn", {"shows": show(counters=counted(replica_file__damaged_found=2))}),
         ("replica.kept", "warn", {"index": aside()}),
         ("actors.deadletters", "warn", {"letters": LETTERS}),
         ("actors.quarantine", "fail", {"quarantine": SAMPLES["QuarantineList"]}),
