@@ -9,6 +9,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -69,6 +70,21 @@ def write_rows(path: Path, keys: Iterable[str]) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What became of a steady load: the puts that their owners wrote, in so many batches, and the time from the first
+    one's beginning to the last one's end, or to when another would have been due."""
+
+    written: int
+    batches: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Puts a second."""
+        return self.written / self.seconds
+
+
 class IndexWriter:
     """Asks a cluster's nodes as its operator's command does, without starting a process each time."""
 
@@ -114,8 +130,8 @@ class IndexWriter:
         done, _ = await self._client.ask(CommitPlan(id=plan.id, request_id=plan.id), Operation, REMOVAL_MS)
         assert done.result["removed"] is True
 
-    async def put_steadily(self, keys: list[str], rate: int) -> int:
-        """So many puts a second, in ten batches; how many were written."""
+    async def put_steadily(self, keys: list[str], rate: int) -> Kept:
+        """So many puts a second, in ten batches, or fewer where the cluster does not keep up."""
         size, begun = rate // BATCHES_PER_S, time.monotonic()
         slots = asyncio.Semaphore(AT_ONCE)
 
@@ -128,7 +144,8 @@ class IndexWriter:
             for number, start in enumerate(range(0, len(keys), size)):
                 await asyncio.sleep(begun + number / BATCHES_PER_S - time.monotonic())
                 tasks.append(group.create_task(batch(start)))
-        return sum(task.result() for task in tasks)
+        took = max(time.monotonic() - begun, len(tasks) / BATCHES_PER_S)
+        return Kept(sum(task.result() for task in tasks), len(tasks), took)
 
 
 class Removing:
