@@ -281,7 +281,7 @@ class DomainRequests:
             found = await asyncio.gather(*(self._decision(site, query) for site in asked))
             for site, decision in zip(asked, found, strict=True):
                 if isinstance(decision, ServeDecision):
-                    shown = views.explanation(decision, self._engine.world.clock.wall_ms())
+                    shown = views.explanation(decision)
                     why = await told_of_page(self._server.states, decision, shown)
                     return msgspec.structs.replace(shown, why=why), call
                 if isinstance(decision, Failed) and decision.failure is not Failure.REJECTED:
@@ -305,4 +305,6 @@ class DomainRequests:
         if request.slot not in slots and self._engine.index.read(key) is None:
             raise not_found("slot", request.slot, slots, listed=f"promovolvectl site show {info.site}")
         view = self._engine.index.read(key)
-        return views.undecided(info, request.slot, view, self._engine.index.version(key))
+        return views.undecided(
+            info, request.slot, view, self._engine.index.version(key), self._engine.world.clock.wall_ms()
+        )

@@ -207,7 +207,7 @@ def creative(
     )
 
 
-def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
+def explanation(decision: ServeDecision) -> p.ServeExplanation:
     """One decision as it was recorded; nothing is computed again."""
     auction = decision.auction
     pool = decision.pool
@@ -245,7 +245,7 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
         )
         if auction
         else None,
-        pool=_pool(pool, now_ms) if pool else None,
+        pool=_pool(pool, decision.at_ms) if pool else None,
         request_id=decision.request_id,
         at=rfc3339(decision.at_ms),
         why=_why(decision),
@@ -257,13 +257,15 @@ def explanation(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
     )
 
 
-def probed(decision: ServeDecision, now_ms: int) -> p.ServeExplanation:
+def probed(decision: ServeDecision) -> p.ServeExplanation:
     """A decision that nobody asked for: it has no request."""
     would = decision.reason.replace("_", " ") if not decision.winner else f"would be served: {_why(decision)}"
-    return msgspec.structs.replace(explanation(decision, now_ms), request_id="", why=would)
+    return msgspec.structs.replace(explanation(decision), request_id="", why=would)
 
 
-def undecided(info: m.SiteInfo, slot: str, view: ServeView | None, version: PoolVersion | None) -> p.ServeExplanation:
+def undecided(
+    info: m.SiteInfo, slot: str, view: ServeView | None, version: PoolVersion | None, now_ms: int
+) -> p.ServeExplanation:
     """A slot that nobody asked for yet: what stands in its pool and why nothing else does."""
     why = "no request for this slot is remembered; its pool is below"
     if view is None:
@@ -294,16 +296,17 @@ def undecided(info: m.SiteInfo, slot: str, view: ServeView | None, version: Pool
         runner_up=None,
         candidates=candidates,
         auction=None,
-        pool=_pool(version, 0) if version else None,
+        pool=_pool(version, now_ms) if version else None,
         why=why,
     )
 
 
-def _pool(version: PoolVersion, now_ms: int) -> p.ExplainedPool:
+def _pool(version: PoolVersion, at_ms: int) -> p.ExplainedPool:
+    """As old as it was at that moment, which of a decision is its own: it did not age since."""
     written_ms = hlc_wall_ms(version.hlc)
     return p.ExplainedPool(
         version=p.EntryVersion(epoch=version.epoch, hlc=version.hlc, origin=version.origin),
-        age_s=max(0, now_ms - written_ms) / 1_000 if now_ms else 0.0,
+        age_s=max(0, at_ms - written_ms) / 1_000,
         origin=version.origin,
     )
 

@@ -58,7 +58,7 @@ class ServeProbes:
             won = next((c for c in decision.candidates if c.outcome == explain.WON), None)
             objection = await self._objection(won, probed.advertiser, decision.price_micros) if won else ""
             if won is None or not objection:
-                shown = views.probed(decision, self._engine.world.clock.wall_ms())
+                shown = views.probed(decision)
                 why = await told_of_page(self._server.states, decision, shown)
                 return msgspec.structs.replace(shown, why=why), call
             refused |= refused_with(won, objection, decision.candidates)

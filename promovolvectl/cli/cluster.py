@@ -143,7 +143,8 @@ async def wait(
             "--for",
             metavar="CONDITION",
             show_default=False,
-            help="converged, nodes=N, shards=allocated, coverage=RATIO, replicas=agree, seen=TOKEN or healthy.",
+            help="converged, nodes=N, nodes=all (of the roster), shards=allocated, coverage=RATIO, replicas=agree, "
+            "seen=TOKEN or healthy.",
         ),
     ],
 ) -> Answer:

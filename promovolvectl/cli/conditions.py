@@ -14,7 +14,16 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.kinds import Condition
 
 _NAMES: Final = (
-    *("converged", "nodes=N", "shards=allocated", "coverage=RATIO", "replicas=agree", "seen=TOKEN", "healthy"),
+    *(
+        "converged",
+        "nodes=N",
+        "nodes=all",
+        "shards=allocated",
+        "coverage=RATIO",
+        "replicas=agree",
+        "seen=TOKEN",
+        "healthy",
+    ),
 )
 
 _AGREEMENT: Final = {True: "they agree", False: "they differ", None: "they agree where they answer"}
@@ -24,7 +33,7 @@ NODE_STATES: Final = ("up", "ready", "drained", "down", "removed")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One condition: as it was typed, its name, and its number or token when it has one."""
+    """One condition: as it was typed, its name, and its number or token when it has one; `nodes=all` has none."""
 
     text: str
     name: str
@@ -42,6 +51,8 @@ def parse(text: str) -> Wanted:
             return Wanted(text, name)
         case ("shards", "allocated") | ("replicas", "agree"):
             return Wanted(text, name)
+        case ("nodes", "all"):
+            return Wanted(text, "nodes=all")
         case ("nodes", _) if value.isascii() and value.isdigit():
             return Wanted(text, name, int(value))
         case ("coverage", _):
@@ -64,6 +75,10 @@ def judge(
         case "nodes":
             up = sum(1 for node in status.nodes if node.status == "up" and node.reachable)
             holds, found = up == wanted.number, f"{up} up and reachable of {len(status.nodes)}"
+        case "nodes=all":
+            away = [absent.name for absent in status.absent]
+            away += [node.name for node in status.nodes if node.status != "up" or not node.reachable]
+            holds, found = not away, f"away: {', '.join(away)}" if away else f"all {len(status.nodes)} are up"
         case "shards":
             shards = status.shards
             holds = (

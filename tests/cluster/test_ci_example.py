@@ -69,6 +69,10 @@ def test_the_rolling_restart_stops_at_the_first_unhealthy_node(cluster: Cluster,
     left = cluster.pids()
     assert {name: left[name] for name in ("api-1", *others)} == {name: before[name] for name in ("api-1", *others)}
     assert left.get(stopped) != before[stopped]
+    again = run(ROLLING, cluster, summary)
+    assert again.returncode == 9, "while it is away, the job given again fails, too"
+    assert f"away: {stopped}" in again.stderr
+    assert cluster.pids() == left
     cluster.restore("--demo")
 
 

@@ -67,6 +67,8 @@ class ExplainedAuction(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.explained_pool")
 class ExplainedPool(msgspec.Struct, frozen=True, kw_only=True):
+    """`age_s`: how old it was when it was decided on; of a slot that nobody asked for yet, how old it is."""
+
     version: EntryVersion | None
     age_s: float
     origin: str

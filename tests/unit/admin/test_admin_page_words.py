@@ -61,7 +61,7 @@ class Kept:
 
 
 def why(found: ServeDecision, kept: Kept) -> str:
-    shown = domain_views.explanation(found, NOW_MS)
+    shown = domain_views.explanation(found)
     return asyncio.run(told_of_page(cast("Any", kept), found, shown))
 
 

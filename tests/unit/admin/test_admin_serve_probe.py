@@ -94,7 +94,7 @@ def test_of_a_campaign_that_withdrew_a_creative_another_may_be_served() -> None:
 def test_a_slot_that_the_site_has_not_is_declared_and_not_looked_for_among_those_that_it_has() -> None:
     """Whoever writes a page names its slots: what is to be pasted is quoted."""
     asked = msgspec.structs.replace(decision(), reason="unknown_slot", slot_id="side $(x)")
-    why = domain_views.explanation(asked, 1).why
+    why = domain_views.explanation(asked).why
     assert f"promovolvectl site update {SITE} --slot 'side $(x):WxH' declares it" in why
     assert "coverage" not in why
 

@@ -7,12 +7,14 @@ import io
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from conftest import Invoke
 from fake_server import META, FakeNode
 from samples import SAMPLES, status
 
 from node.admin import protocol as p
+from node.admin.protocol.cluster import AbsentNode
 
 
 def test_shard_wait_returns_when_the_shard_is_where_it_should_be(tmp_path: Path, invoke: Invoke) -> None:
@@ -38,6 +40,22 @@ def test_wait_returns_when_all_hold_and_names_what_does_not(tmp_path: Path, invo
         assert code == 9
         assert "nodes=9: 2 up and reachable of 3" in err
         assert "converged" not in err
+
+
+def test_all_nodes_are_those_of_the_roster(tmp_path: Path, invoke: Invoke) -> None:
+    """One that was told to go and did not come back is no member, and no reason against health."""
+    up = tuple(row for row in status().nodes if row.status == "up" and row.reachable)
+    whole = msgspec.structs.replace(status(), nodes=up, absent=())
+    with FakeNode({p.GetClusterStatus: lambda _: whole}) as node:
+        node.write(tmp_path)
+        assert invoke("cluster", "wait", "--for", "nodes=all")[0] == 0
+    drained = AbsentNode(name="node-9", went="drained")
+    for lacking in (msgspec.structs.replace(whole, absent=(drained,)), status()):
+        with FakeNode({p.GetClusterStatus: lambda _, found=lacking: found}) as node:
+            node.write(tmp_path)
+            code, _, err = invoke("cluster", "wait", "--for", "nodes=all", "-t", "300ms")
+        assert code == 9
+        assert "nodes=all: away: " in err
 
 
 def test_waiting_for_a_cluster_that_is_not_there_times_out(tmp_path: Path, invoke: Invoke) -> None:

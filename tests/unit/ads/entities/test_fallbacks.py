@@ -25,7 +25,7 @@ def test_a_fallback_is_marked_on_the_page_the_site_the_decision_and_the_fact() -
         info = world.ask("site", SITE, m.GetSite())
         shown = views.site(info)
         assert (shown.pages_fresh, shown.pages_fallback) == (1, int(fallback))
-        explained = views.explanation(world.explain(page=PAGE), world.clock.wall_ms())
+        explained = views.explanation(world.explain(page=PAGE))
         assert explained.auction is not None
         assert explained.auction.fallback is fallback
         (page,) = world.ask("page-shelf", shelf_id(SITE, 0), m.GetShelf()).pages
