@@ -7,6 +7,7 @@ or to standard output where that is asked for, and nowhere else.
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -49,7 +50,7 @@ Out = Annotated[
         "--out",
         metavar="FILE|-",
         show_default=False,
-        help="Where the key goes: a new file (./NAME.key without it), - for stdout.",
+        help="Where the key goes: a new file (./NAME.key without it), - for stdout, as a key file.",
     ),
 ]
 Name = Annotated[str, named("operator", "NAME", "The operator's name.")]
@@ -208,7 +209,8 @@ async def _made(run: Run, asked: CreateOperatorKey | RotateOperatorKey, pair: Ke
         key_file=str(path) if path is not None else "",
         key=key_document(pair) if path is None else "",
     )
-    return answer_of("OperatorKeyMade", made, meta)
+    # What people and files are given on standard output is the key file itself: '> ann.key' makes one that works.
+    return replace(answer_of("OperatorKeyMade", made, meta), text=made.key)
 
 
 def _free(out: str, name: str) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from node.admin.protocol import AdminError, Meta
-from node.core.errors import RemoteProtocolError
+from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.wire.codec import CODEC, dumps, loads
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
@@ -33,8 +33,13 @@ class Unreadable(Exception):
 
 
 def request(request_id: int, timeout_ms: int, message: msgspec.Struct) -> bytes:
-    """`[id, timeout_ms, name, version, body]`; raises LocalProtocolError for an unregistered type."""
-    return dumps([request_id, timeout_ms, *CODEC.body_of(message)])
+    """`[id, timeout_ms, name, version, body]`. Raises LocalProtocolError for an unregistered type, CommandFailed (2)
+    for what no message may hold, such as text that is not Unicode."""
+    document = [request_id, timeout_ms, *CODEC.body_of(message)]
+    try:
+        return dumps(document)
+    except LocalProtocolError as error:
+        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"what was given can't be sent: {error}") from error
 
 
 def incoming(data: bytes) -> Incoming:

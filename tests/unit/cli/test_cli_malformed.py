@@ -184,3 +184,17 @@ def test_a_time_that_is_none_is_refused_by_who_waits_for_nothing(invoke: Invoke)
 
 def tree(folder: Path) -> set[tuple[str, int]]:
     return {(str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_text_that_is_not_unicode_is_a_usage_error_wherever_it_is_sent(tmp_path: Path, invoke: Invoke) -> None:
+    """An argument of bytes that are not UTF-8 comes as such text."""
+    with FakeNode({}) as node:
+        node.write(tmp_path)
+        for words in (
+            ("shard", "where", "site/a\udcff"),
+            ("coverage", "explain", "a\udcff"),
+            ("page", "list", "\udcff"),
+        ):
+            code, _, err = invoke(*words)
+            assert code == 2, (words, err)
+            assert node.seen == []
