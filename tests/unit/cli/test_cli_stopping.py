@@ -102,11 +102,21 @@ def restarting(name: str, detail: str, state: str = "running") -> Any:
     return operation(state, verb="restart", target="cluster", phases=(phase,), result={})
 
 
+def child(folder: Path, name: str, status: int | None = None, said: str = "") -> Any:
+    """A process that was started: running, or ended with a status."""
+    return SimpleNamespace(log=folder / f"{name}.log", ended=lambda: status, last_line=lambda: said)
+
+
 def test_p66_a_rolling_restart_starts_what_has_ended_here_and_follows_to_the_end(
     tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr(processes, "start", lambda _folder, name: started.append(name))
+
+    def start(folder: Path, name: str) -> Any:
+        started.append(name)
+        return child(folder, name)
+
+    monkeypatch.setattr(processes, "start", start)
     runs = iter([object(), None, None])
     monkeypatch.setattr(processes, "running", lambda _folder, _name: next(runs))
     looks = (*(restarting("node-1", "away") for _ in range(4)), restarting("node-1", "", "done"))
@@ -121,7 +131,7 @@ def test_p66_a_rolling_restart_starts_what_has_ended_here_and_follows_to_the_end
 def test_a_process_that_was_started_again_is_not_asked_for_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "start", lambda *_: None)
+    monkeypatch.setattr(processes, "start", child)
     monkeypatch.setattr(layout, "read", lambda _folder: folder_of("node-1", FakeNode({})))
     said: list[str] = []
     asks = ("node/node-1: its process must be started again, by its supervisor or by an operator",)
@@ -132,6 +142,22 @@ def test_a_process_that_was_started_again_is_not_asked_for_any_more(
         ["  started node-1 again"],
         ("node/node-1: its process is started and not ready yet",),
     )
+
+
+def test_a_process_that_ends_as_it_starts_ends_the_restart_with_its_last_words(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was said to be started and not ready yet until the time was up, with a node.toml that nobody can read."""
+    broken = "E-CONFIG: node.toml is not TOML"
+    monkeypatch.setattr(processes, "start", lambda folder, name: child(folder, name, 16, broken))
+    monkeypatch.setattr(processes, "running", lambda _folder, _name: None)
+    with FakeNode(restart_handlers(*(restarting("node-1", "away") for _ in range(4)))) as node:
+        node.write(tmp_path, data=str(tmp_path))
+        monkeypatch.setattr(layout, "read", lambda _folder: folder_of("node-1", node))
+        code, _, err = invoke("cluster", "restart", "--rolling", "--yes")
+    assert code == 15
+    assert f"node-1 ended with status 16 as it started: {broken}" in err
+    assert err.splitlines()[-1] == f"hint: tail -n 50 {tmp_path / 'node-1.log'}"
 
 
 def ours(node: FakeNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
