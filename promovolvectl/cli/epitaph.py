@@ -15,7 +15,7 @@ def epitaph(operation: Operation) -> tuple[str, str]:
     if "interrupted_at" in result:
         return _interrupted(operation, what)
     if reason := result.get("reason") or result.get("dropped_because"):
-        helps = ("cluster", "health") if operation.verb == "restart" else ("shard", "check")
+        helps = ("cluster", "status") if operation.verb == "restart" else ("shard", "check")
         return f"error: {what} failed: {reason}", f"hint: {spelled(*helps)}"
     left = [phase for phase in operation.phases if phase.state not in ("done", "waiting")]
     why = ", ".join(f"{phase.name} {phase.state}" for phase in left)

@@ -110,7 +110,7 @@ def test_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path, invoke: Inv
             "drain node-2 failed: its node went in phase leave: keep-majority",
             "cluster check --messages",
         ),
-        ({"verb": "restart", "result": {"reason": "n2 did not come back"}}, "n2 did not come back", "cluster health"),
+        ({"verb": "restart", "result": {"reason": "n2 did not come back"}}, "n2 did not come back", "cluster status"),
         ({}, "drain node-2 failed: shards failed", "op show op-1"),
     ],
 )
