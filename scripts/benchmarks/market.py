@@ -78,7 +78,7 @@ class Market:
         """Waits until every slot that should have a pool has one; how many seconds that took."""
         began = time.monotonic()
         wanted = len(self.sites)
-        while (found := self.command("cluster", "status")["coverage"]) != {
+        while (found := self.command("cluster", "status", "--allow-partial")["coverage"]) != {
             "expected": wanted,
             "present": wanted,
             "ratio": 1.0,
