@@ -290,7 +290,7 @@ class DomainRequests:
             raise silence(sorted(silent), "whether it remembers such a decision is not known")
         if request.site and request.slot and not request.request_id:
             return await self._never_asked(request), call
-        hint = "each site remembers its last 1,000 decisions, since its owner's start"
+        hint = "each site remembers its last 1,000 decisions, until its shard moves or its node stops"
         text = "no such decision is remembered"
         raise p.AdminRefusal(3, "E-NOT-FOUND", text, hint=hint, about=request.request_id or request.site)
 

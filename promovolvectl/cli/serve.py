@@ -82,7 +82,7 @@ async def explain(
         raise by_request
     text = (
         f"no decision about a request {target!r} is remembered, and there is no site of that name; each site "
-        "remembers its last 1,000 decisions, since its owner's start"
+        "remembers its last 1,000 decisions, until its shard moves or its node stops"
     )
     raise CommandFailed(by_request.status, by_request.code, text, hint="promovolvectl site list", about=target)
 

@@ -115,7 +115,8 @@ async def history(run: Run, shard: Number) -> Answer:
     app,
     "move",
     does="Move one shard to another node.",
-    changes="Changes where the shard's entities live. Their state and the messages for them move with it.",
+    changes="Changes where the shard's entities live. Their state and the messages for them move with it; "
+    "what 'serve explain' remembers of their sites' decisions does not.",
     examples=(
         "promovolvectl shard move 17 --to entity-2",
         "promovolvectl shard move 17 --to entity-2 --dry-run -o json",
