@@ -1,4 +1,7 @@
-"""The HTTP API of a real node: administration, what is wrong with a request, and Schemathesis over openapi.json."""
+"""The HTTP API of a real node: administration, what is wrong with a request, and Schemathesis over openapi.json.
+
+PROMOVOLVE_TEST_SCALE=10 lets Schemathesis try for ten minutes, a seed after the other, with ten times the examples.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ SITES = "/v1/publishers/acme/sites"
 CREATE = {"site": SITE, "host": SITE, "slots": [{"slot": "top", "width": 728, "height": 90}]}
 SCALE = int(os.environ.get("PROMOVOLVE_TEST_SCALE", "1"))
 EXAMPLES = 3 * SCALE
+SOAK_S = 600 if SCALE >= 10 else 0
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
@@ -345,15 +349,26 @@ def test_w22_a_text_of_fifty_megabytes_is_refused_before_it_is_read(api: Api) ->
 
 
 def test_every_documented_operation_answers_as_it_is_described(api: Api, tmp_path: Path) -> None:
-    command = [
-        *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{api.base}/openapi.json"),
-        *("--header", f"Authorization: Bearer {ALL}", "--checks", CHECKS, "--max-examples", str(EXAMPLES)),
-        *("--phases", "fuzzing" if SCALE == 1 else "coverage,fuzzing", "--seed", "7"),
-        *("--generation-database", "none", "--no-color"),
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
-    assert done.returncode == 0, done.stdout[-6_000:]
     paths = api.good("GET", "/openapi.json")["paths"]
     # All but the one by which it got the description.
     operations = sum(len(methods) for path, methods in paths.items() if path != "/openapi.json")
-    assert f"Tested: {operations}" in done.stdout
+    until, seed = time.monotonic() + SOAK_S, 7
+    while True:
+        done = fuzzed(api, tmp_path, seed)
+        assert done.returncode == 0, done.stdout[-6_000:]
+        assert f"Tested: {operations}" in done.stdout
+        print(f"seed {seed}: {done.stdout[-400:]}")
+        if time.monotonic() > until:
+            return
+        seed += 1
+
+
+def fuzzed(api: Api, folder: Path, seed: int) -> subprocess.CompletedProcess[str]:
+    """One run over all operations, with what the seed makes of them."""
+    command = [
+        *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{api.base}/openapi.json"),
+        *("--header", f"Authorization: Bearer {ALL}", "--checks", CHECKS, "--max-examples", str(EXAMPLES)),
+        *("--phases", "fuzzing" if SCALE == 1 else "coverage,fuzzing", "--seed", str(seed)),
+        *("--generation-database", "none", "--no-color"),
+    ]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
