@@ -28,6 +28,7 @@ from node.store.lmdb import LmdbStore
 from node.store.port import ListStates, Placement, ReadPlacement, StatePage, WriteState, Written
 from node.wire.codec import CODEC
 from promovolvectl.client.calls import AdminClient
+from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.link import open_link
 from promovolvectl.client.profiles import find, load_file
 
@@ -78,7 +79,7 @@ class Market:
         """Waits until every slot that should have a pool has one; how many seconds that took."""
         began = time.monotonic()
         wanted = len(self.sites)
-        while (found := self.command("cluster", "status", "--allow-partial")["coverage"]) != {
+        while (found := self._coverage()) != {
             "expected": wanted,
             "present": wanted,
             "ratio": 1.0,
@@ -97,13 +98,25 @@ class Market:
                 yield json.dumps({"pub": site, "url": _url(site, number), "imp": imp}).encode()
 
     def command(self, *words: str) -> dict[str, Any]:
-        done = subprocess.run(
-            (_COMMAND, *words, "-o", "json"), env=self._env, capture_output=True, text=True, check=False
-        )
+        done = self._ran(*words)
         if done.returncode:
             raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}: {done.stderr[-2000:]}")
         document: dict[str, Any] = json.loads(done.stdout)
         return document
+
+    def _coverage(self) -> dict[str, Any] | None:
+        """None while the nodes are too busy to answer."""
+        done = self._ran("cluster", "status", "--allow-partial")
+        if done.returncode in (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT):
+            return None
+        if done.returncode:
+            raise RuntimeError(f"cluster status ended with {done.returncode}: {done.stderr[-2000:]}")
+        found: dict[str, Any] = json.loads(done.stdout)["coverage"]
+        return found
+
+    def _ran(self, *words: str) -> subprocess.CompletedProcess[str]:
+        line = (_COMMAND, *words, "-o", "json")
+        return subprocess.run(line, env=self._env, capture_output=True, text=True, check=False)
 
     def client(self) -> AdminClient:
         """Who asks without a command's start; to be closed."""
