@@ -15,6 +15,7 @@ import msgspec
 from node.actors.bus import Gap, Subscription
 from node.admin import protocol as p
 from node.admin import views
+from node.admin.asking import ANSWER_MS, ends_ns
 from node.admin.pace import REST_MS, nothing_new, pause_ms
 from node.core.clock import MS, rfc3339
 from node.core.errors import OperatingError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from node.admin.server import AdminServer, Reply
 
 _log = logging.getLogger(__name__)
+LOOK_MS = 1_000
 # A subscriber says so again within this time, or it is gone: whose connection has ended is found out by the next push,
 # one that stands still by its silence.
 SUBSCRIBER_MS_MAX = 30_000
@@ -92,7 +94,7 @@ class Live:
             self._stirred.clear()
             self._forget_silent(began_ns)
             try:
-                status, meta = await self._server.status(self._server.meta())
+                status, meta = await self._look(began_ns)
             except Exception as error:
                 # One status that can't be had must not end the pushes for good.
                 if isinstance(error, OperatingError):
@@ -108,6 +110,14 @@ class Live:
         self._task = None
         self.close()
 
+    async def _look(self, began_ns: int) -> tuple[p.ClusterStatus, p.Meta]:
+        """The status, soon: who is known to be out of reach is not waited for, and nobody for longer than `LOOK_MS`,
+        so that a death is seen within 5 s, whenever in a look it comes."""
+        ends_ns.set(began_ns + (LOOK_MS + ANSWER_MS) * MS)
+        view, silent = self._server.engine.view, self._server.gatherer.silent
+        gone = tuple(silent(name) for name in sorted(view.members) if not view.reachable(name))
+        return await self._server.status(self._server.meta(), but=gone)
+
     def _push_status(self, status: p.ClusterStatus, meta: p.Meta, *, changed: bool) -> None:
         now_ns = self._server.engine.world.clock.mono_ns()
         push = p.StatusPush(status=status, meta=meta, health=views.health(status))
@@ -119,8 +129,8 @@ class Live:
     async def _rest(self, passed_ms: int, quiet: int) -> None:
         """Until the next look is due; what happens meanwhile brings it on, but not before the watchers' interval."""
         shortest_ms = min((watcher.interval_ms for watcher in self._watchers.values()), default=0)
-        await asyncio.sleep(shortest_ms / 1_000)
-        left_ms = pause_ms(shortest_ms, quiet) - shortest_ms - passed_ms
+        await asyncio.sleep(max(0, shortest_ms - passed_ms) / 1_000)
+        left_ms = pause_ms(shortest_ms, quiet) - max(shortest_ms, passed_ms)
         try:
             async with asyncio.timeout(left_ms / 1_000):
                 await self._stirred.wait()

@@ -221,9 +221,9 @@ class AdminServer:
     def with_missing(self, meta: p.Meta, missing: tuple[p.Missing, ...]) -> p.Meta:
         return msgspec.structs.replace(meta, missing=missing)
 
-    async def status(self, meta: p.Meta) -> tuple[p.ClusterStatus, p.Meta]:
-        """The cluster's status, gathered now."""
-        reports, missing = await self.gatherer.reports()
+    async def status(self, meta: p.Meta, but: tuple[p.Missing, ...] = ()) -> tuple[p.ClusterStatus, p.Meta]:
+        """The cluster's status, gathered now; of all but those that are not asked, who stay missing."""
+        reports, missing = await self.gatherer.reports(but=but)
         if not missing and not views.replicas_agree(reports):
             # A write between two nodes' reports looks like a difference; one that stays is one.
             await asyncio.sleep(SECOND_LOOK_S)

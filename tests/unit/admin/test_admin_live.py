@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from admin_console import Console, played
+from admin_console import ME, Console, played
 
 from node.admin import protocol as p
 from node.admin.live import SUBSCRIBER_MS_MAX
 from node.core.clock import MS
 from node.engine.events import EVENTS, NodeEvent
 from node.engine.messages import GetNodeReport
+from node.gossip.view import Unreachability
 
 
 def test_events_and_status_are_pushed_under_the_subscriptions_id() -> None:
@@ -46,6 +48,18 @@ def test_a_cluster_at_rest_is_looked_at_when_something_happens(
         else:
             console.request(p.Subscribe(min_interval_ms=100), number=4)
         await console.until(lambda: looks() > 2)
+
+    played(scene)
+
+
+def test_who_is_known_to_be_out_of_reach_is_named_and_not_waited_for() -> None:
+    async def scene(console: Console) -> None:
+        console.engine.view = replace(console.engine.view, unreachable={"n2": Unreachability((ME,), 0)})
+        console.request(p.Subscribe(min_interval_ms=100), number=3)
+        await console.until(lambda: any(isinstance(reply[2], p.StatusPush) for reply in console.replies))
+        assert [to for to, message in console.engine.asked if isinstance(message, GetNodeReport)] == []
+        meta = next(meta for _, meta, body in console.replies if isinstance(body, p.StatusPush))
+        assert "n2" in [each.node for each in meta.missing]
 
     played(scene)
 
