@@ -92,7 +92,7 @@ def _row(row: Mapping[str, Any]) -> str:
 def serve(report: Mapping[str, Any]) -> str:
     """One page view: rate beside the floor, and where its time goes."""
     found = report["serve"]
-    parts, selection = found["parts"], found["parts"]["selection"]
+    parts, selection, left = found["parts"], found["parts"]["selection"], found["left_at_aim"]
     load = found["load"]
     lines = [
         "## A page view",
@@ -118,6 +118,10 @@ def serve(report: Mapping[str, Any]) -> str:
         ),
         f"| actors, with `messages`, `sign` and `ring` | | {parts['share']['actor']:.1%} |",
         f"| HTTP, the loop and the system | | {parts['share']['http']:.1%} |",
+        "",
+        f"The aim, {left['aim_ratio']:g} of the bare handler's rate, would leave {left['median']:.1f} µs a page view "
+        "to all that actors do: what the bare handler takes, the codec, the draw and the signatures are the rest. The "
+        f"runtime alone takes {parts['messages']['median']:.1f} µs for the page view's ask and its two for money.",
         "",
         "| selection from a pool of ten | µs | to two plain numpy draws of it |",
         "|---|---|---|",

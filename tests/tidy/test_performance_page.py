@@ -5,7 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from typing import Any
 
-from scripts.performance_page import growth, placed, plot
+from scripts.benchmarks.serve import left_at_aim_us
+from scripts.performance_page import growth, placed, plot, serve
 
 
 def figure(value: float) -> dict[str, Any]:
@@ -36,3 +37,20 @@ def test_growth_has_a_row_and_a_point_for_each_size() -> None:
     drawn = ET.fromstring(plot(ROWS))
     assert len(drawn.findall("{*}circle")) == 2 * len(ROWS)
     assert len(drawn.findall("{*}polyline")) == 4
+
+
+def test_a_page_view_tells_what_the_aim_would_leave_to_actors() -> None:
+    parts: dict[str, Any] = {name: figure(2.0) for name in ("decode", "draw", "messages", "sign", "ring", "encode")}
+    left = left_at_aim_us(14.0, parts)  # 14 / 0.35 = 40, of which HTTP takes 14 and four parts 8
+    assert left == 18.0
+    parts["share"] = dict.fromkeys((*parts, "actor", "http"), 0.1)
+    names = ("decision", "to_numpy_ratio", "decision_evidence", "evidence_to_numpy_ratio")
+    parts["selection"] = {name: figure(1.0) for name in names}
+    measured = ("requests", "p50", "p99", "cpu", "to_floor_ratio", "p99_to_floor_ratio", "floor_to_cpu_ratio")
+    floor = [f"floor_constant_{name}" for name in measured[:4]]
+    found: dict[str, Any] = {name: figure(1.0) for name in (*measured, *floor)}
+    found |= {"parts": parts, "left_at_aim": {"median": left, "aim_ratio": 0.35}}
+    found["load"] = {"sites": 1_000, "nodes": 1, "pool": 10, "connections": 16, "seconds": 5.0}
+    text = serve({"cores": 2, "python": "3.11", "serve": found})
+    assert "The aim, 0.35 of the bare handler's rate, would leave 18.0 µs" in text
+    assert "takes 2.0 µs for the page view's ask" in text
