@@ -7,6 +7,7 @@ finds a pair which the roster accepts.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -89,9 +90,13 @@ class Keyring:
             pair = read_key_pair(self._next_file)
             self._show(pair)
             self._pair = pair
-            self._old_file.unlink(missing_ok=True)
-            os.link(self._key_file, self._old_file)
-            self._next_file.replace(self._key_file)
+            try:
+                self._old_file.unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):  # lost while we ran: a rotation is what brings one back
+                    os.link(self._key_file, self._old_file)
+                self._next_file.replace(self._key_file)
+            except OSError as error:
+                raise OperatingError("E-KEY-FILE", f"key file {self._key_file}: {error.strerror}") from None
         return self._pair.public
 
     def forget(self) -> str:

@@ -25,8 +25,8 @@ def read_key_pair(path: Path) -> KeyPair:
     try:
         data = read_private(path, limits.key_file_bytes_max)
     except UnfitFile as unfit:
-        missing = "promovolvectl up makes the keys of a cluster on this machine" if unfit.unreadable else ""
-        _refuse(path, unfit.what, unfit.hint or missing)
+        # Whose it is, and so what makes another one, is known to who asked.
+        _refuse(path, unfit.what, unfit.hint or ("promovolvectl explain E-KEY-FILE" if unfit.unreadable else ""))
     return _parse(path, data)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from promovolvectl.cli.dashboard_codes import DASHBOARD_CODES
+from promovolvectl.cli.key_codes import KEY_CODES
 from promovolvectl.cli.node_codes import NODE_CODES
 from promovolvectl.cli.store_codes import STORE_CODES
 from promovolvectl.client.exit_codes import ExitStatus
@@ -120,12 +121,6 @@ _ALL: Final = (
         "Use the profile of that cluster with -p NAME. A cluster that was made anew gets a new profile by 'up'.",
     ),
     _code(
-        "E-ADMIN-KEY",
-        ExitStatus.MISMATCH,
-        "The node at that address does not hold the key that the profile expects.",
-        "Compare the profile's endpoints with the cluster's roster.",
-    ),
-    _code(
         "E-PROTOCOL",
         ExitStatus.MISMATCH,
         "The node's answer can't be read by this release of the command.",
@@ -144,22 +139,10 @@ _ALL: Final = (
         "'promovolvectl up -p NAME' writes them, or name one with --endpoint HOST:PORT.",
     ),
     _code(
-        "E-NO-SERVER-KEY",
-        ExitStatus.UNUSABLE_CONFIG,
-        "Something listens at the address, but the profile holds no public key to know it by.",
-        "Add the node with its key to the profile's endpoints.",
-    ),
-    _code(
         "E-CONFIG",
         ExitStatus.UNUSABLE_CONFIG,
         "The file of profiles can't be read or holds something that is not known.",
         "The message names the place. Correct it, or move the file away and run 'promovolvectl up'.",
-    ),
-    _code(
-        "E-KEY-FILE",
-        ExitStatus.UNUSABLE_CONFIG,
-        "The key file is missing, can be used by others, or holds no key.",
-        "chmod 600 FILE, or name the right file with PROMOVOLVECTL_KEY_FILE.",
     ),
     _code(
         "E-SOURCE",
@@ -497,4 +480,4 @@ _ALL: Final = (
         "Send us the report that the message names.",
     ),
 )
-CODES: Final = {code.code: code for code in (*_ALL, *NODE_CODES, *STORE_CODES, *DASHBOARD_CODES)}
+CODES: Final = {code.code: code for code in (*_ALL, *NODE_CODES, *STORE_CODES, *KEY_CODES, *DASHBOARD_CODES)}

@@ -22,6 +22,7 @@ from promovolvectl.client import paths
 from promovolvectl.client.doctor_kinds import Doctor, Finding
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.profiles import lost_key
 
 app = group("What is wrong here and in the cluster, and what to do about it.")
 
@@ -111,7 +112,8 @@ def _profile(run: Run) -> list[Finding]:
     shown = f"{profile.name or 'addresses'}: {len(profile.endpoints)} nodes of {profile.cluster_id or 'no cluster yet'}"
     rows = rows or [finding("files.profile", str(path), "ok", shown)]
     if profile.key_file:
-        rows.append(folder.key(Path(profile.key_file).expanduser()))
+        at = Path(profile.key_file).expanduser()
+        rows.append(folder.key(at, lost_key(profile, at)))
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -30,3 +31,12 @@ def report_dir() -> Path:
 def cache_dir() -> Path:
     """Where names that completion offers are kept."""
     return Path(platformdirs.user_cache_dir(APP))
+
+
+def keys_anew(folder: Path, cluster: str) -> str:
+    """What makes the keys that are gone from a folder of this machine's, and a roster that names them: `up` makes keys
+    for a cluster that has no roster yet, and nodes know a key by the roster that they started with."""
+    at, name = shlex.quote(str(folder)), shlex.quote(cluster)
+    roster, aside = (shlex.quote(str(folder / file)) for file in ("roster.toml", "roster.toml.old"))
+    down, up = f"promovolvectl down -p {name} --data {at} --yes", f"promovolvectl up -p {name} --data {at}"
+    return f"{down} && mv {roster} {aside} && {up}"

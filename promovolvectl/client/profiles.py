@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from node.core.errors import OperatingError
+from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 
@@ -133,6 +134,14 @@ _HANDED_OUT: Final = (
 )
 
 
+def lost_key(profile: Profile, path: Path) -> str:
+    """What helps where the profile's key file is gone: a folder's own is made by `up`, any other was handed out, or
+    its path is mistyped."""
+    if profile.data and path == Path(profile.data) / "keys" / "operator.key":
+        return paths.keys_anew(Path(profile.data), profile.cluster or profile.name)
+    return _HANDED_OUT
+
+
 def secret_of(profile: Profile) -> KeyPair:
     """The operator's key pair; raises CommandFailed (16) when the file is missing, readable by others or broken."""
     if not profile.key_file:
@@ -148,9 +157,7 @@ def secret_of(profile: Profile) -> KeyPair:
     try:
         return read_key_pair(path)
     except OperatingError as error:
-        # What 'up' made in a cluster's folder it makes again; any other key was handed out, or its path is mistyped.
-        given = not path.exists() and not (profile.data and path.is_relative_to(Path(profile.data)))
-        hint = _HANDED_OUT if given else error.hint
+        hint = lost_key(profile, path) if not path.exists() else error.hint
         raise CommandFailed(
             ExitStatus.UNUSABLE_CONFIG, error.code, error.message, hint=hint, about=profile.key_file
         ) from error

@@ -139,7 +139,7 @@ def start_node(folder: Path, name: str, *, timeout_ms: int, say: Say) -> NodeSta
         )
     log = str(lay.log_file(folder, name))
     with lay.locked(folder):
-        keys = files.prepare(folder, layout)
+        keys = files.prepare(folder, layout, only=name)
         profile = access.profile_of(folder, layout, keys)
         process = processes.running(folder, name)
         if process is not None:
@@ -315,8 +315,14 @@ def _freeze(folder: Path, layout: Layout, person: Profile, say: Say) -> None:
     it. Where nobody can answer, these are processes of whoever owns the folder."""
 
     async def freeze() -> None:
-        own = access.profile_of(folder, layout, files.prepare(folder, layout))
-        client = access.client_of(access.shown_by(own, person))
+        own, roster = lay.key_file(folder, lay.OPERATOR), lay.roster_file(folder)
+        if not roster.exists():
+            raise CommandFailed(ExitStatus.UNREACHABLE, "E-KEY-FILE", f"{roster} is not there")
+        shown = access.shown_by(access.profile_of(folder, layout, files.public_keys(folder, layout)), person)
+        if shown.key_file == str(own) and not own.exists():
+            # Nobody is refused for lack of it: what makes another one begins with this stop.
+            raise CommandFailed(ExitStatus.UNREACHABLE, "E-KEY-FILE", f"{own} is not there")
+        client = access.client_of(shown)
         try:
             await client.ask(FreezePlacement(reason="down"), Done, _FREEZE_MS)
         finally:

@@ -7,35 +7,50 @@ from pathlib import Path
 
 import tomli_w
 
-from node.core.errors import OperatingError
+from node.core.errors import BadInput, OperatingError
 from node.wire.keys import read_key_pair, write_key_pair
-from node.wire.roster import KeyPair, NodeEntry, OperatorEntry, OperatorRole, Roster, render_roster
+from node.wire.roster import KeyPair, NodeEntry, OperatorEntry, OperatorRole, Roster, parse_roster, render_roster
 from node.wire.zmq_sockets import new_key_pair
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.paths import keys_anew
 from promovolvectl.local import layout as lay
 from promovolvectl.local.layout import OPERATOR, Layout, NodePlace
 
 SEEDS_MAX = 3
 
 
-def prepare(folder: Path, layout: Layout) -> dict[str, str]:
-    """Sees to every file of a cluster; returns the nodes' public keys by name. Raises CommandFailed: 16 for a key that
-    is missing in a cluster which was complete once, or that can't be trusted; 17 for the disk."""
+def prepare(folder: Path, layout: Layout, only: str = "") -> dict[str, str]:
+    """Sees to every file of a cluster; returns the nodes' public keys by name. `only`: the one node whose own key is
+    needed now, so that another's which is lost is no trouble. Raises CommandFailed: 16 for a key that is missing in a
+    cluster which was complete once, or that can't be trusted; 17 for the disk."""
     lay.make_folders(folder, layout)
     roster = lay.roster_file(folder)
     complete = roster.exists()
-    keys = {
-        name: _key(lay.key_file(folder, name), may_make=not complete)
-        for name in (OPERATOR, *(node.name for node in layout.nodes))
-    }
+    needed = [OPERATOR, *(node.name for node in layout.nodes if only in ("", node.name) or not complete)]
+    keys = {name: _key(folder, layout, name, may_make=not complete) for name in needed}
     for node in layout.nodes:
         settings = lay.node_file(folder, node.name)
         if not settings.exists():
             lay.write_text(settings, settings_text(folder, layout, node))
     if not complete:  # last, since it says that everything else is there
         lay.write_text(roster, _roster_text(layout, keys))
-    return {node.name: keys[node.name].public for node in layout.nodes}
+    known = public_keys(folder, layout) if only else {}
+    return known | {node.name: keys[node.name].public for node in layout.nodes if node.name in keys}
+
+
+def public_keys(folder: Path, layout: Layout) -> dict[str, str]:
+    """What the roster of a folder expects of its nodes, by name. Raises CommandFailed (16) where it can't be read or
+    lacks one."""
+    path = lay.roster_file(folder)
+    try:
+        roster = parse_roster(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, BadInput) as error:
+        lay.unusable(folder, f"{path} can't be read: {error}")
+    keys = {entry.name: entry.public_key for entry in roster.nodes}
+    if lacking := [node.name for node in layout.nodes if node.name not in keys]:
+        lay.unusable(folder, f"{path} names no {', no '.join(lacking)}, which cluster.toml has")
+    return keys
 
 
 def settings_text(folder: Path, layout: Layout, node: NodePlace) -> str:
@@ -75,7 +90,8 @@ def unlike(folder: Path, layout: Layout) -> list[str]:
     return found
 
 
-def _key(path: Path, *, may_make: bool) -> KeyPair:
+def _key(folder: Path, layout: Layout, name: str, *, may_make: bool) -> KeyPair:
+    path = lay.key_file(folder, name)
     if may_make and not path.exists():
         try:
             write_key_pair(path, new_key_pair())
@@ -85,9 +101,14 @@ def _key(path: Path, *, may_make: bool) -> KeyPair:
     try:
         return read_key_pair(path)
     except OperatingError as error:
-        raise CommandFailed(
-            ExitStatus.UNUSABLE_CONFIG, error.code, error.message, hint=error.hint, about=str(path)
-        ) from error
+        text, hint = error.message, error.hint
+        if not path.exists():
+            text = (
+                f"{text}; nothing was started. Put back from a copy it is the key that the roster knows; without one, "
+            )
+            text += "what the hint says stops the cluster, makes the keys that are gone, and starts it"
+            hint = keys_anew(folder, layout.cluster)
+        raise CommandFailed(ExitStatus.UNUSABLE_CONFIG, error.code, text, hint=hint, about=str(path)) from error
 
 
 def _roster_text(layout: Layout, keys: dict[str, KeyPair]) -> str:

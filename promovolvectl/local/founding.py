@@ -10,9 +10,10 @@ Nothing is started and no host is asked. A key that is there is never replaced: 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 import tomli_w
@@ -103,9 +104,12 @@ def found(folder: Path, wanted: Wanted) -> bool:
     if known is None:
         write_text(folder / _FILE, msgspec.json.encode(wanted).decode() + "\n")
         changed = True
+    made = any((folder / node.name / "roster.toml").exists() for node in wanted.nodes)
     keys = {}
     for name in (OPERATOR, *(node.name for node in wanted.nodes)):
         path = key_file(folder, name)
+        if not path.exists() and made:
+            _refuse_lost(path, wanted, name)
         changed |= not path.exists()
         keys[name] = _key(path)
     roster = _roster(wanted, keys)
@@ -175,6 +179,17 @@ def _known(folder: Path) -> Wanted | None:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         unusable(folder, f"{path} is damaged: {error}")
+
+
+def _refuse_lost(path: Path, wanted: Wanted, name: str) -> NoReturn:
+    """A new key would stand in no roster, here or on any host. Raises CommandFailed (16)."""
+    text = f"key file {path} is gone, and the rosters that were made with it know no other"
+    hint = "promovolvectl explain E-KEY-FILE"
+    if node := next((node for node in wanted.nodes if node.name == name), None):
+        host = node.control.rpartition(":")[0].strip("[]")
+        there = f"[{host}]" if ":" in host else host
+        hint = shlex.join(("scp", f"{there}:{wanted.home}/{name}/node.key", str(path)))
+    raise CommandFailed(ExitStatus.UNUSABLE_CONFIG, "E-KEY-FILE", text, hint=hint, about=str(path))
 
 
 def _key(path: Path) -> KeyPair:

@@ -14,6 +14,7 @@ from node.core.errors import OperatingError
 from node.core.supervisor import patience
 from promovolvectl.client.doctor_kinds import Finding
 from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.paths import keys_anew
 from promovolvectl.local import layout as lay
 from promovolvectl.local import processes
 from promovolvectl.local.doctor import machine
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from node.core.settings import NodeSettings
 
 _OTHERS = 0o077
+_STEPS = ("install", "use", "retire")
 
 
 def private(check: str, path: Path, *, folder: bool = False) -> Finding | None:
@@ -45,14 +47,15 @@ def private(check: str, path: Path, *, folder: bool = False) -> Finding | None:
     return None
 
 
-def key(path: Path) -> Finding:
-    """One key file, judged as a node judges it."""
+def key(path: Path, lost: str = "") -> Finding:
+    """One key file, judged as a node judges it; `lost` is what helps where it is gone."""
     from node.wire.keys import read_key_pair
 
     try:
         read_key_pair(path)
     except OperatingError as error:
-        fix = error.hint or f"ls -l {shlex.quote(str(path))}"
+        gone = lost if not path.exists() else ""
+        fix = gone or error.hint or f"ls -l {shlex.quote(str(path))}"
         return finding("files.keys", str(path), "fail", error.message, fix)
     return finding("files.keys", str(path), "ok", "a key pair, its owner's alone")
 
@@ -66,12 +69,12 @@ def of_folder(folder: Path) -> list[Finding]:
     if layout is None:
         text = "no cluster of this machine is there"
         return [finding("files.data", str(folder), "unknown", text, "promovolvectl up"), machine.room_of(folder)]
-    found = [*_permissions(folder, layout), *(key(lay.key_file(folder, name)) for name in _keys(layout))]
+    found = [*_permissions(folder, layout), *_keys(folder, layout)]
     settings = {node.name: _settings(folder, node) for node in layout.nodes}
     found += [row for row, _ in settings.values()]
     found += [row for node in layout.nodes for row in _process(folder, node)]
     read = {name: each for name, (_, each) in settings.items() if each is not None}
-    return [*found, *_needs(read), *map(machine.room_of, _disks(folder, read))]
+    return [*found, *_needs(folder, read), *map(machine.room_of, _disks(folder, read))]
 
 
 def helps(folder: Path) -> dict[str, str]:
@@ -95,8 +98,13 @@ def alive(folder: Path) -> dict[str, int]:
     return {admin: process.pid for admin, process in found.items() if process is not None and not process.stopped()}
 
 
-def _keys(layout: Layout) -> Iterable[str]:
-    return (lay.OPERATOR, *(node.name for node in layout.nodes))
+def _keys(folder: Path, layout: Layout) -> Iterable[Finding]:
+    """A node that runs has its key in memory and makes another one; for others the roster is made anew."""
+    for name in (lay.OPERATOR, *(node.name for node in layout.nodes)):
+        process = processes.running(folder, name) if name != lay.OPERATOR else None
+        steps = " && ".join(f"promovolvectl auth rotate {name} --step {step} --yes" for step in _STEPS)
+        lost = keys_anew(folder, layout.cluster) if process is None or process.stopped() else steps
+        yield key(lay.key_file(folder, name), lost)
 
 
 def _permissions(folder: Path, layout: Layout) -> list[Finding]:
@@ -166,7 +174,7 @@ def _running(folder: Path, node: NodePlace) -> Finding:
     return finding("processes.running", node.name, "ok", f"process {process.pid}")
 
 
-def _needs(settings: dict[str, NodeSettings]) -> list[Finding]:
+def _needs(folder: Path, settings: dict[str, NodeSettings]) -> list[Finding]:
     """What the nodes' roles and settings ask of this machine."""
     stored = sorted(name for name, each in settings.items() if each.store.kind == "postgres")
     found = [machine.grace(name, each.node.drain_deadline_s, patience()) for name, each in sorted(settings.items())]
@@ -177,7 +185,7 @@ def _needs(settings: dict[str, NodeSettings]) -> list[Finding]:
             found.append(wrong)
         if each.classifier.api_key_file is not None and (wrong := private("files.keys", each.classifier.api_key_file)):
             found.append(wrong)
-        if not each.wire.key_file.is_file():
+        if not each.wire.key_file.is_file() and each.wire.key_file != lay.key_file(folder, name):
             text = f"{name}'s key file {each.wire.key_file} is not there"
             found.append(finding("files.keys", name, "fail", text, f"ls -l {shlex.quote(str(each.wire.key_file))}"))
     return found

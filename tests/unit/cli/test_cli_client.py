@@ -274,9 +274,16 @@ def test_a_key_that_is_not_taken_is_denied_and_one_that_is_not_there_is_handed_o
         assert (failed.status, failed.code) == (ExitStatus.NOT_ALLOWED, "E-ADMIN-DENIED")
         assert failed.message.startswith("this key is not accepted: it was revoked, has expired,")
         missing = msgspec.structs.replace(profile, key_file=str(tmp_path / "none.key"))
-        handed, made = "promovolvectl auth key create NAME", "promovolvectl up makes the keys"
-        for data, hint in (("", handed), ("/srv/x", handed), (str(tmp_path), made)):
-            failed = refused(msgspec.structs.replace(missing, data=data), p.GetNodes())
+        handed, made = "promovolvectl auth key create NAME", f"mv {tmp_path}/roster.toml {tmp_path}/roster.toml.old && "
+        own = str(tmp_path / "keys" / "operator.key")
+        for data, file, hint in (
+            ("", own, handed),
+            ("/srv/x", own, handed),
+            (str(tmp_path), missing.key_file, handed),
+            (str(tmp_path), own, made),
+        ):
+            missing = msgspec.structs.replace(missing, data=data, key_file=file)
+            failed = refused(missing, p.GetNodes())
             assert (failed.status, hint in failed.hint) == (ExitStatus.UNUSABLE_CONFIG, True)
             assert failed.message == f"key file {missing.key_file} can't be read: No such file or directory"
 

@@ -66,6 +66,25 @@ def test_the_same_again_changes_nothing_and_mends_what_is_missing(tmp_path: Path
     assert (tmp_path / "made" / "n2" / "node.key").read_bytes() == key
 
 
+def test_a_key_that_is_gone_is_not_made_anew_beside_rosters_that_do_not_know_it(tmp_path: Path, invoke: Invoke) -> None:
+    made = tmp_path / "made"
+    words = ("cluster", "init", "-p", "prod", "--out", str(made), *THREE, *DSN)
+    assert invoke(*words)[0] == 0
+    key = made / "n2" / "node.key"
+    before = key.read_bytes()
+    key.unlink()
+    code, _, err = invoke(*words)
+    assert (code, key.exists()) == (16, False)
+    assert err.splitlines()[-1] == f"hint: scp db-2.example:/etc/promovolve/n2/node.key {key}"
+    for name in ("n1", "n2", "n3"):
+        (made / name / "roster.toml").unlink()
+    assert invoke(*words)[0] == 0, "as 'explain E-KEY-FILE' says"
+    assert key.read_bytes() != before
+    entry = parse_roster((made / "n1" / "roster.toml").read_text()).node("n2")
+    assert entry is not None
+    assert entry.public_key == read_key_pair(key).public
+
+
 def test_one_host_shares_an_embedded_store(tmp_path: Path, invoke: Invoke) -> None:
     node = ("--node", "a=api,entity,singleton@127.0.0.1:7100")
     out = tmp_path / "made"

@@ -362,6 +362,47 @@ def test_down_stops_nothing_for_a_person_who_may_not(
     assert stranger.poll() is None
 
 
+@pytest.mark.parametrize("name", ["entity-1", layout.OPERATOR])
+def test_a_key_that_is_gone_is_made_anew_by_what_the_hint_says(
+    tmp_path: Path, stranger: subprocess.Popen[bytes], name: str
+) -> None:
+    folder = tmp_path / "da ta"
+    found = made(folder)
+    before = files.prepare(folder, found)
+    recorded(folder, "entity-2", stranger.pid)
+    layout.key_file(folder, name).unlink()
+    with pytest.raises(CommandFailed) as refused:
+        files.prepare(folder, found)
+    assert (refused.value.status, refused.value.code) == (ExitStatus.UNUSABLE_CONFIG, "E-KEY-FILE")
+    down, move, again = refused.value.hint.split(" && ")
+    assert down == f"promovolvectl down -p local --data '{folder}' --yes"
+    assert again == f"promovolvectl up -p local --data '{folder}'"
+    cluster.down(folder, person=Profile(), timeout_ms=2_000, say=lambda text: None)
+    assert stranger.wait(10) == -signal.SIGTERM, "it is stopped without the key that is gone"
+    subprocess.run(move, shell=True, check=True)
+    after = files.prepare(folder, found)
+    assert {node for node in after if after[node] != before[node]} == {name} - {layout.OPERATOR}
+    assert files.public_keys(folder, found) == after
+
+
+def test_a_node_starts_though_the_key_of_another_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    found = made(folder)
+    keys = files.prepare(folder, found)
+    layout.key_file(folder, "entity-2").unlink()
+    assert files.prepare(folder, found, only="entity-1") == keys
+    with pytest.raises(CommandFailed, match=r"entity-2\.key"):
+        files.prepare(folder, found, only="entity-2")
+
+
+def test_a_roster_that_lacks_a_node_is_unusable(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    found = made(folder)
+    other = msgspec.structs.replace(found, nodes=(msgspec.structs.replace(found.nodes[0], name="api-9"),))
+    with pytest.raises(CommandFailed, match="names no api-9"):
+        files.public_keys(folder, other)
+
+
 def test_the_profile_keeps_a_person_s_defaults(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     folder = tmp_path / "data"

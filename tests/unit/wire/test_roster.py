@@ -134,7 +134,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
         read_key_pair(tmp_path / "pipe")
     with pytest.raises(OperatingError, match="No such file") as caught:
         read_key_pair(tmp_path / "nothing")
-    assert "promovolvectl up" in caught.value.hint
+    assert caught.value.hint == "promovolvectl explain E-KEY-FILE"
 
 
 @pytest.mark.parametrize(

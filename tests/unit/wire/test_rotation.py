@@ -167,6 +167,24 @@ def test_the_files_hold_each_step_before_it_is_in_effect(tmp_path: Path) -> None
     assert told == ["roster of 4 keys", f"shows {new}"]
 
 
+def test_a_key_file_that_was_lost_is_brought_back_by_a_rotation(tmp_path: Path) -> None:
+    ring = keyring(tmp_path, [])
+    (tmp_path / "alpha.key").unlink()
+    new = ring.prepare()
+    assert ring.change() == new == read_key_pair(tmp_path / "alpha.key").public
+    assert ring.forget() == new
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alpha.key", "roster.toml"]
+
+
+def test_a_key_file_that_can_not_be_replaced_is_told_as_one(tmp_path: Path) -> None:
+    ring = keyring(tmp_path, [])
+    ring.prepare()
+    (tmp_path / "alpha.key.old").mkdir()
+    with pytest.raises(OperatingError, match=r"alpha\.key: Is a directory") as caught:
+        ring.change()
+    assert caught.value.code == "E-KEY-FILE"
+
+
 def test_a_roster_that_can_not_be_written_changes_nothing(tmp_path: Path) -> None:
     told: list[str] = []
     ring = keyring(tmp_path, told)
