@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from promovolvectl.cli.render import MACHINE
+from promovolvectl.cli.unheard import NO_ROOM
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.visible import visible
 
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 _HINTS: Final = {errno.EBADF: "an output that is not wanted is sent to /dev/null"}
 
 
@@ -59,7 +59,7 @@ def report(failed: CommandFailed, output: str, err: TextIO) -> None:
 def no_room(error: BaseException) -> CommandFailed | None:
     """The failure when a disk, as under standard output, takes nothing more, or the output was closed before we began;
     None for any other error."""
-    if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+    if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     where = str(error.filename or "standard output")
     message = f"{where} can't be written: {error.strerror}"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from promovolvectl.cli import interrupts
+from promovolvectl.cli.unheard import unheard
 
 TYPE_CHECKING = False  # as typing has it, which takes as long to load as all of this
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def run() -> None:
 
 def _ran(arguments: Sequence[str]) -> int:
     _standing_in()
+    sys.stderr = unheard(sys.stderr)
     if arguments == ["--version"]:
         return _version()
     from promovolvectl.cli.terminal import forgive

@@ -218,5 +218,32 @@ def test_check_v13_a_full_disk_under_the_output_is_said_without_anybodys_data(
     assert SENTINEL not in done.stderr + reports(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("nosuch",), 2),
+        (("node", "nosuch", "-o", "json"), 2),
+        (("node", "show", "x"), 3),
+        (("node", "list", "-v"), 0),
+        (("node", "list", "--ci", "github", "--debug"), 0),
+    ],
+)
+def test_a_full_disk_under_standard_error_changes_no_status(
+    words: tuple[str, ...], status: int, tmp_path: Path
+) -> None:
+    def nobody(request: p.GetNode) -> p.NodeShow:
+        raise p.AdminRefusal(3, "E-NOT-FOUND", "no node x")
+
+    with (
+        FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"], p.GetNode: nobody}) as node,
+        Path("/dev/full").open("w") as full,
+    ):
+        node.write(tmp_path)
+        command = [sys.executable, "-c", "from promovolvectl.cli.main import run; run()", *words]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=full, timeout=60, check=False)
+    assert done.returncode == status
+    assert reports(tmp_path) == ""
+
+
 def reports(folder: Path) -> str:
     return "\n".join(path.read_text() for path in folder.rglob("report-*.txt"))
