@@ -93,6 +93,7 @@ def serve(report: Mapping[str, Any]) -> str:
     """One page view: rate beside the floor, and where its time goes."""
     found = report["serve"]
     parts, selection, left = found["parts"], found["parts"]["selection"], found["left_at_aim"]
+    kept = parts["site_memory"]
     load = found["load"]
     lines = [
         "## A page view",
@@ -122,6 +123,9 @@ def serve(report: Mapping[str, Any]) -> str:
         f"The aim, {left['aim_ratio']:g} of the bare handler's rate, would leave {left['median']:.1f} µs a page view "
         "to all that actors do: what the bare handler takes, the codec, the draw and the signatures are the rest. The "
         f"runtime alone takes {parts['messages']['median']:.1f} µs for the page view's ask and its two for money.",
+        "",
+        f"A site that remembers its last {kept['decisions']:,} decisions, and what it waits to hear of them, takes "
+        f"{kept['median'] / 1e6:.1f} MB of its node's memory.",
         "",
         "| selection from a pool of ten | µs | to two plain numpy draws of it |",
         "|---|---|---|",

@@ -33,6 +33,7 @@ from node.ads.entities.slot_decider import SlotDecider
 from node.ads.entities.winners import slot_outcome
 from node.ads.keys import serve_key
 from node.ads.view import CandidateView, ServeView
+from node.core import limits
 from node.core.clock import SystemClock
 from node.core.hashing import SHARD_COUNT
 from node.core.ids import EntityRef, NodeId
@@ -51,6 +52,7 @@ from node.store.port import AcquireLease, LeaseGranted, PlacementWritten, ShardR
 from node.store.replica_memory import MemoryReplica
 from node.store.replica_port import ReplicaIdentity
 from node.wire.codec import CODEC
+from scripts.benchmarks.actor_subjects import resident
 from scripts.benchmarks.alone import ports_to
 from scripts.benchmarks.measure import spread
 
@@ -59,6 +61,7 @@ CATEGORY: Final = "653"
 POOL: Final = 10
 IMPRESSIONS, CLICKS = 41, 2  # of each creative of a pool, on its site
 ROUNDS: Final = 2_000
+_REMEMBERING: Final = 50  # sites, so that what the process takes besides is little of it
 BASE_URL: Final = "http://127.0.0.1:8080"
 _DAY_MS: Final = 86_400_000
 
@@ -96,7 +99,22 @@ def measure(runs: int, cpu_us: float) -> dict[str, Any]:
             "ring": _share(median["ring"], cpu_us),
         },
         "selection": _selection(runs),
+        "site_memory": _site_memory(),
     }
+
+
+def _site_memory() -> dict[str, Any]:
+    """Resident bytes that a site takes for its last decisions and for what it waits to hear of them, once it remembers
+    as many as it may; of ten candidates each."""
+    world = _World(sites=_REMEMBERING)
+    for _ in range(_REMEMBERING):
+        world.view()
+    memory.settle()
+    before = resident()
+    for _ in range(_REMEMBERING * limits.decisions_kept_per_site):
+        world.view()
+    each = (resident() - before) / _REMEMBERING
+    return {"median": round(each), "unit": "B", "decisions": limits.decisions_kept_per_site}
 
 
 def _share(part_us: float, whole_us: float) -> float:

@@ -44,6 +44,7 @@ def test_a_page_view_tells_what_the_aim_would_leave_to_actors() -> None:
     left = left_at_aim_us(14.0, parts)  # 14 / 0.35 = 40, of which HTTP takes 14 and four parts 8
     assert left == 18.0
     parts["share"] = dict.fromkeys((*parts, "actor", "http"), 0.1)
+    parts["site_memory"] = {"median": 1_640_000, "decisions": 1_000}
     names = ("decision", "to_numpy_ratio", "decision_evidence", "evidence_to_numpy_ratio")
     parts["selection"] = {name: figure(1.0) for name in names}
     measured = ("requests", "p50", "p99", "cpu", "to_floor_ratio", "p99_to_floor_ratio", "floor_to_cpu_ratio")
@@ -53,4 +54,5 @@ def test_a_page_view_tells_what_the_aim_would_leave_to_actors() -> None:
     found["load"] = {"sites": 1_000, "nodes": 1, "pool": 10, "connections": 16, "seconds": 5.0}
     text = serve({"cores": 2, "python": "3.11", "serve": found})
     assert "The aim, 0.35 of the bare handler's rate, would leave 18.0 µs" in text
+    assert "last 1,000 decisions, and what it waits to hear of them, takes 1.6 MB" in text
     assert "takes 2.0 µs for the page view's ask" in text
