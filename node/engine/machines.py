@@ -226,10 +226,10 @@ class Replication:
             return
         replica = self._engine.world.replica
         damaged, suspects = replica.damaged, replica.take_suspects()
-        found = damaged - self._damaged
-        if found or suspects:
-            self._step(replica_io.Damaged(found, suspects))
-        if found:
+        unread = damaged - self._damaged
+        if unread or suspects:
+            self._step(replica_io.Damaged(unread, suspects))
+        if found := replica.take_found():  # also what was written again before anybody could fetch it
             about = f"node/{self._engine.me.name}"
             self._engine.emit("replica.damaged", about, damaged_words(sorted(found)), cluster=True)
         self._damaged = damaged

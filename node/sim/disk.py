@@ -33,11 +33,21 @@ class SimReplica(MemoryReplica):
     def __init__(self, identity: ReplicaIdentity) -> None:
         super().__init__(identity)
         self._refused: set[str] = set()
+        self._found: set[str] = set()
 
     @property
     def damaged(self) -> frozenset[str]:
         """See `ReplicaStore`; so are the others."""
         return frozenset(self._refused)
+
+    def take_found(self) -> frozenset[str]:
+        found = frozenset(self._found)
+        self._found.clear()
+        return found
+
+    def opened(self) -> None:
+        """By a process that finds anew what is still wrong in it."""
+        self._found = set(self._refused)
 
     def record(self, key: str) -> bytes:
         """What the file holds for a key that is there, as it was written."""
@@ -50,6 +60,7 @@ class SimReplica(MemoryReplica):
             entry = entry_of(key_bytes(key), record)
         except RecordDamaged:
             self._refused.add(key)
+            self._found.add(key)
         else:
             self._leaves[(map_of(key), leaf_of(key))][key] = entry
 
@@ -117,6 +128,7 @@ class SimDisk:
             self._replica = SimReplica(ReplicaIdentity(cluster_id, self._host, 0))
             if self._knobs.unsynced_ms:
                 self._platter = SimReplica(self._replica.identity)
+        self._replica.opened()
         return self._replica
 
     def commit(

@@ -113,6 +113,9 @@ class LmdbReplica:
         peer. A key that can't be read itself stands here with its bytes escaped."""
         return self._quarantine.waiting
 
+    def take_found(self) -> frozenset[str]:
+        return self._quarantine.take_news()
+
     def take_suspects(self) -> frozenset[tuple[int, int]]:
         found = frozenset(self._suspect)
         self._suspect -= found

@@ -36,6 +36,9 @@ class MemoryReplica:
     def damaged(self) -> frozenset[str]:
         return frozenset()
 
+    def take_found(self) -> frozenset[str]:
+        return frozenset()
+
     def take_suspects(self) -> frozenset[tuple[int, int]]:
         return frozenset()
 

@@ -98,6 +98,11 @@ class ReplicaStore(Protocol):
         """Keys whose entries failed their checksum since the open and were not written again: to be fetched."""
         ...
 
+    def take_found(self) -> frozenset[str]:
+        """Keys whose entries were found damaged, also where they have been written again since: what an operator is
+        told of. Each finding is said once."""
+        ...
+
     def take_suspects(self) -> frozenset[tuple[int, int]]:
         """Leaves, by map and number, that may hold other entries than their digests say: to be read whole, so that what
         is missing there is missed. Each is said once."""

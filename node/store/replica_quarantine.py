@@ -29,6 +29,7 @@ class Quarantine:
         self._clock = clock
         self._held: dict[str, Quarantined] = {}
         self._waiting: set[str] = set()
+        self._news: set[str] = set()
         self.found = 0
 
     @property
@@ -41,6 +42,8 @@ class Quarantine:
         if key in self._waiting:
             return
         self.found += 1
+        if len(self._news) < limits.replica_damaged_kept_max:
+            self._news.add(key)
         if len(self._held) >= limits.replica_damaged_kept_max and not self._forget_a_mended_one():
             return
         self._held[key] = Quarantined(key, self._clock.wall_ms(), text)
@@ -51,6 +54,12 @@ class Quarantine:
         for key in keys & self._waiting:
             self._held[key] = msgspec.structs.replace(self._held[key], mended_ms=self._clock.wall_ms())
             self._waiting.discard(key)
+
+    def take_news(self) -> frozenset[str]:
+        """What was found since this was last asked, whatever became of it."""
+        news = frozenset(self._news)
+        self._news -= news
+        return news
 
     def all(self) -> tuple[Quarantined, ...]:
         return tuple(self._held.values())

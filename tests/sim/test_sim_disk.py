@@ -35,6 +35,12 @@ def test_x1_a_damaged_record_is_out_of_sight_until_it_is_written_again() -> None
     assert len(hit) == 20
     assert replica.damaged == hit - _exchanged_for_itself(replica, hit)
     assert _seen(replica) == {key: value for key, value in whole.items() if key not in replica.damaged}
+    refused = replica.damaged
+    left = frozenset(sorted(refused)[:3])
+    replica.commit(_batch(*(key for key in KEYS if key not in left)))
+    assert replica.take_found() == refused, "also what was written again"
+    assert disk.open("c1") is replica
+    assert (replica.take_found(), replica.take_found()) == (left, frozenset()), "found anew, what is still wrong"
     replica.commit(_batch(*KEYS))
     assert replica.damaged == frozenset()
     assert _seen(replica) == whole

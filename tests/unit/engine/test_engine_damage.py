@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,13 +18,18 @@ from node.store.replica_port import ReplicaIdentity
 
 
 class HurtReplica(MemoryReplica):
-    """Its file tells of these keys."""
+    """Its file tells of these keys, and that these were found."""
 
     hurt: frozenset[str] = frozenset()
+    found: frozenset[str] = frozenset()
 
     @property
     def damaged(self) -> frozenset[str]:
         return self.hurt
+
+    def take_found(self) -> frozenset[str]:
+        found, self.found = self.found, frozenset()
+        return found
 
 
 class Node:
@@ -52,9 +58,10 @@ class Node:
         )
         self.replication = Replication(engine)
 
-    def look(self, *hurt: str) -> list[tuple[Any, ...]]:
-        """What is said at the next tick, with these keys damaged."""
+    def look(self, *hurt: str, mended: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+        """What is said at the next tick, with these keys damaged, and these found and `mended` since the last."""
         self.said.clear()
+        self.replica.found |= frozenset((*hurt, *mended)) - self.replica.hurt
         self.replica.hurt = frozenset(hurt)
         self.replication.tick(0)
         return list(self.said)
@@ -70,6 +77,14 @@ def test_damage_is_an_event_for_every_node_once_it_is_found() -> None:
     assert node.look("a|x", "b|y", "c|z") == [("replica.damaged", "node/n1", f"2 {words}: b|y, c|z", True)]
     assert node.look() == [], "it was mended"
     assert node.look("a|x") == [("replica.damaged", "node/n1", f"1 {words}: a|x", True)], "damaged again"
+
+
+def test_damage_that_was_mended_before_anybody_looked_is_an_event_too() -> None:
+    node = Node()
+    node.replication.peers_changed(frozenset())
+    words = "damaged entries are out of use until they are written again"
+    assert node.look("b|y", mended=["a|x"]) == [("replica.damaged", "node/n1", f"2 {words}: a|x, b|y", True)]
+    assert node.look("b|y", mended=["a|x"]) == [("replica.damaged", "node/n1", f"1 {words}: a|x", True)], "again"
 
 
 def test_a_file_full_of_damage_is_one_event_that_names_a_few() -> None:

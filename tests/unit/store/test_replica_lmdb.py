@@ -281,6 +281,8 @@ def test_d6_a_flipped_bit_is_never_returned_until_it_is_written_again(open_: Ope
     replica.commit(batch(entry("s42|a", b"fetched")))
     assert get(replica, "s42|a") == entry("s42|a", b"fetched")
     assert replica.damaged == frozenset()
+    assert replica.take_found() == {"s42|a"}, "once for three reads, although it was written again"
+    assert replica.take_found() == frozenset(), "each is said once"
 
 
 def test_d1_a_full_disk_refuses_the_commit_and_serving_goes_on(open_: Open, tmp_path: Path) -> None:
