@@ -18,23 +18,25 @@ from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.tui.feed import Source
 from promovolvectl.tui.incoming import Asked, Incoming, Told, Untold
-from promovolvectl.tui.state import Report, State
+from promovolvectl.tui.state import REPORTS_MAX, Report, State
 
 ASK_MS: Final = 4_000
 AT_ONCE_MAX: Final = 4  # questions under way; a screen must not crowd a node
-PAUSE_NS: Final = SECOND  # events come in crowds, an answer serves all of them
+PAUSE_S: Final = 1.0  # events come in crowds, an answer serves all of them
 AFTER_PROBLEM_NS: Final = 3 * SECOND
+ANY: Final = ("",)  # every event
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`every_s`: how old an answer may become, 0 for one that is asked only once and when the person says so.
-    `topics`: events after which it is asked anew, by their beginnings."""
+    """`every_s`: how old an answer may become, 0 for one that can't become old. `topics`: events after which it is
+    asked anew, by their beginnings; `rest_s`: not before an answer is so old, for one that costs the nodes much."""
 
     params: msgspec.Struct
     every_s: float = 5.0
     topics: tuple[str, ...] = ()
     wait_ms: int = ASK_MS
+    rest_s: float = PAUSE_S
 
 
 def due(query: Query, report: Report, now_ns: int, *, stirred: bool = False, wished: bool = False) -> bool:
@@ -46,8 +48,8 @@ def due(query: Query, report: Report, now_ns: int, *, stirred: bool = False, wis
     since_ns = now_ns - report.tried_ns
     if report.problem:
         return since_ns >= AFTER_PROBLEM_NS
-    if stirred:
-        return since_ns >= PAUSE_NS
+    if stirred and since_ns >= query.rest_s * SECOND:
+        return True
     return bool(query.every_s) and since_ns >= query.every_s * SECOND
 
 
@@ -64,14 +66,13 @@ class Asker:
         self._stirred: set[msgspec.Struct] = set()
         self._wished: set[msgspec.Struct] = set()
         self._wanted: tuple[Query, ...] = ()
+        self._topics: dict[msgspec.Struct, tuple[str, ...]] = {}
         self._tasks: dict[msgspec.Struct, asyncio.Task[None]] = {}
 
     def want(self, queries: Iterable[Query]) -> None:
         """These are wanted from now on, and no others; asks those that are due while the cluster is there."""
         self._wanted = tuple(queries)
-        asked = {query.params for query in self._wanted}
-        self._stirred &= asked
-        self._wished &= asked
+        self._wished &= {query.params for query in self._wanted}
         if not self._state().connected:
             return
         now_ns = self._clock.mono_ns()
@@ -85,11 +86,12 @@ class Asker:
             if due(query, report, now_ns, stirred=params in self._stirred, wished=params in self._wished):
                 self._stirred.discard(params)
                 self._wished.discard(params)
+                self._remember(query)
                 self._tasks[query.params] = asyncio.create_task(self._ask(query))
 
     def happened(self, topic: str) -> None:
-        """An event: what is wanted and depends on its topic is asked again, soon."""
-        self._stirred |= {query.params for query in self._wanted if topic.startswith(query.topics or ("\0",))}
+        """An event: whatever depends on its topic is asked again, soon; what is not wanted now, once it is again."""
+        self._stirred |= {params for params, topics in self._topics.items() if topic.startswith(topics)}
 
     def again(self) -> None:
         """The person wants fresh answers to what is wanted."""
@@ -100,6 +102,14 @@ class Asker:
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
+
+    def _remember(self, query: Query) -> None:
+        """An answer is kept while nobody looks, and events go by: it must not be taken for a fresh one then."""
+        self._topics.pop(query.params, None)
+        self._topics[query.params] = query.topics
+        for old in list(self._topics)[:-REPORTS_MAX]:
+            del self._topics[old]
+            self._stirred.discard(old)
 
     async def _ask(self, query: Query) -> None:
         params = query.params

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from node.admin.protocol import CheckCluster, ClusterCheck, GetShardCheck, HealthReason, ShardCheck
+from node.admin.protocol import CheckCluster, ClusterCheck, HealthReason, ShardCheck
 from node.admin.protocol.audit import AuditList, AuditVerify, GetAudit, GetAuditVerify
 from node.admin.protocol.diagnosis import ClusterViews, GetStuck, GetViews, StuckList
 from promovolvectl.tui import theme
 from promovolvectl.tui.draw import fact, flow, grid, lasting, moment, paragraph
-from promovolvectl.tui.queries import Query
+from promovolvectl.tui.queries import ANY, Query
 from promovolvectl.tui.rows import Cell, Column, Row
 from promovolvectl.tui.state import State
+from promovolvectl.tui.tables.shards import CHECK as SHARD_CHECK
 from promovolvectl.tui.text import Line, count
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
 
-CHECKS = Query(CheckCluster(), every_s=60, wait_ms=12_000)
-SHARDS = Query(GetShardCheck(), every_s=60, wait_ms=10_000)
+CHECKS = Query(CheckCluster(), every_s=60, topics=ANY, wait_ms=12_000, rest_s=10)
 SEEN = Query(GetViews(), every_s=10)
 STUCK = Query(GetStuck(), every_s=5)
 AUDIT = Query(GetAudit(limit=200), every_s=5)
-VERIFIED = Query(GetAuditVerify(), every_s=0, wait_ms=20_000)
+VERIFIED = Query(GetAuditVerify(), every_s=60, wait_ms=20_000)
 _WRONG = {"refused": theme.BAD, "failed": theme.BAD, "unknown": theme.ODD, "begun": theme.ODD}
 
 
@@ -56,7 +56,7 @@ def _reason_at(state: State, where: Where) -> HealthReason | None:
 
 
 def _about_of(state: State, where: Where) -> tuple[Query, ...]:
-    return () if _reason_at(state, where) else (SHARDS,)
+    return () if _reason_at(state, where) else (SHARD_CHECK,)
 
 
 def _check_about(glance: Glance, where: Where) -> list[Line]:
@@ -72,7 +72,7 @@ def _check_about(glance: Glance, where: Where) -> list[Line]:
         lines = [[(f"{sign} {row.check}", style)], *paragraph(row.detail or "nothing wrong", glance.width, "", 12)]
     if told is not None and where[-1] in (f"not checked: {text}" for text in told.unchecked):
         lines = paragraph(where[-1], glance.width, theme.ODD, 12)
-    shards = glance.state.told(SHARDS.params, ShardCheck)
+    shards = glance.state.told(SHARD_CHECK.params, ShardCheck)
     for fault in shards.faults if shards else ():
         where_ = f" shard {fault.shard}" if fault.shard >= 0 else ""
         lines += paragraph(f"{fault.kind}{where_}: {fault.detail}; {fault.repair}", glance.width, theme.BAD, 3)

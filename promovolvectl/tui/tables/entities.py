@@ -286,7 +286,7 @@ def _letters_more(state: State, where: Where) -> str:
 
 
 def _letter_of(_state: State, where: Where) -> tuple[Query, ...]:
-    return (Query(GetDeadLetter(id=where[-1]), every_s=0),)
+    return (Query(GetDeadLetter(id=where[-1]), every_s=5),)
 
 
 def _letter_about(glance: Glance, where: Where) -> list[Line]:

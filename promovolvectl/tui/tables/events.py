@@ -13,7 +13,7 @@ from node.admin.protocol.diagnosis import EventList, GetEventList, GetLogs, LogL
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
 from promovolvectl.tui.draw import moment
-from promovolvectl.tui.queries import Query
+from promovolvectl.tui.queries import ANY, Query
 from promovolvectl.tui.rows import ROWS_MAX, Cell, Column, Row
 from promovolvectl.tui.state import EVENTS_MAX, State
 from promovolvectl.tui.tables.nodes import level_style
@@ -21,7 +21,8 @@ from promovolvectl.tui.text import Line, count, wrapped
 from promovolvectl.tui.views import Glance, Level, Tab, View, Where, fixed
 from promovolvectl.tui.windows import PAGE
 
-KEPT = Query(GetEventList(), every_s=0)
+# What only another node saw is pushed to nobody here, so it is asked for in any case.
+KEPT = Query(GetEventList(), every_s=5, topics=ANY, rest_s=2)
 _ALARMING = ("lost", "down", "unreachable", "forced", "fenced", "storeless")
 
 

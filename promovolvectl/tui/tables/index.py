@@ -183,7 +183,7 @@ def _lags(glance: Glance, _where: Where) -> list[Line]:
 
 
 def _diff_of(_state: State, where: Where) -> tuple[Query, ...]:
-    return (Query(GetDiff(maps=(where[0],)), every_s=0, wait_ms=20_000),)
+    return (Query(GetDiff(maps=(where[0],)), every_s=15, wait_ms=20_000),)
 
 
 def _diff(glance: Glance, where: Where) -> list[Line]:

@@ -23,7 +23,7 @@ from promovolvectl.tui.views import Glance, Level, Tab, Where, fixed
 
 _TOPICS = ("shard.", "coordinator.", "node.")
 MAP = Query(GetShards(), every_s=10, topics=_TOPICS)
-CHECK = Query(GetShardCheck(), every_s=0, wait_ms=10_000)
+CHECK = Query(GetShardCheck(), every_s=60, topics=_TOPICS, wait_ms=10_000, rest_s=5)
 _COLUMNS = (
     Column("SHARD", 6, right=True),
     Column("NODE", 28),

@@ -58,6 +58,10 @@ def place_of(view: View, depth: int, state: State, answer: Answer) -> tuple[Stat
     for level in view.levels[:depth]:
         state = answered(state, answer, level.queries(state, where))
         where = (*where, level.rows(state, where)[0].key)
+    if depth and view.levels[0].name == "shards":
+        where = (*where[:-1], "1")  # entities of the shard that the answers name
+    elif depth == 2:
+        where = (where[0], "1")
     return state, where
 
 
@@ -66,10 +70,6 @@ def place_of(view: View, depth: int, state: State, answer: Answer) -> tuple[Stat
 def test_rows_and_panes_show_what_was_told(view: View, depth: int, level: Level, words: tuple[str, ...]) -> None:
     answer = everything(words)
     state, where = place_of(view, depth, begun(*words), answer)
-    if depth and view.levels[0].name == "shards":
-        where = (*where[:-1], "1")  # entities of the shard that the answers name
-    elif depth == 2:
-        where = (where[0], "1")
     for _ in range(2):  # an answer may raise the next question
         state = answered(state, answer, level.queries(state, where))
     rows = level.rows(state, where)
