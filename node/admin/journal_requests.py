@@ -14,7 +14,7 @@ from node.admin.gather import NODE_DEADLINE_MS
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import ask, no_member, read
 from node.admin.protocol import diagnosis as d
-from node.admin.type_patterns import expect_topics
+from node.admin.type_patterns import expect_topics, strange_topics
 from node.core import limits
 from node.core.clock import rfc3339
 from node.core.errors import BadInput
@@ -108,13 +108,22 @@ class JournalRequests:
     # ---- events
 
     async def events(self, request: d.GetEventList, call: p.Meta) -> tuple[d.EventList, p.Meta]:
-        expect_topics(request.topics)
+        strange = strange_topics(request.topics)
+        if strange:
+            expect_topics(strange, await self._topics_kept(request.node))
         after = cursors.read(request.cursor)
         wanted = {name: n.GetEvents(*reversed(after.get(name, (0, 0)))) for name in self._some(request.node)}
         pages, missing = await self._server.gatherer.each_its_own(wanted, n.EventPage)
         items = event_items(pages, after, request.topics, request.since_ms)
         cursor = cursors.written(after | {page.node: (page.incarnation, page.last) for page in pages})
         return d.EventList(items=items, cursor=cursor), self._server.with_missing(call, missing)
+
+    async def _topics_kept(self, node: str) -> set[str]:
+        """Of all events that are kept, those that only a later release knows, too."""
+        pages, _ = await self._server.gatherer.each_its_own(
+            {name: n.GetEvents() for name in self._some(node)}, n.EventPage
+        )
+        return {event.topic for page in pages for event in page.events}
 
     def _some(self, name: str) -> list[str]:
         members = self._engine.view.members
