@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from node.admin import protocol as p
 from node.admin.views import Reports
@@ -13,6 +14,7 @@ from node.gossip.departure import departure
 from node.gossip.member import Status
 from node.gossip.settings import MembershipSettings
 from node.gossip.view import ClusterView
+from node.wire.roster import NodeEntry
 
 LAST_ENTITY_NODE, LAST_OF_ROLE, MAJORITY = "last-entity-node", "last-of-role", "majority"
 LOST = {
@@ -30,18 +32,22 @@ def can_stop(
     going: Collection[NodeId],
     moving: int,
     reports: Reports,
+    takers: Mapping[str, str] = MappingProxyType({}),
 ) -> p.CanStop:
-    """`going`: nodes that drain; `moving`: shards that are on their way; the node is a member."""
+    """`going`: nodes that drain; `moving`: shards that are on their way; the node is a member. `takers`: by role, who
+    could be started to take over."""
     left = departure(view, settings, name).after
     report = reports.get(name)
     reasons = (
         *_itself(view, name, report),
         *_others(view, name, going, moving),
-        *_last_of_role(view, name, going),
+        *_last_of_role(view, name, going, takers),
         *_owed(report),
     )
     if not left.goes_on:
         text = f"without it {left.words()}: those left would not go on if nobody else came back"
+        if helper := next(filter(None, takers.values()), ""):
+            text = f"{text}; 'node start {helper}' lets one more count"
         reasons += (p.StopReason(code=MAJORITY, about="cluster", text=text),)
     return p.CanStop(
         node=name,
@@ -83,10 +89,20 @@ def lasting_roles(view: ClusterView, name: str, going: Collection[NodeId]) -> It
             yield role
 
 
-def _last_of_role(view: ClusterView, name: str, going: Collection[NodeId]) -> Iterator[p.StopReason]:
+def takers_of(roster: Iterable[NodeEntry], view: ClusterView) -> dict[str, str]:
+    """By role, a node that is on the roster with it and no member."""
+    away = [entry for entry in roster if entry.name not in view.members]
+    return {role: next((entry.name for entry in away if role in entry.roles), "") for role in ROLES}
+
+
+def _last_of_role(
+    view: ClusterView, name: str, going: Collection[NodeId], takers: Mapping[str, str]
+) -> Iterator[p.StopReason]:
     for role in lasting_roles(view, name, going):
         code = LAST_ENTITY_NODE if role == "entity" else LAST_OF_ROLE
         text = f"{name} is the last {role} node in reach: {LOST[role]}"
+        if helper := takers.get(role):
+            text = f"{text}; 'node start {helper}' lets another do it"
         yield p.StopReason(code=code, about=f"node/{name}", text=text)
 
 

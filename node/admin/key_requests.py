@@ -94,14 +94,15 @@ class KeyRequests:
         kept, _ = await self._server.gatherer.each(self._members(), PutNodeEntry(entry), NodeEntryKept)
         silent = sorted({one.name for one in self._keys.roster.nodes} - {one.node for one in kept})
         if silent:
-            text = f"{', '.join(silent)} did not confirm the new key of {entry.name} and would not reach it any more"
-            hint = "start or repair them first, or say --force: they then need the present roster file to start"
+            text = f"{', '.join(silent)} did not confirm the new key of {entry.name} and would not reach it any more; "
+            text += "--force retires the old one all the same, and they then need the present roster file to start"
+            hint = f"promovolvectl node start {silent[0]}"
             raise p.AdminRefusal(REFUSED, "E-ROTATION-UNCONFIRMED", text, hint=hint, about=entry.name)
 
     def _expect(self, node: str, wanted: NodeEntry, shown: str) -> None:
         if shown != wanted.public_key:
             text = f"{node} shows another key than the one that is to be in use"
-            raise p.AdminRefusal(REFUSED, "E-ROTATION-UNCONFIRMED", text, hint="repeat --step use", about=node)
+            raise p.AdminRefusal(REFUSED, "E-ROTATION-UNCONFIRMED", text, hint="--step use", about=node)
 
     def _members(self) -> list[str]:
         return sorted(self._engine.view.members)

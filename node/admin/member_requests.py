@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from node.actors.bus import Subscription
 from node.admin import protocol as p
 from node.admin.caller import ASKED_BY
-from node.admin.can_stop import can_stop
+from node.admin.can_stop import can_stop, takers_of
 from node.admin.held_plans import HeldPlans, Result
 from node.admin.outcomes import CONFLICT, REFUSED, USAGE, ask, no_member
 from node.core.hashing import shard_of
@@ -48,7 +48,8 @@ class MemberRequests:
         if engine.view.member(request.node) is None:  # it went while the others were asked
             raise no_member(engine, request.node)
         settings = engine.config.membership
-        reply = can_stop(engine.view, settings, request.node, engine.going_nodes(), moving, reports)
+        takers = takers_of(self._server.guard.roster().nodes, engine.view)
+        reply = can_stop(engine.view, settings, request.node, engine.going_nodes(), moving, reports, takers)
         meta = self._server.with_missing(call, missing)
         return reply, replace(meta, warnings=(*meta.warnings, *self._on_the_edge(request.node)))
 

@@ -47,7 +47,7 @@ def site_update(order: p.UpdateSite) -> m.UpdateSite:
         None if order.audience is None else audience_of(order.audience),
     )
     if message == m.UpdateSite():
-        raise BadInput("site", "nothing to change is named", hint="--floor-cpm 0.80, --block-domain shop.example")
+        raise BadInput("site", "nothing to change is named", hint="--floor-cpm 0.80")
     both = {*message.block_domains} & {*message.unblock_domains}
     both |= {*message.block_products} & {*message.unblock_products}
     if both:

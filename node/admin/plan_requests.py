@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from node.admin import expected, stop_rules
 from node.admin import protocol as p
 from node.admin.caller import ASKED_BY, ROLE
-from node.admin.can_stop import can_stop
+from node.admin.can_stop import can_stop, takers_of
 from node.admin.coordinator import ask_coordinator
 from node.admin.operation_requests import drain_name, operation
 from node.admin.outcomes import CONFLICT, REFUSED, TIMED_OUT, USAGE, ask, no_member
@@ -107,9 +107,7 @@ class PlanRequests:
             if m.node != request.node and engine.view.reachable(m.node) and m.id not in engine.going_nodes()
         ]
         if "entity" in member.roles and not others and not request.force:
-            text = f"{request.node} is the last entity node: nobody could take its shards"
-            hint = "start another entity node first, or say --force last-entity-node"
-            raise p.AdminRefusal(REFUSED, "E-LAST-ENTITY-NODE", text, hint=hint, about=request.node)
+            raise self._last_entity_node(request.node)
         # A node that does not answer says no more that it drains: what is on record does.
         under_way = await self._server.operations.running_drain(request.node, member.incarnation)
         if member.status is not Status.UP or member.id in engine.going_nodes() or under_way:
@@ -186,6 +184,19 @@ class PlanRequests:
         answer = await ask_coordinator(self._engine, request)
         return plan_of(answer), self._server.with_missing(call, missing)
 
+    def _last_entity_node(self, node: str) -> p.AdminRefusal:
+        """Somebody who could take the shards helps; what drains it all the same is told, and is not the advice."""
+        view = self._engine.view
+        text = (
+            f"{node} is the last entity node: nobody could take its shards; --force last-entity-node drains it anyway"
+        )
+        helper = takers_of(self._server.guard.roster().nodes, view)["entity"]
+        going = sorted(m.node for m in view.members.values() if m.id in self._engine.going_nodes() and m.node != node)
+        there = [name for name in going if "entity" in view.members[name].roles]
+        hint = f"promovolvectl node start {helper}" if helper else "promovolvectl explain E-LAST-ENTITY-NODE"
+        hint = f"promovolvectl node undrain {there[0]}" if there and not helper else hint
+        return p.AdminRefusal(REFUSED, "E-LAST-ENTITY-NODE", text, hint=hint, about=node)
+
     def _stopping(
         self, name: str, overrides: tuple[str, ...], reports: Reports
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -196,7 +207,8 @@ class PlanRequests:
             return broken, (*stop_rules.meanwhile(engine.view, going), *notes)
         self._member(name)  # it may have gone while the others were asked
         moving = sum(row.state is ShardState.MOVING for row in engine.sharding.region.homes())
-        found = can_stop(engine.view, engine.config.membership, name, going, moving, reports)
+        takers = takers_of(self._server.guard.roster().nodes, engine.view)
+        found = can_stop(engine.view, engine.config.membership, name, going, moving, reports, takers)
         return stop_rules.weighed(found, overrides)
 
     def _member(self, name: str) -> Member:

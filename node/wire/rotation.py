@@ -8,6 +8,7 @@ since every key that anybody may still show or expect is accepted by everybody u
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import msgspec
 
@@ -23,12 +24,15 @@ class Step(enum.StrEnum):
     RETIRE = "retire"
 
 
+_NEXT: Final = {KeyState.INSTALLED: f"--step {Step.USE}", KeyState.RETIRING: f"--step {Step.RETIRE}"}
+
+
 def install(entry: NodeEntry, public_key: str, at_ms: int) -> NodeEntry:
     """Accepts a new key; raises OperatingError when another rotation is under way."""
     if public_key == entry.public_key or _key(entry, KeyState.INSTALLED) == public_key:
         return entry
     if entry.keys:
-        raise _order(entry, f"a key of {entry.name} is {entry.keys[0].state.value} already", "finish that rotation")
+        raise _order(entry, f"a key of {entry.name} is {entry.keys[0].state.value} already", _NEXT[entry.keys[0].state])
     return _with(entry, entry.public_key, NodeKey(public_key, KeyState.INSTALLED, at_ms))
 
 
@@ -39,13 +43,13 @@ def use(entry: NodeEntry, at_ms: int) -> NodeEntry:
         return _with(entry, new, NodeKey(entry.public_key, KeyState.RETIRING, at_ms))
     if _key(entry, KeyState.RETIRING):
         return entry
-    raise _order(entry, f"no new key of {entry.name} is installed", "--step install comes first")
+    raise _order(entry, f"no new key of {entry.name} is installed", "--step install")
 
 
 def retire(entry: NodeEntry) -> NodeEntry:
     """Forgets the old key; raises OperatingError when the new one is not in use."""
     if _key(entry, KeyState.INSTALLED):
-        raise _order(entry, f"the new key of {entry.name} is not in use yet", "--step use comes first")
+        raise _order(entry, f"the new key of {entry.name} is not in use yet", "--step use")
     return _with(entry, entry.public_key)
 
 

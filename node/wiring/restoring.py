@@ -156,6 +156,6 @@ def _folder(found: Found) -> Path:
 def _not_empty(place: str) -> OperatingError:
     return OperatingError(
         "E-STORE-NOT-EMPTY",
-        f"{place} holds a store already",
-        hint="--force existing-store puts it aside, under another name",
+        f"{place} holds a store already; --force existing-store puts it aside, under another name",
+        hint="--force existing-store",
     )

@@ -83,7 +83,7 @@ def dashboard(
     _known(screen, SCREENS, "--screen")
     _known(theme, THEMES, "--theme")
     if record and replay:
-        raise usage("--record", "a recording is not recorded again", "promovolvectl dashboard --record FILE")
+        raise usage("--record", "a recording is not recorded again", "without --record FILE")
     if not web and (bind or port or insecure_bind or reason):
         raise usage("--bind, --port, --insecure-bind, --reason", "they say how --web listens", "--web")
     if web:
@@ -120,9 +120,9 @@ def dashboard(
 def _refuse_unfit(record: str, bind: str, *, once: bool, insecure: bool, reason: str) -> None:
     """Flags that can't go with --web, and addresses that it must not listen on."""
     if record:
-        raise usage("--record", "each window of a browser has a dashboard of its own", "dashboard --record FILE")
+        raise usage("--record", "each window of a browser has a dashboard of its own", "without --web")
     if once:
-        raise usage("--once", "one picture is text", "dashboard --once")
+        raise usage("--once", "one picture is text", "without --web")
     try:
         address = ipaddress.ip_address(bind or _LOOPBACK)
     except ValueError as error:
@@ -130,10 +130,11 @@ def _refuse_unfit(record: str, bind: str, *, once: bool, insecure: bool, reason:
     if address.is_loopback:
         return
     if address.is_unspecified or address.is_multicast or "%" in bind:
-        raise usage("--bind", f"{bind} is no address that a browser could name", "--bind and one of this machine's")
+        raise usage("--bind", f"{bind} is no address that a browser could name", "--bind 127.0.0.1")
     if not (insecure and reason.strip()):
-        text = f"whoever can watch the way to {bind} can read what is shown and act as you: it is not encrypted"
-        raise usage("--bind", text, f"--bind {bind} --insecure-bind --reason TEXT, or an ssh tunnel to 127.0.0.1")
+        text = f"whoever can watch the way to {bind} can read what is shown and act as you: it is not encrypted; "
+        text += "an ssh tunnel to 127.0.0.1 is, and --insecure-bind with a --reason does without"
+        raise usage("--bind", text, "--bind 127.0.0.1")
 
 
 def _again(run: Run, screen: str, theme: str, replay: str, speed: float, *, read_only: bool) -> tuple[str, ...]:

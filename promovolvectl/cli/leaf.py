@@ -183,7 +183,9 @@ def _refuse_beyond(given: Mapping[str, Any], called: Mapping[str, str]) -> None:
     for name, value in given.items():
         for number in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(number, int) and abs(number) > limits.number_max:
-                raise usage(called[name], f"{number} is beyond any number here", f"at most {limits.number_max}")
+                most, flag = limits.number_max, called[name]
+                hint = f"{flag} {most}" if flag.startswith("--") else ""
+                raise usage(flag, f"{number} is beyond any number here: at most {most}", hint)
 
 
 def _execute(function: Function, run: Run, given: Mapping[str, Any], shows: str) -> int:

@@ -84,7 +84,7 @@ def up(
     if not run.profile_name and current not in ("", name):
         run.say(f"this is the cluster of the profile {name!r}; that of {current!r}: {spelled('up', '-p', current)}")
     if node and nodes is not None:
-        raise usage("--nodes", "says how many; --node names each", "promovolvectl up --node NAME=ROLES …")
+        raise usage("--nodes", "says how many; --node names each", "without --nodes N")
     wanted = assigned(node) if node else None if nodes is None else spread(nodes)
     folder = data_folder(run, data, name=name)
     there = () if folder == paths.data_dir(name) else ("--data", str(folder))

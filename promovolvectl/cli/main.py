@@ -70,6 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit status; never raises."""
     from promovolvectl.cli import ci, options
     from promovolvectl.cli.errors import Stopped, no_room, save_report
+    from promovolvectl.cli.hints import whole
     from promovolvectl.client import paths
     from promovolvectl.client.errors import CommandFailed
     from promovolvectl.client.exit_codes import ExitStatus
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         status = _dispatch(arguments)
         sys.stdout.flush()
     except CommandFailed as failed:
-        failed.hint = failed.hint or _hint(failed, arguments)
+        failed.hint = whole(failed.hint, failed.message, arguments) or _hint(failed, arguments)
         return _failed(failed, output, debug=debug, annotate=ci.asked(arguments, os.environ))
     except KeyboardInterrupt:
         return int(ExitStatus.INTERRUPTED)

@@ -298,17 +298,15 @@ async def stop(
 
 def _without_drain(found: CanStop, force: Sequence[str]) -> Plan:
     """What a stop at once would break of the rules that a drain is held to; the rest of what was found is noted."""
-    broken = {reason.code: reason.text for reason in found.reasons if reason.code in DRAIN_RULES}
+    broken = [(reason.code, reason.text) for reason in found.reasons if reason.code in DRAIN_RULES]
     return Plan(
         id="",
         verb="stop",
         target=f"node/{found.node}",
         base_version=0,
         moves=(),
-        violations=tuple(
-            f"{code}: {text}; --force {code} overrides it" for code, text in broken.items() if code not in force
-        ),
-        overridden=tuple(f"{code}: {text}" for code, text in broken.items() if code in force),
+        violations=tuple(f"{code}: {text}; --force {code} overrides it" for code, text in broken if code not in force),
+        overridden=tuple(f"{code}: {text}" for code, text in broken if code in force),
         notes=tuple(f"{reason.code}: {reason.text}" for reason in found.reasons if reason.code not in DRAIN_RULES),
     )
 

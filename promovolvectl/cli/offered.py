@@ -23,7 +23,9 @@ FRESH_S: Final = 30.0
 ASK_MS: Final = 200  # the interpreter's own start counts, too: all in all a key press may take 300 ms
 _ASKED: Final[Mapping[str, tuple[str, str]]] = {  # metavar: the question, and the field of its rows
     "NODE": ("GetNodes", "name"),
+    "entity NODE": ("GetNodes", "name"),  # one that shards can live on
     "SITE": ("GetSites", "site"),
+    "KEY": ("GetSites", "site"),  # of the ServeIndex: a site's place
     "ADVERTISER": ("GetAdvertisers", "advertiser"),
     "CAMPAIGN": ("GetCampaigns", "campaign"),
     "CREATIVE": ("GetCreatives", "creative"),
@@ -87,6 +89,10 @@ async def _asked(kind: str, profile: Any) -> list[str]:
     finally:
         client.close()
     rows: Sequence[msgspec.Struct] = getattr(reply, "items")  # noqa: B009  every list has them
+    if kind == "entity NODE":
+        rows = [row for row in rows if "entity" in getattr(row, "roles")]  # noqa: B009  as above
+    if kind == "KEY":
+        return [f"{getattr(row, field)}|{slot.slot}" for row in rows for slot in getattr(row, "slots")]  # noqa: B009
     return [str(getattr(row, field)) for row in rows]
 
 

@@ -6,6 +6,7 @@ or to standard output where that is asked for, and nowhere else.
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from dataclasses import replace
 from enum import StrEnum
@@ -106,7 +107,7 @@ async def create(
     **given: Any,
 ) -> Answer:
     expires_s = _seconds("--expires", expires)
-    path = _free(out, name)
+    path = _free(run, out, name)
     ends = f", for {expires}" if expires else ", which does not expire"
     pair = _new_pair()
     asked = CreateOperatorKey(
@@ -147,7 +148,7 @@ async def rotate(
     **given: Any,
 ) -> Answer:
     overlap_s = 0 if overlap == "0s" else _seconds("--overlap", overlap)
-    path = _free(out, name)
+    path = _free(run, out, name)
     shown = f"ROTATE: {name} gets another key; the one before is accepted for {overlap} more{_place(path)}\n"
     pair = _new_pair()
     asked = RotateOperatorKey(
@@ -213,10 +214,10 @@ async def _made(run: Run, asked: CreateOperatorKey | RotateOperatorKey, pair: Ke
     return replace(answer_of("OperatorKeyMade", made, meta), text=made.key)
 
 
-def _free(out: str, name: str) -> Path | None:
+def _free(run: Run, out: str, name: str) -> Path | None:
     """Where the key file goes, None for standard output; raises CommandFailed: 2 when the name can't be one, which is
     refused before a file of that name is spoken of, 17 when something stands there."""
-    identifier(name, "NAME", "promovolvectl auth key create ann --role viewer")
+    identifier(name, "NAME", run.instead(name, "ann"))
     if out == STDOUT:
         return None
     path = Path(out or f"{name}.key").expanduser().absolute()
@@ -231,8 +232,14 @@ def _free(out: str, name: str) -> Path | None:
         )
     if path.exists():
         text = f"{path} exists already; a key is never written over another"
-        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", text, hint="--out FILE", about=str(path))
+        free = next(other for count in itertools.count(2) if not (other := _numbered(path, count)).exists())
+        hint = f"--out {shlex.quote(str(free))}"
+        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-FILE", text, hint=hint, about=str(path))
     return path
+
+
+def _numbered(path: Path, count: int) -> Path:
+    return path.with_name(f"{path.stem}-{count}{path.suffix}")
 
 
 def _place(path: Path | None) -> str:
@@ -256,9 +263,10 @@ def _write(write: Any, path: Path, pair: KeyPair) -> None:
 def _seconds(flag: str, text: str) -> int:
     if not text:
         return 0
-    found = milliseconds(text, flag, _LONGEST_MS)
+    shortest = f"{text!r} is less than a second" + ("; without it a key does not expire" if flag == "--expires" else "")
+    found = milliseconds(text, flag, _LONGEST_MS, shortest)
     if found < 1_000:
-        raise usage(flag, f"{text!r} is less than a second")
+        raise usage(flag, shortest, f"{flag} 90d")
     return found // 1_000
 
 

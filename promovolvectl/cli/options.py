@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.release import PROGRAM
 from promovolvectl.cli.render import FORMATS, View
 from promovolvectl.cli.select import Selection, closest, did_you_mean, near, usage
@@ -111,9 +110,9 @@ def first_of(*given: str, default: str = "") -> str:
 
 
 def format_named(name: str) -> str:
-    """Raises CommandFailed (2) for a format that doesn't exist."""
-    if name in FORMATS:
-        return name
+    """The table where none is named; raises CommandFailed (2) for a format that doesn't exist."""
+    if name in ("", *FORMATS):
+        return name or FORMATS[0]
     close = near(name, FORMATS)
     raise CommandFailed(
         ExitStatus.USAGE,
@@ -129,12 +128,6 @@ def one_of(flag: str, value: str, known: Sequence[str]) -> str:
         return value or known[0]
     text = f"{value!r} is not one of {', '.join(known)}.{did_you_mean(value, known)}"
     raise usage(flag, text, closest(flag, value, known))
-
-
-def timeout_ms(flag: str, env: Mapping[str, str], profile: str, default_ms: int) -> int:
-    """Milliseconds to wait; raises CommandFailed (2)."""
-    text = first_of(flag, env.get("PROMOVOLVECTL_TIMEOUT", ""), profile)
-    return milliseconds(text) if text else default_ms
 
 
 def hoisted(argv: Sequence[str], depth_of: Mapping[str, int]) -> list[str]:
@@ -192,6 +185,17 @@ def format_asked(argv: Sequence[str], env: Mapping[str, str]) -> str:
         elif word.startswith("-o") and len(word) > 2:
             found = word[2:]
     return found if found in FORMATS else "table"
+
+
+def profile_asked(argv: Sequence[str]) -> str:
+    """The profile that a line names, before anything is parsed; empty for none."""
+    found = ""
+    for index, word in enumerate(argv):
+        if word in ("-p", "--profile") and index + 1 < len(argv):
+            found = argv[index + 1]
+        elif word.startswith("--profile="):
+            found = word.partition("=")[2]
+    return found
 
 
 def _carries_value(word: str) -> bool:

@@ -138,7 +138,7 @@ def create(
 ) -> Answer:
     if run.flags.endpoint:
         text = "a profile needs each node's public key, too, to tell it from who only listens there"
-        raise usage("--endpoint", text, "--node NAME,HOST:PORT,KEY")
+        raise usage("--endpoint", text, _KEYS)
     wanted = Profile(name=name, key_file=key_file, endpoints=tuple(_endpoint(text) for text in node or ()))
     there = load_file(run.config).profiles.get(name)
     if there is not None and (there.endpoints, there.key_file) != (wanted.endpoints, wanted.key_file):

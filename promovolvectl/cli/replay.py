@@ -79,7 +79,7 @@ async def start(
 ) -> Answer:
     chosen = (*(sites or ()), *(site or ()))
     if bool(chosen or node) == all_:
-        raise usage("SITE, --node, --all", "say which sites, or --all", "promovolvectl replay start --all")
+        raise usage("SITE, --node, --all", "say which sites, or --all", run.again("--all"))
     order = StartReplay(
         sites=chosen,
         nodes=tuple(node or ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -13,12 +14,14 @@ import msgspec
 from node.admin.protocol import Meta
 from node.core.clock import SystemClock, rfc3339
 from promovolvectl.cli import ci, terminal, text
-from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, one_of, repeated, timeout_ms
+from promovolvectl.cli.duration import milliseconds
+from promovolvectl.cli.hints import elsewhere, settled
+from promovolvectl.cli.options import TIMEOUT_DEFAULT_MS, Flags, first_of, format_named, one_of, repeated
 from promovolvectl.cli.render import MACHINE, Answer, cells, heads, render
 from promovolvectl.client import paths
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
-from promovolvectl.client.profiles import Endpoint, Profile, find, load_file, write_profile
+from promovolvectl.client.profiles import Endpoint, Profile, ProfileFile, find, load_file, write_profile
 from promovolvectl.client.visible import visible
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 _ADDRESSED = (
     "'promovolvectl node list --columns name,admin' without --endpoint tells where the profile's nodes answer operators"
 )
+_MENDS = (("profile", "set"), ("config", "set"))
 _ANNOTATED_ROWS = 10  # an annotation is read at a glance; the summary has them all
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 
@@ -44,17 +48,15 @@ class Run:
         self.stdin = stdin
         self._typed = typed
         self.going_on: tuple[str, ...] = ()
+        self._mends = any(pair in _MENDS for pair in itertools.pairwise(typed))
         self._addressed = False  # by --endpoint, or its variable: those nodes and no others
-        self._colours = one_of("--color", first_of(flags.color, env.get("PROMOVOLVECTL_COLOR", "")), terminal.COLOURS)
-        self._times = one_of("--time", first_of(flags.time, env.get("PROMOVOLVECTL_TIME", "")), terminal.TIMES)
-        self._ci = ci.checked(first_of(flags.ci, env.get(ci.VARIABLE, "")))
+        self._colours = settled("--color", lambda word: one_of("--color", word, terminal.COLOURS), flags.color, env)
+        self._times = settled("--time", lambda word: one_of("--time", word, terminal.TIMES), flags.time, env)
+        self._ci = settled("--ci", ci.checked, flags.ci, env)
         self.config = paths.config_file(env)
         self._profile: Profile | None = None
         self._client: AdminClient | None = None
-        self.format = format_named(
-            first_of(flags.output, env.get("PROMOVOLVECTL_OUTPUT", ""), self._saved("output"), default="table")
-        )
-
+        self.format = settled("--output", format_named, flags.output, env, *self._saved("output"), mends=self._mends)
         self._groups = ci.Groups(err) if self._ci and not self.machine else None
 
     @property
@@ -120,7 +122,12 @@ class Run:
 
     def timeout_ms(self, default_ms: int = TIMEOUT_DEFAULT_MS) -> int:
         """How long to wait; `default_ms` is the command's own."""
-        return timeout_ms(self.flags.timeout, self.env, self._saved("timeout"), default_ms)
+
+        def length(text: str) -> int:
+            return milliseconds(text) if text else default_ms
+
+        saved, profile = self._saved("timeout")
+        return settled("--timeout", length, self.flags.timeout, self.env, saved, profile, mends=self._mends)
 
     async def ask(self, params: msgspec.Struct, reply: type[Reply], wait_ms: int = 0) -> tuple[Reply, Meta]:
         """One request to the cluster; raises CommandFailed."""
@@ -198,34 +205,47 @@ class Run:
             self._client.close()
             self._client = None
 
-    def _saved(self, field: str) -> str:
-        """A default out of the profile; commands that need no profile don't fail over a broken one."""
+    def _saved(self, field: str) -> tuple[str, str]:
+        """A default out of the profile, and the profile's name; commands that need no profile don't fail over a broken
+        one."""
         try:
-            value: str = getattr(find(load_file(self.config), self.config, self.profile_name), field)
+            profile = find(load_file(self.config), self.config, self.profile_name)
         except CommandFailed:
-            return ""
-        return value
+            return "", ""
+        return getattr(profile, field), profile.name
 
     def _resolved(self) -> Profile:
         asked = tuple(self.flags.endpoint) or tuple(
             part.strip() for part in self.env.get("PROMOVOLVECTL_ENDPOINT", "").split(",") if part.strip()
         )
         file = load_file(self.config)
-        if asked and not self.profile_name and not file.current:
-            profile = Profile()
-        else:
-            profile = find(file, self.config, self.profile_name)
+        nowhere = asked and not self.profile_name and not file.current
+        profile = Profile() if nowhere else self._found(file)
         self._addressed = bool(asked)
         if asked:
             from promovolvectl.client.connect import host_and_port
 
             for address in asked:
-                host_and_port(address)
+                try:
+                    host_and_port(address)
+                except CommandFailed as failed:
+                    if self.flags.endpoint:
+                        raise
+                    variable = "PROMOVOLVECTL_ENDPOINT"
+                    raise elsewhere(failed, "--endpoint", variable, f"export {variable}=") from None
             known = {endpoint.admin: endpoint for endpoint in profile.endpoints}
             chosen = tuple(known.get(address, Endpoint(admin=address)) for address in asked)
             profile = msgspec.structs.replace(profile, endpoints=chosen)
         key_file = self.env.get("PROMOVOLVECTL_KEY_FILE", "")
         return msgspec.structs.replace(profile, key_file=key_file) if key_file else profile
+
+    def _found(self, file: ProfileFile) -> Profile:
+        try:
+            return find(file, self.config, self.profile_name)
+        except CommandFailed as failed:
+            if self.profile_name and not self.flags.profile:
+                failed.message = f"PROMOVOLVECTL_PROFILE: {failed.message}"
+            raise
 
     def _bound(self, meta: Meta) -> None:
         """Remembers the cluster's id at first contact."""

@@ -68,7 +68,7 @@ async def run_(
 ) -> Answer:
     if nodes is not None and (from_ or live):
         given = "--from" if from_ else "--live"
-        raise usage(f"{given}, --nodes", f"{given} says which nodes there are", "promovolvectl sim run --live")
+        raise usage(f"{given}, --nodes", f"{given} says which nodes there are", "without --nodes N")
     words = ["run", "--seeds", str(seeds), "--first", str(first), "--faults", faults]
     words += ["--nodes", str(nodes)] if nodes is not None else []
     words += ["--seconds", str(max(1, round(hours * _SECONDS_PER_HOUR)))]
@@ -120,7 +120,7 @@ def _failure(violation: SimViolation) -> Iterator[str]:
 async def _hosts(run: Run, path: str, live: bool) -> Hosts | None:
     """The hosts to rehearse."""
     if path and live:
-        raise usage("--from, --live", "say one of them", "promovolvectl sim run --live")
+        raise usage("--from, --live", "say one of them", "without --from FILE")
     if not path and not live:
         return None
     if live:

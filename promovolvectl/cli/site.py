@@ -186,7 +186,7 @@ def update(
     **given: Any,
 ) -> Change:
     if audience and clear_audience:
-        raise usage("--clear-audience", "the audience is cleared and given at once", "--audience JP")
+        raise usage("--clear-audience", "the audience is cleared and given at once", "without --clear-audience")
     order = UpdateSite(
         site=site,
         floor_cpm=money(floor_cpm, "--floor-cpm", zero=True) if floor_cpm else None,

@@ -85,7 +85,7 @@ def lifted(what: _Names, given: dict[str, Any]) -> dict[str, Any]:
             raise usage("--lift", f"nothing is named; it is one of {', '.join(LIFTS)}", "--lift sites")
         field = LIFTS[one_of(name, "--lift", tuple(LIFTS))]
         if field in given:
-            raise usage("--lift", f"{name} is lifted and given at once", f"--lift {name}")
+            raise usage("--lift", f"{name} is lifted and given at once", f"without --lift {name}")
         fields[field] = "" if field.endswith("_at") else ()
     return fields
 

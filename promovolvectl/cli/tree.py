@@ -190,11 +190,18 @@ def _unknown_flag(error: TyperException) -> str:
     return getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
 
 
-def _example(error: TyperException, context: Any) -> str:
-    """Of a command that lacks what it can't do without: a whole one. Empty for any other mistake."""
-    lacks = type(error).__name__ == "MissingParameter"
+def _completed(error: TyperException, context: Any, path: str, words: Sequence[str]) -> str:
+    """Of a line that lacks what its command can't do without: the same with that. Empty for any other mistake."""
+    if type(error).__name__ != "MissingParameter":
+        return ""
+    from promovolvectl.cli.lacking import completed
+    from promovolvectl.cli.offered import offered
+    from promovolvectl.cli.options import profile_asked
+
+    named = profile_asked(words)
     about = getattr(context.command.callback, "about", None)
-    return about.examples[0] if lacks and about is not None else ""
+    found = completed(context.command, path, words, lambda kind: offered(kind, named))
+    return found or (about.examples[0] if about is not None else "")
 
 
 def _with_verb(path: str, words: Sequence[str]) -> str:
@@ -241,5 +248,5 @@ def _usage_of_leaf(
         meant = _with_verb(path, words) if extra else ""
         meant = meant or nearest.of_extra(known, words, extra)
     text = f"{message}\nusage: {known.usage()}"
-    hint = meant or _example(error, context) or f"{path} --help"
+    hint = meant or _completed(error, context, path, words) or f"{path} --help"
     return CommandFailed(ExitStatus.USAGE, "E-USAGE", text, hint=hint)

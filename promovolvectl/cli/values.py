@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -77,8 +78,15 @@ def slots(texts: list[str]) -> tuple[Slot, ...]:
     names = [item.slot for item in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise usage("--slot", f"{twice!r} is given twice", "--slot top:728x90 --slot side:300x250")
+        raise usage("--slot", f"{twice!r} is given twice", _once("--slot", texts))
     return found
+
+
+def _once(flag: str, texts: Sequence[str]) -> str:
+    """Each name's last word."""
+    return " ".join(
+        f"{flag} {shlex.quote(text)}" for text in {each.rpartition(":")[0]: each for each in texts}.values()
+    )
 
 
 def slot_floors(texts: Sequence[str]) -> tuple[SlotFloor, ...]:
@@ -90,7 +98,7 @@ def slot_floors(texts: Sequence[str]) -> tuple[SlotFloor, ...]:
         if not colon or not name:
             raise usage(flag, f"{text!r} is not NAME:AMOUNT", f"{flag} top:1.20")
         if name in found:
-            raise usage(flag, f"{name!r} is given twice", f"{flag} top:1.20 {flag} side:0.80")
+            raise usage(flag, f"{name!r} is given twice", _once(flag, texts))
         found[name] = SlotFloor(slot=name, floor_cpm=money(amount, flag, zero=True))
     return tuple(found.values())
 

@@ -61,7 +61,7 @@ async def diff(
     maps: Maps = None,
 ) -> Answer:
     if nodes and len(set(nodes)) < 2:
-        raise usage("NODE…", "one replica alone can't differ", "promovolvectl serveindex diff entity-1 api-1")
+        raise usage("NODE…", "one replica alone can't differ", "promovolvectl serveindex diff")
     request = GetDiff(nodes=tuple(sorted(set(nodes or ()))), maps=tuple(maps or ()))
     found, meta = await run.ask(request, ServeIndexDiff, run.timeout_ms(WHOLE_MS))
     # A filter or an order may need what the first rows do not have.
@@ -97,8 +97,8 @@ async def verify(
     ] = "",
 ) -> Answer:
     if path and node:
-        again = "promovolvectl serveindex verify --path DIR"
-        raise usage("--path, --node", "a folder here, or replicas of nodes that run: say one of them", again)
+        text = "a folder here, or replicas of nodes that run: say one of them"
+        raise usage("--path, --node", text, "without --path DIR")
     if path:
         from promovolvectl.local.replica_check import verify as read  # only who reads files here pays for it
 

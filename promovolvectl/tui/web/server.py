@@ -214,7 +214,7 @@ def _listen(address: str, port: int) -> socket.socket:
         return socket.create_server((address, port), family=family)
     except OSError as error:
         text = f"{address} port {port or 'any'} can't be listened on: {error.strerror}"
-        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-LISTEN", text, hint="--port 0 takes a free one") from error
+        raise CommandFailed(ExitStatus.LOCAL_FILE, "E-LISTEN", text, hint="--port 0") from error
 
 
 def _visit(request: web.Request, door: Door) -> Visit:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from node.admin.can_stop import can_stop
+from node.admin.can_stop import can_stop, takers_of
 from node.core.ids import NodeId
 from node.core.limits import can_stop_lag_ms_max
 from node.engine.messages import NodeReport
 from node.gossip.member import Member, Status
 from node.gossip.settings import FAST
 from node.gossip.view import ClusterView
+from node.wire.roster import NodeEntry
 
 NAMES = ("n1", "n2", "n3")
 ROLES = ("entity", "singleton", "api", "crawler")
@@ -45,3 +46,19 @@ def test_check_v5_a_peer_that_lacks_what_this_node_alone_holds_is_named_with_the
         [] if stops else [("replica-behind", "node/n2")]
     )
     assert stops or "n2 has not acknowledged 5000 entries" in found.reasons[0].text
+
+
+def test_who_could_be_started_is_named_before_any_rule_is_overridden() -> None:
+    alone = ClusterView(NodeId("n1", 1), members={"n1": MEMBERS["n1"]})
+    roster = (
+        NodeEntry("n1", "k1", ROLES),
+        NodeEntry("n8", "k8", ("api",)),
+        NodeEntry("n9", "k9", ("entity",)),
+    )
+    takers = takers_of(roster, alone)
+    assert takers == {"entity": "n9", "singleton": "", "api": "n8", "crawler": ""}
+    told = [reason.text for reason in can_stop(alone, FAST, "n1", (), 0, {"n1": report({}, {})}, takers).reasons]
+    api, crawler, majority = (next(text for text in told if word in text) for word in ("api", "crawler", "go on"))
+    assert api.endswith("; 'node start n8' lets another do it")
+    assert "node start" not in crawler, "nobody else has that role"
+    assert majority.endswith("lets one more count")

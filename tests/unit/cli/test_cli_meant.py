@@ -101,7 +101,7 @@ def test_everything_that_is_waited_for_is_asked_at_once(tmp_path: Path, invoke: 
     ("query", "lacking", "hint"),
     [
         ("nodes[0].name", "nodes", "promovolvectl schema NodeList"),
-        ("itms[].name", "itms", "--query 'items[].name'"),
+        ("itms[].name", "itms", "promovolvectl node list --query 'items[].name'"),
         ("length(rows)", "rows", "promovolvectl schema NodeList"),
         ("{a: items, b: nope.x}", "nope", "promovolvectl schema NodeList"),
     ],

@@ -62,6 +62,11 @@ def test_a_stop_at_once_is_held_to_what_can_stop_finds(tmp_path: Path, invoke: I
     code, _, err, seen = asked(invoke, tmp_path, {p.GetCanStop: lambda _: found}, *words)
     assert (code, [type(message) for message in seen]) == (5, [p.GetCanStop])
     assert "hint: promovolvectl node stop node-2 --no-drain --yes --force last-of-role\n" in err
+    other = replace(LAST, text="node-2 is the last crawler node in reach; 'node start node-9' lets another do it")
+    both = replace(found, reasons=(LAST, other))
+    code, _, err, _ = asked(invoke, tmp_path, {p.GetCanStop: lambda _: both}, *words)
+    assert (code, LAST.text in err, other.text in err) == (5, True, True), "each rule's every reason"
+    assert "hint: promovolvectl node start node-9\n" in err, "before any rule is overridden"
     handlers: Handlers = {p.GetCanStop: lambda _: found}
     forced = (*words, "--force", "last-of-role", "--dry-run", "-o", "json")
     code, out, _, _ = asked(invoke, tmp_path, handlers, *forced)

@@ -36,7 +36,7 @@ from promovolvectl.client.exit_codes import ExitStatus
         ("advertiser create a --daily-budget 0", "more than zero"),
         ("advertiser create a --daily-budget=-5", "--daily-budget"),
         ("completion powershell", "bash, zsh, fish"),
-        ("cluster wait --for converged -t 60", "hint: --timeout 60s"),
+        ("cluster wait --for converged -t 60", "hint: promovolvectl cluster wait --for converged --timeout 60s"),
     ],
 )
 def test_usage_errors_end_with_two_and_help(words: str, part: str, invoke: Invoke) -> None:
@@ -58,7 +58,7 @@ def test_usage_errors_end_with_two_and_help(words: str, part: str, invoke: Invok
         ("shard move 124 entity-1", "shard move 124 --to entity-1"),
         ("site update x --floor 3", "site update x --floor-cpm 3"),
         ("site update x --flor-cpm=3", "site update x --floor-cpm=3"),
-        ("shard move 124", "shard move 17 --to entity-2"),
+        ("shard move 124", "shard move 124 --to entity-2"),
         ("shard move 3 4 --to entity-1", "shard move --help"),
         ("events list", "events"),
         ("events list --type shard.*", "events --type 'shard.*'"),
@@ -95,15 +95,15 @@ def test_help_of_a_command_is_its_own_help(words: str, invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
-        ("node list -t 0s", 2, "--timeout 90s"),
-        ("node list --filter shards>abc", 2, "--filter 'shards>10'"),
+        ("node list -t 0s", 2, "promovolvectl node list --timeout 90s"),
+        ("node list --filter shards>abc", 2, "promovolvectl node list --filter 'shards>10'"),
         ("node list --limit abc", 2, "promovolvectl node list --help"),
-        ("node list --filter stat=up,shards>1", 2, "--filter 'status=up,shards>1'"),
-        ("node list --sort role:desc", 2, "--sort roles:desc"),
-        ("node list --columns nam,roles", 2, "--columns name,roles"),
+        ("node list --filter stat=up,shards>1", 2, "promovolvectl node list --filter 'status=up,shards>1'"),
+        ("node list --sort role:desc", 2, "promovolvectl node list --sort roles:desc"),
+        ("node list --columns nam,roles", 2, "promovolvectl node list --columns name,roles"),
         ("entity restart site --yes", 2, "promovolvectl entity restart site/ID --yes"),
-        ("auth key create ../evil --yes", 2, "promovolvectl auth key create ann --role viewer"),
-        ("auth key rotate .. --yes", 2, "promovolvectl auth key create ann --role viewer"),
+        ("auth key create ../evil --yes", 2, "promovolvectl auth key create ann --yes"),
+        ("auth key rotate .. --yes", 2, "promovolvectl auth key rotate ann --yes"),
     ],
 )
 def test_every_refused_line_has_a_hint_and_nothing_is_announced_before(
@@ -117,7 +117,8 @@ def test_every_refused_line_has_a_hint_and_nothing_is_announced_before(
 def test_a_folder_is_not_called_a_key_that_is_there(tmp_path: Path, invoke: Invoke) -> None:
     code, _, err = invoke("auth", "key", "create", "ann", "--role", "viewer", "--out", str(tmp_path), "--yes")
     assert (code, f"{tmp_path} is a folder" in err) == (17, True)
-    assert err.splitlines()[-1] == f"hint: --out {tmp_path / 'ann.key'}"
+    again = f"hint: promovolvectl auth key create ann --role viewer --out {tmp_path / 'ann.key'} --yes"
+    assert err.splitlines()[-1] == again
 
 
 def test_an_error_of_a_machine_format_is_one_document(invoke: Invoke) -> None:

@@ -183,7 +183,9 @@ def test_profiles_are_made_used_renamed_and_deleted(invoke: Invoke, tmp_path: Pa
         code, _, err = invoke("profile", "create", "b", "--node", lacking)
         assert (code, "hint: promovolvectl node list -o value --columns name,admin,public_key\n" in err) == (2, True)
     code, _, err = invoke("profile", "create", "b", "--endpoint", "10.0.0.1:7401")
-    assert (code, "hint: --node NAME,HOST:PORT,KEY\n" in err) == (2, True), "an address alone is not trusted"
+    assert (code, "hint: promovolvectl node list -o value --columns name,admin,public_key\n" in err) == (2, True), (
+        "an address alone is not trusted"
+    )
     assert invoke("profile", "create", "b")[0] == 0
     assert document(invoke, "profile", "current")["name"] == "a"
     assert document(invoke, "profile", "use", "b")["changed"] is True

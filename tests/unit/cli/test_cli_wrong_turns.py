@@ -168,17 +168,17 @@ def test_a_wrong_turn_is_answered_by_the_line_that_was_meant(typed: str, meant: 
 @pytest.mark.parametrize(
     ("typed", "hint"),
     [
-        ("shard repair --kind stale", "--kind stale-epoch"),
-        ("node drain entity-1 --force majorty", "--force majority"),
-        ("cluster status --color nevr", "--color never"),
-        ("op list --state fail", "--state failed"),
-        ("node logs --level warn", "--level warning"),
-        ("shard repair --kind qqq", "--kind orphan"),
+        ("shard repair --kind stale", "shard repair --kind stale-epoch"),
+        ("node drain entity-1 --force majorty -y", "node drain entity-1 --force majority -y"),
+        ("--color nevr cluster status", "--color never cluster status"),
+        ("op list --state=fail", "op list --state failed"),
+        ("node logs --level warn", "node logs --level warning"),
+        ("shard repair --kind orphan --kind qqq", "shard repair --kind orphan --kind orphan"),
     ],
 )
 def test_of_few_words_the_nearest_is_hinted_at(typed: str, hint: str, invoke: Invoke) -> None:
     code, _, err = invoke(*typed.split())
-    assert (code, err.splitlines()[-1]) == (2, f"hint: {hint}"), err
+    assert (code, err.splitlines()[-1]) == (2, f"hint: promovolvectl {hint}"), err
 
 
 @pytest.mark.parametrize(
