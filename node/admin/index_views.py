@@ -15,12 +15,14 @@ from node.core.hashing import MAP_COUNT, map_of
 from node.core.hlc import hlc_wall_ms
 from node.engine.index_messages import IndexRow, IndexStatus, IndexVerified
 from node.engine.messages import ReplicaEntryReport
+from node.engine.registries import is_registry_key
 from node.gossip.inspector import content_of
 from node.gossip.version import Version
 from node.store.replica_port import ReplicaEntry
 from node.wire.codec import CODEC
 
 _DIGEST_CHARS = 8
+_NUMBER_BYTES = 8
 
 
 def map_name(number: int) -> str:
@@ -43,8 +45,10 @@ def entry(
     """A key as each node has it; which of them wins is `protocol.winning`'s to say."""
     claims = {name: _claim(found) for name, found in entries.items() if found.hlc}
     winner = winning(claims)
+    of_registry = is_registry_key(key)
     replicas = tuple(
-        _replica(entries[name], now_ms, wins=name in claims and claims[name] == winner) for name in sorted(entries)
+        _replica(entries[name], now_ms, of_registry=of_registry, wins=name in claims and claims[name] == winner)
+        for name in sorted(entries)
     )
     return p.ServeIndexEntry(
         key=key,
@@ -71,7 +75,7 @@ def _claim(found: ReplicaEntryReport) -> Claim:
     return Claim(found.epoch, found.hlc, found.origin, content_of(_held(found)).hex())
 
 
-def _replica(found: ReplicaEntryReport, now_ms: int, *, wins: bool) -> p.EntryReplica:
+def _replica(found: ReplicaEntryReport, now_ms: int, *, of_registry: bool, wins: bool) -> p.EntryReplica:
     version = Version(found.epoch, found.hlc, found.origin) if found.hlc else None
     owner = found.owner or None
     if version is None:
@@ -92,7 +96,8 @@ def _replica(found: ReplicaEntryReport, now_ms: int, *, wins: bool) -> p.EntryRe
         present=found.present,
         version=_version(version),
         expires_at=_at(found.expires_at_ms),
-        candidates=_candidates(found.value) if found.value else (),
+        candidates=() if of_registry or not found.value else _candidates(found.value),
+        number=_number(found.value) if of_registry else None,
         state=state_of(found.expires_at_ms, tombstone=found.tombstone, now_ms=now_ms),
         wins=wins,
         wrote_at=rfc3339(wrote_ms),
@@ -102,6 +107,11 @@ def _replica(found: ReplicaEntryReport, now_ms: int, *, wins: bool) -> p.EntryRe
         owner=owner,
         epoch_now=found.epoch_now,
     )
+
+
+def _number(value: bytes) -> int | None:
+    """What a registry holds; a write of nothing has taken it back."""
+    return int.from_bytes(value, "big") if len(value) == _NUMBER_BYTES else None
 
 
 def _candidates(value: bytes) -> tuple[p.EntryCandidate, ...]:

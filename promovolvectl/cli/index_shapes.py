@@ -26,6 +26,7 @@ def _entry_rows(payload: Payload) -> Rows:
             "age_ms": replica["age_ms"],
             "expires_at": replica["expires_at"],
             "candidates": [item["creative"] for item in replica["candidates"]],
+            "number": replica["number"],
             "digest": replica["digest"],
             "owner": replica["owner"],
             "epoch_now": replica["epoch_now"],
@@ -186,8 +187,8 @@ INDEX_SHAPES: Final[Mapping[str, Shape]] = {
     "ServeIndexMaps": Shape(columns_of("map! keys! bytes:bytes tombstones agree! replicas+"), each("map", "map")),
     "ServeIndexEntry": Shape(
         columns_of(
-            "node! present? state! epoch! origin! age_ms:ms? wrote_at? expires_at candidates! wins! differs! hlc+ "
-            "digest+ owner+ epoch_now+"
+            "node! present? state! epoch! origin! age_ms:ms? wrote_at? expires_at candidates! number? wins! differs! "
+            "hlc+ digest+ owner+ epoch_now+"
         ),
         itself("key", "key"),
         _entry_rows,

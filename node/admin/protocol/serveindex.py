@@ -65,7 +65,8 @@ class EntryCandidate(msgspec.Struct, frozen=True, kw_only=True):
 class EntryReplica(msgspec.Struct, frozen=True, kw_only=True):
     """One node's view of a key. `state`: live, expired, removed, absent or damaged; `digest` stands for what it holds.
     `wrote_at` is by the writer's clock. `wins`: by what those that answered hold, this is what all of them will hold,
-    and what a repair puts (`winning`). `owner` and `epoch_now`: who may write the key, as this node knows it."""
+    and what a repair puts (`winning`). `owner` and `epoch_now`: who may write the key, as this node knows it. `number`
+    is what a registry's name stands at; None for a site's slot, and where the number was taken back."""
 
     node: str
     present: bool
@@ -80,6 +81,7 @@ class EntryReplica(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     owner: str | None = None
     epoch_now: int = 0
+    number: int | None = None
 
 
 @wire_type("admin.serveindex_entry")

@@ -9,7 +9,10 @@ from promovolvectl.cli.names import named, naming
 
 app = group("The replicated index that serving reads.")
 
-Key = Annotated[str, named("key", "KEY", "SITE|SLOT, quoted for the shell.")]
+Key = Annotated[
+    str,
+    named("key", "KEY", "SITE|SLOT, or a registry's name such as '~spent-permille|CAMPAIGN', quoted for the shell."),
+]
 Node = Annotated[str, naming("--node", "node", "NODE", "As this node has it; the one asked if not.")]
 Maps = Annotated[
     list[str] | None,

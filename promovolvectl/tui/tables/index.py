@@ -6,6 +6,7 @@ from typing import Final
 
 from node.admin.protocol import (
     DumpPage,
+    EntryReplica,
     EntryVersion,
     GetDiff,
     GetDump,
@@ -267,13 +268,14 @@ def _entry(glance: Glance, where: Where) -> list[Line]:
             Cell(version_of(each.version), "" if each.wins else theme.BAD),
             span(each.age_ms / 1000) if each.age_ms is not None else "-",
             moment(each.expires_at, now, ages=False),
-            str(len(each.candidates)),
+            _held(each),
             each.digest[:_DIGEST_SHOWN],
         ]
         for each in told.replicas
     ]
     lines = flow(facts, glance.width)
-    lines += grid(("NODE", "STATE", "VERSION", "AGE", "EXPIRES", "CAND", "DIGEST"), rows, glance.width)
+    held = "CAND" if all(each.number is None for each in told.replicas) else "NUMBER"  # a registry's name has that
+    lines += grid(("NODE", "STATE", "VERSION", "AGE", "EXPIRES", held, "DIGEST"), rows, glance.width)
     winner = next((each for each in told.replicas if each.wins and each.candidates), None)
     if winner is not None:
         candidates = [
@@ -281,6 +283,10 @@ def _entry(glance: Glance, where: Where) -> list[Line]:
         ]
         lines += grid(("CREATIVE", "CAMPAIGN", "ADVERTISER", "CATEGORY", "CPM"), candidates, glance.width)
     return lines
+
+
+def _held(replica: EntryReplica) -> str:
+    return str(len(replica.candidates)) if replica.number is None else str(replica.number)
 
 
 def _history_of(_state: State, where: Where) -> tuple[Query, ...]:

@@ -20,6 +20,7 @@ from node.core import limits
 from node.core.clock import MS, rfc3339
 from node.core.hashing import MAP_COUNT, map_of, shard_of
 from node.engine.index_messages import IndexStatus, PeerLagRow
+from node.engine.registries import SPENT_SHARES, registry_key
 from node.store.replica_opening import KeptFile, Opening
 from node.store.replica_report import Problem, ReplicaReport, VerifyProgress
 
@@ -75,6 +76,25 @@ def test_get_shows_both_views_their_writers_and_which_epoch_will_win() -> None:
         assert refused.value.exit_status == 3
 
     played(scene, silent=True)
+
+
+def test_get_shows_a_registry_s_number_and_none_where_it_was_taken_back() -> None:
+    """A registry's name was shown with no candidates and without the number that it stands for."""
+
+    async def scene(world: World) -> None:
+        def put(campaign: str, value: bytes) -> str:
+            key, machine = registry_key(SPENT_SHARES, campaign), world.nodes["n1"].machine
+            machine.put(key, value, 7, WALL_MS + 60_000, world.clock.mono_ns(), world.clock.wall_ms())
+            return key
+
+        for campaign, value, number in (("rail", (350).to_bytes(8, "big"), 350), ("ferry", b"", None)):
+            found = await world.one(p.GetEntry(key=put(campaign, value)))
+            assert [(each.node, each.number) for each in found.replicas if each.present] == [("n1", number)]
+            assert not any(each.candidates for each in found.replicas)
+        world.put(KEY, "n1", epoch=47)
+        assert {each.number for each in (await world.one(p.GetEntry(key=KEY))).replicas} == {None}
+
+    played(scene)
 
 
 def test_the_largest_are_found_in_the_whole_replica() -> None:

@@ -390,3 +390,12 @@ def test_a_repairs_plan_names_its_keys_and_counts_the_rest(tmp_path: Path, invok
         node.write(tmp_path)
         code, out, _ = invoke("serveindex", "repair", "--dry-run")
         assert (code, "40 shards" in out, out.count("put as n1 holds it")) == (0, True, 1 + 20)
+
+
+def test_get_shows_the_number_of_a_registry_s_name(tmp_path: Path, invoke: Invoke) -> None:
+    held = msgspec.structs.replace(view("node-1", 47, 5, "node-1", "aa"), number=350)
+    with FakeNode({p.GetEntry: lambda _: entry(held)}) as node:
+        node.write(tmp_path)
+        words = ("serveindex", "get", "~spent-permille|rail", "-o", "value", "--columns", "node,number")
+        code, out, _ = invoke(*words)
+    assert (code, out.split()) == (0, ["node-1", "350"])
