@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from typing import Annotated, Final
 
+import msgspec
 import typer
 
-from node.admin.protocol import GetNodes, GetPages, GetSites, Meta, NodeList, PageList, SiteList
+from node.admin.protocol import GetNodes, GetPages, GetSites, Meta, NodeList, PageList, SiteList, Warned
 from promovolvectl.cli.confirm import confirm
 from promovolvectl.cli.duration import milliseconds
 from promovolvectl.cli.leaf import group, leaf
@@ -36,7 +37,8 @@ _CHECKOUT: Final = "Nothing of a cluster: it runs processes of its own, on this 
     does="Ask for page views over HTTP, of pages that are classified here, and measure the answers node by node.",
     changes="Real page views: they are counted, and what wins has its price promised until the promise lapses, since "
     "no impression follows. Asks first. A viewer's key is enough: a page view is anybody's who reaches the HTTP API. "
-    "What is measured includes this program. Ends with 15 when a page view failed, and counts those of each node.",
+    "What is measured includes this program. Ends with 15 when a page view failed, and counts those of each node. "
+    "Ctrl-C ends it before its time and prints what was measured until then.",
     examples=(
         "promovolvectl bench serve --for 10s --yes",
         "promovolvectl bench serve --site example.com --connections 32 --for 1s --yes -o json",
@@ -59,11 +61,26 @@ async def serve(
     confirm(run, shown, "cluster")
     stop = threading.Event()
     began = time.monotonic()
+    loading = asyncio.ensure_future(
+        asyncio.to_thread(load, nodes, views, seconds=seconds, connections=connections, stop=stop)
+    )
     try:
-        seen = await asyncio.to_thread(load, nodes, views, seconds=seconds, connections=connections, stop=stop)
+        seen = await asyncio.shield(loading)
+    except asyncio.CancelledError:
+        stop.set()
+        elapsed_s = time.monotonic() - began
+        seen = await loading  # what is under way is answered, or given up, within seconds; Ctrl-C again ends it
+        text = f"stopped after {elapsed_s:.1f} s of {for_}: this is what was measured until then"
+        cut = msgspec.structs.replace(meta, warnings=(*meta.warnings, Warned(code="W-CUT-SHORT", text=text)))
+        run.emit(_answer(seen, elapsed_s, cut))
+        raise
     finally:
         stop.set()
-    found = Bench(subject="serve", items=_figures(seen, elapsed_s := time.monotonic() - began), elapsed_s=elapsed_s)
+    return _answer(seen, time.monotonic() - began, meta)
+
+
+def _answer(seen: dict[str, Seen], elapsed_s: float, meta: Meta) -> Answer:
+    found = Bench(subject="serve", items=_figures(seen, elapsed_s), elapsed_s=elapsed_s)
     failed = any(one.failed or not one.took_ms for one in seen.values())
     return answer_of("Bench", found, meta, ExitStatus.FAILED if failed else ExitStatus.OK)
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -102,6 +106,26 @@ def test_a_load_of_which_nothing_fails_ends_well(tmp_path: Path, invoke: Invoke)
         code, out, _ = invoke("bench", "serve", "--for", "200ms", "--yes", "-o", "value", "--columns", "name,median")
     assert code == 0
     assert "well.failed\t0" in out
+
+
+def test_who_stops_a_load_is_shown_what_was_measured_until_then(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", "from promovolvectl.cli.main import run; run()"]
+    words = ("bench", "serve", "--for", "60s", "--yes", "-o", "json")
+    with api(200) as (well, asked), FakeNode(handlers(well=well)) as node:
+        node.write(tmp_path)
+        with subprocess.Popen([*program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            until = time.monotonic() + 30
+            while len(asked) < 20 and child.poll() is None and time.monotonic() < until:
+                time.sleep(0.01)
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (130, "")
+    document = json.loads(out)
+    assert next(row for row in document["items"] if row["name"] == "well.answer")["count"] >= 12
+    assert document["elapsed_s"] < 60
+    [warning] = document["warnings"]
+    assert warning["code"] == "W-CUT-SHORT"
+    assert "of 60s" in warning["text"]
 
 
 def test_when_nobody_answers_it_failed_and_without_pages_there_is_nothing_to_ask(
