@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
@@ -136,6 +137,8 @@ def _nobody(profile: Profile, found: list[tuple[Endpoint, NoLink]]) -> CommandFa
         case ExitStatus.MISMATCH | ExitStatus.UNUSABLE_CONFIG:
             hint = "use the profile of that cluster with -p NAME"
         case _:
-            hint = f"promovolvectl up -p {profile.name}" if profile.name else "promovolvectl up"
+            named = f" -p {shlex.quote(profile.name)}" if profile.name else ""
+            # Who was handed a key can start no node, and 'up' would make a cluster of his own.
+            hint = f"promovolvectl {'doctor' if profile.key_file and not profile.data else 'up'}{named}"
     headline = _HEADLINES.get(telling.status, "no node could be reached")
     return CommandFailed(telling.status, telling.code, "\n".join((headline, *lines)), hint=hint, about=profile.name)

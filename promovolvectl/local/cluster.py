@@ -332,6 +332,7 @@ def _freeze(folder: Path, layout: Layout, person: Profile, say: Say) -> None:
         asyncio.run(freeze())
     except CommandFailed as failed:
         if failed.status in (ExitStatus.NOT_ALLOWED, ExitStatus.UNUSABLE_CONFIG):
+            failed.message = failed.message.replace("cluster shutdown needs", "down needs", 1)  # as it was typed
             raise
         # What its refusal says of itself, that nothing was changed, would be read as said of the stop.
         why = "can't put on record who stops it" if failed.code == "E-AUDIT" else "could not be asked"

@@ -111,7 +111,7 @@ class Waiter:
             found, answer = await self._status(why)
             if answer is not None and not found:
                 return
-            await self._not_yet(f"waiting for {name}", found)
+            await self._not_yet(f"waiting for {name}", found, about=name)
 
     async def ended(self, name: str, process: Process) -> bool:
         """Until a live process has ended (True) or its node is a member that stays (False); raises CommandFailed (9).
@@ -129,7 +129,7 @@ class Waiter:
             if answer is not None and not found:
                 return False
             if process.alive():
-                await self._not_yet(f"waiting for {name} to end", found)
+                await self._not_yet(f"waiting for {name} to end", found, about=name)
         return True
 
     async def covered(self, sites: Sequence[str]) -> None:
@@ -168,7 +168,8 @@ class Waiter:
             return ["no node answers yet"], None
         return judge(status, meta), (status, meta)
 
-    async def _not_yet(self, phase: str, found: list[str]) -> None:
+    async def _not_yet(self, phase: str, found: list[str], about: str = "") -> None:
+        """`about`: the node that the phase names already."""
         check_children(self._folder, self._children)
         if self._deadline.passed:
             raise CommandFailed(
@@ -182,7 +183,7 @@ class Waiter:
                 ),
                 hint="promovolvectl cluster status",
             )
-        self._progress.tell(phase, found[0])
+        self._progress.tell(phase, found[0].removeprefix(f"{about}: "))
         await asyncio.sleep(POLL_S)
 
 

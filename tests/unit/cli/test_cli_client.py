@@ -288,6 +288,14 @@ def test_a_key_that_is_not_taken_is_denied_and_one_that_is_not_there_is_handed_o
             assert failed.message == f"key file {missing.key_file} can't be read: No such file or directory"
 
 
+def test_who_was_handed_a_key_is_not_told_to_found_a_cluster_where_none_answers(tmp_path: Path) -> None:
+    with FakeNode({}) as node:
+        profile = msgspec.structs.replace(node.profile(tmp_path), name="shop")
+    for data, hint in (("", "promovolvectl doctor -p shop"), ("/srv/shop", "promovolvectl up -p shop")):
+        failed = refused(msgspec.structs.replace(profile, data=data), p.GetNodes())
+        assert (failed.status, failed.hint) == (ExitStatus.UNREACHABLE, hint)
+
+
 def test_a_key_file_that_others_can_read_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     with FakeNode(STATUS) as node:
         profile = node.profile(tmp_path)

@@ -293,6 +293,15 @@ def test_a_node_that_is_about_to_end_is_not_taken_for_a_running_one(
     assert ended(Asked((member("leaving"),), (), after=stranger.kill)) is True
 
 
+def test_a_node_that_is_waited_for_is_named_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    client: Any = Asked((), (member("up"),))
+    with pytest.raises(CommandFailed) as failed:
+        asyncio.run(waiting.Waiter(tmp_path, client, (), waiting.Deadline(600), said.append).node("entity-1"))
+    assert said == ["waiting for entity-1: not joined"]
+    assert "  entity-1: not ready" in failed.value.message
+
+
 def test_down_kills_what_does_not_end_and_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     made(folder)
@@ -342,7 +351,7 @@ def test_down_stops_nothing_for_a_person_who_may_not(
 
     class Refusing:
         async def ask(self, *_: object) -> None:
-            raise CommandFailed(status, "E-NO", "no")
+            raise CommandFailed(status, "E-NO", "cluster shutdown needs the role admin")
 
         def close(self) -> None: ...
 
@@ -359,6 +368,7 @@ def test_down_stops_nothing_for_a_person_who_may_not(
             say=lambda text: None,
         )
     assert (refused.value.status, shown) == (status, ["viewer.key"])
+    assert refused.value.message == "down needs the role admin", "what was typed"
     assert stranger.poll() is None
 
 
