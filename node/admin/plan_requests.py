@@ -78,8 +78,8 @@ class PlanRequests:
             if there is not None and "entity" not in there.roles:
                 text = f"{request.to} is no entity node: it never takes a shard"
                 raise p.AdminRefusal(REFUSED, "E-REFUSED", text, hint="promovolvectl node list", about=request.to)
-        verb = "pin" if request.to else "unpin"
-        return await self._stage(call, verb=verb, shards=request.shards, node=request.to, reason=request.reason)
+        verb, shards = "pin" if request.to else "unpin", tuple(dict.fromkeys(request.shards))
+        return await self._stage(call, verb=verb, shards=shards, node=request.to, reason=request.reason)
 
     async def stage_cordon(self, request: p.StageCordon, call: p.Meta) -> tuple[p.Plan, p.Meta]:
         if request.on:

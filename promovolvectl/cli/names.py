@@ -69,10 +69,13 @@ _BY_ID: Final = TYPES[:4]
 
 
 async def entity_of(run: Run, kind: str, identity: str) -> tuple[str, str]:
-    """Type and id, given apart, as `TYPE/ID`, or an id alone that one thing has; raises CommandFailed: 2 with the line
-    that was probably meant, 3 where nothing is called so."""
+    """Type and id, given apart, as `TYPE/ID` or `TYPE:ID`, or an id alone that one thing has; raises CommandFailed: 2
+    with the line that was probably meant, 3 where nothing is called so."""
     given = kind
     if not identity:
+        named, colon, rest = kind.partition(":")
+        if colon and named in TYPES and "/" not in kind:  # no id that stands alone has a colon
+            kind = f"{named}/{rest}"
         kind, slash, identity = kind.partition("/")
         if not slash and kind and kind not in TYPES:
             return await _called(run, kind), kind

@@ -18,6 +18,7 @@ from promovolvectl.cli.tables import Column, fields, layout, shown
 from promovolvectl.cli.terminal import Terminal
 from promovolvectl.cli.text import cell, json_safe, scalar
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.visible import visible
 
 API_VERSION: Final = "promovolvectl/v1"
 FORMATS: Final = ("table", "wide", "json", "yaml", "jsonl", "csv", "name", "value")
@@ -121,12 +122,23 @@ def _rows(answer: Answer, shape: Shape, view: View, terminal: Terminal) -> str:
     if view.format == "csv":
         return _csv(rows, columns, headings=view.headings)
     if view.format == "value":
+        if text := _alone(answer, shape, rows, columns, view):
+            return text if text.endswith("\n") else f"{text}\n"
         return _lines(["\t".join(scalar(row.get(column.key)) for column in columns) for row in rows])
     if answer.text:
         return answer.text if answer.text.endswith("\n") else f"{answer.text}\n"
     if not view.chosen.columns:
         columns = [column for column in columns if column.key not in answer.without]
     return _lines(_people(answer, shape, _summed(rows, shape, view), columns, view, terminal))
+
+
+def _alone(answer: Answer, shape: Shape, rows: Rows, columns: Sequence[Column], view: View) -> str:
+    """A text of several lines that is all of the output, as it is: there is no row of which it could be taken for
+    another. Its other controls are made visible all the same."""
+    if not view.chosen.columns:
+        return answer.text if answer.text in answer.payload.values() else ""
+    value = rows[0].get(columns[0].key) if shape.one and len(rows) == len(columns) == 1 else None
+    return "\n".join(map(visible, value.split("\n"))) if isinstance(value, str) and "\n" in value else ""
 
 
 def _summed(rows: Rows, shape: Shape, view: View) -> Rows:

@@ -186,6 +186,10 @@ def _term(text: str, known: Sequence[str], written: str) -> tuple[str, str, str]
     found = _TERM.match(text)
     if found is None or found[3].startswith("="):
         raise usage("--filter", f"{text!r} is not FIELD=VALUE", "--filter 'status=up,shards>10'")
+    if found[2] in ("=", "!=") and found[3].startswith("~"):
+        wanted = written.replace(text, f"{found[1]}~{found[3].strip('~^$.*') or found[3][1:]}", 1)
+        meant = "there are no patterns; '~' alone keeps what has the text in it"
+        raise usage("--filter", f"{text!r}: {meant}", f"--filter {shlex.quote(wanted)}")
     _check("--filter", found[1], known, written)
     if found[2] in (">", ">=", "<", "<="):
         try:

@@ -176,7 +176,7 @@ def test_a_plan_against_an_older_placement_is_not_carried_out() -> None:
 def test_plans_are_listed_cancelled_and_discarded_with_what_they_say() -> None:
     async def scene(console: Console) -> None:
         console.engine.answers = [Failed(Failure.UNREACHABLE)] * 9
-        pin = await console.ask(p.StagePin(shards=(3, 4), to="n9", reason="near"))
+        pin = await console.ask(p.StagePin(shards=(3, 4, 4, 3), to="n9", reason="near"))
         assert pin.notes[:2] == ("pins shard 3 to n9", "pins shard 4 to n9")
         assert "pending: n9 is no entity node" in pin.notes[2]
         cordon = await console.ask(p.StageCordon(node="n2"))

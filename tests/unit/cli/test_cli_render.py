@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shlex
 
 import jsonschema
 import msgspec
@@ -128,6 +129,24 @@ def test_rows_are_filtered_sorted_and_cut_the_same_in_every_format() -> None:
     assert shown("ClusterStatus", "value", filter="reachable=no", columns="name,http") == "node-2\t\n"
     assert shown("NodeList", "csv", columns="name,pid", filter="name~9") == "name,pid\nnode-9,4123\n"
     assert shown("ShardList", "name", filter="node=-") == "shard/9\n"
+
+
+@pytest.mark.parametrize("text", ["name=~[", "name!=~x", "status=up,name=~^no.*"])
+def test_a_pattern_is_refused_since_nothing_would_match_it(text: str) -> None:
+    with pytest.raises(CommandFailed) as refused:
+        shown("NodeList", "name", filter=text)
+    assert (refused.value.status, "there are no patterns" in refused.value.message) == (ExitStatus.USAGE, True)
+    _, _, expression = refused.value.hint.partition("--filter ")
+    shown("NodeList", "name", filter=shlex.split(expression)[0])
+
+
+def test_a_text_of_lines_that_is_all_of_the_output_is_not_made_one_line() -> None:
+    key = 'public_key = "a"\nsecret_key = "\x1b"\n'
+    made = Answer("OperatorKeyMade", {**payload("OperatorKeyMade"), "key": key}, META, text=key)
+    shown_key = key.replace("\x1b", "\\x1b")
+    assert render(made, View("value", chosen=Selection(columns="key")), PIPE) == shown_key
+    assert render(made, View("value", chosen=Selection(columns="name,key")), PIPE).count("\n") == 1
+    assert render(made, View("value"), PIPE) == key
 
 
 def test_a_query_prints_bare_scalars_or_a_table() -> None:

@@ -253,6 +253,15 @@ def test_an_id_alone_is_that_of_the_one_thing_that_has_it(
         assert f'"kind": "{kinds}"' in out or f'"type": "{kinds}"' in out
 
 
+@pytest.mark.parametrize("typed", ["site:name", "site/name"])
+def test_type_and_id_at_once_are_joined_either_way(typed: str, tmp_path: Path, invoke: Invoke) -> None:
+    with placed(frozenset(("site",))) as node:
+        node.write(tmp_path)
+        assert invoke("entity", "where", typed)[0] == 0
+        asked = [each for each in node.seen if isinstance(each, GetEntityPlace)]
+    assert [(each.kind, each.id) for each in asked] == [("site", "name")]
+
+
 def test_a_drill_that_is_none_is_refused_before_its_site_is_missed(invoke: Invoke) -> None:
     code, _, err = invoke("cluster", "drill", "run", "stale-owner")
     assert code == 2
