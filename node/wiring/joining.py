@@ -1,5 +1,5 @@
 """What a process does so that its node can join: it judges the settings of membership, looks up whom to ask, again and
-again and off the loop, and says in its log why it has not joined, at most once a minute.
+again and off the loop, and says in its log why it has not joined, at most once a minute, and that it has.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from node.actors.bus import Subscription
 from node.core import limits
 from node.core.clock import SECOND
 from node.core.errors import BadInput, OperatingError
 from node.core.settings import NodeSettings
 from node.engine.engine import Engine
+from node.engine.events import EVENTS
 from node.gossip import seeds as sources
 from node.gossip.events import Seeds
 from node.gossip.join import Seed
@@ -100,6 +102,25 @@ class SeedWatch:
             return f"not resolved within {limits.resolve_s_max} s"
         except OSError as error:
             return str(error)
+
+
+async def tell_joined(engine: Engine) -> None:
+    """Says in the log that the node has joined, as soon as it has: else the last word would be why it has not."""
+    stirred = asyncio.Event()
+
+    def on_events(subscription: Subscription) -> None:
+        while subscription.take() is not None:
+            pass
+        stirred.set()  # and looked at once what led to the event is done
+
+    subscription = engine.system.bus.subscribe(EVENTS, on_events)
+    try:
+        while not engine.view.joined:
+            await stirred.wait()
+            stirred.clear()
+    finally:
+        subscription.close()
+    _log.info("joined: %d members, led by %s", len(engine.view.members), engine.view.leader or "nobody yet")
 
 
 class WhyNot:

@@ -50,7 +50,7 @@ from node.wire.port import SendOutcome
 from node.wire.roster import KeyPair, Roster
 from node.wire.transport_zmq import ZmqTransport
 from node.wiring import classifying, description, keys, signals, stores
-from node.wiring.joining import SeedWatch, membership_of
+from node.wiring.joining import SeedWatch, membership_of, tell_joined
 from node.wiring.logring import LogRing
 from node.wiring.refusals import Refusals
 from node.wiring.replica_care import ReplicaCare
@@ -128,6 +128,7 @@ class Process:
         OperatorRequests(server, operators)
         signals.watch(engine, service, keyring)
         engine.start()
+        self._keep(tell_joined(engine), "joined")
         runtime.drive(engine)
         self._keep(stores.watch(driver, clock, engine.faults), "store-watch")
         self._keep(care.watch(engine.faults), "replica-watch")

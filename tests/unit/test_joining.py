@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from node import main
+from node.actors.bus import Bus, Topic
 from node.core.clock import MS, SECOND
 from node.core.errors import OperatingError
 from node.core.settings import load_settings
+from node.engine.events import EVENTS, EventLog, NodeEvent
 from node.gossip.join import Seed
 from node.gossip.settings import DEFAULT, FAST, MembershipSettings
-from node.wiring.joining import SeedWatch, WhyNot, look_up, membership_of
+from node.wiring.joining import SeedWatch, WhyNot, look_up, membership_of, tell_joined
 
 EXAMPLE = Path(__file__).parents[2] / "configs" / "one-machine.toml"
 
@@ -164,3 +168,28 @@ def test_p17_the_log_says_why_not_at_most_once_a_minute() -> None:
     said = [at for at in range(0, 600, 5) if says.due(f"reason at {at}", at * SECOND)]
     assert said == list(range(0, 600, 60))
     assert says.due("", 700 * SECOND) == ""
+
+
+def test_the_log_says_that_the_node_has_joined_once_and_as_soon_as_it_has(caplog: pytest.LogCaptureFixture) -> None:
+    """Its last word was why it had not, for as long as it ran."""
+    caplog.set_level("INFO", "node")
+
+    async def joins() -> None:
+        bus = Bus()
+        bus.declare(Topic(EVENTS, NodeEvent, EventLog()))
+        view = SimpleNamespace(joined=False, members={"a": 1, "b": 2}, leader="a")
+        telling = asyncio.create_task(
+            tell_joined(cast(Any, SimpleNamespace(view=view, system=SimpleNamespace(bus=bus))))
+        )
+        await asyncio.sleep(0)
+        for joined in (False, True):
+            bus.publish(EVENTS, NodeEvent(1, "node.up", "node/a", "", "a"))
+            view.joined = joined  # what led to the event is done after it
+            assert not caplog.messages
+            for _ in range(3):
+                await asyncio.sleep(0)
+        bus.publish(EVENTS, NodeEvent(1, "node.up", "node/b", "", "a"))
+        await telling
+
+    asyncio.run(joins())
+    assert caplog.messages == ["joined: 2 members, led by a"]
