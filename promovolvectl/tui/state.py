@@ -12,10 +12,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from node.admin.protocol import AdminEvent, ClusterStatus, Health, Meta, StatusPush
+from node.admin.protocol import AdminEvent, ClusterStatus, GetShards, Health, Meta, ShardList, StatusPush
 from node.admin.protocol.diagnosis import EventList
 from node.core.clock import SECOND
 from promovolvectl.tui.incoming import Asked, Happened, Heard, Incoming, Lost, Opened, Pushed, Told, Untold
+from promovolvectl.tui.letters import lettered
 from promovolvectl.tui.missed import Missed, lacking, missed_since
 from promovolvectl.tui.series import Series, after_push, after_report
 from promovolvectl.tui.windows import Window
@@ -62,9 +63,9 @@ FIRST: Final = Window()
 class State:
     """`connected` to `where`, or not, because of `problem` after `tries` attempts. Everything else is the newest that
     was told, with the moment at which it came; 0 stands for never. `missed`: events that a lost connection has cost,
-    until they were asked for. `reports`: answers by what was asked. `badges`,
-    `ages` and `window` are the person's: what the title reminds of, whether times are told as ages, and which part of
-    a long list is looked at."""
+    until they were asked for. `reports`: answers by what was asked. `letters`: what owners are called on the map.
+    `badges`, `ages` and `window` are the person's: what the title reminds of, whether times are told as ages, and
+    which part of a long list is looked at."""
 
     profile: str
     connected: bool = False
@@ -84,6 +85,7 @@ class State:
     events_seen: int = 0
     missed: Missed | None = None
     reports: Mapping[msgspec.Struct, Report] = field(default_factory=dict)
+    letters: Mapping[str, str] = field(default_factory=dict)
     badges: tuple[str, ...] = ()
     ages: bool = False
     window: Window = FIRST
@@ -122,7 +124,7 @@ def reduce(state: State, incoming: Incoming) -> State:
         case Told(at_ns, params, value, meta):
             series = after_report(state.series, at_ns, value)
             found = Report(value=value, meta=meta, at_ns=at_ns, tried_ns=at_ns)
-            after = replace(_reported(state, params, found), series=series)
+            after = replace(_reported(state, params, found), series=series, letters=_letters(state, params, value))
             return _made_up_for(after, value) if state.missed and params == state.missed.question else after
         case Untold(at_ns, params, reason, denied):
             before = state.report(params)
@@ -163,6 +165,13 @@ def _reported(state: State, params: msgspec.Struct, found: Report) -> State:
     for asked in list(reports)[: max(0, len(reports) - REPORTS_MAX)]:
         del reports[asked]
     return replace(state, reports=reports)
+
+
+def _letters(state: State, params: msgspec.Struct, value: msgspec.Struct) -> Mapping[str, str]:
+    """A part of the map tells of some owners only, and would bring them before the others."""
+    if params != GetShards() or not isinstance(value, ShardList):
+        return state.letters
+    return lettered(state.letters, {item.node for item in value.items if item.node})
 
 
 def _pushed(state: State, at_ns: int, push: StatusPush) -> State:

@@ -71,10 +71,10 @@ class ShardGrid(Lines, can_focus=True):
         if told is None:
             why = why_nothing(state, now_ns, origin).splitlines()
             return [head, *(line for part in why for line in paragraph(part, width, theme.FAINT))]
-        body = self._body(told, origin, width, height - 1)
+        body = self._body(state, told, origin, width, height - 1)
         return [head, *(body if trusted(state, now_ns) else map(dimmed, body))][:height]
 
-    def _body(self, told: ShardList, origin: Origin, width: int, height: int) -> list[Line]:
+    def _body(self, state: State, told: ShardList, origin: Origin, width: int, height: int) -> list[Line]:
         """The rows that have room, those around the cursor among them."""
         problem: list[Line] = (
             [[(f"! {visible(' '.join(origin.problem.split()))}", theme.ODD)]] if origin.problem else []
@@ -84,7 +84,7 @@ class ShardGrid(Lines, can_focus=True):
         here = self.cursor // SIDE
         self._first = max(0, min(self._first, here, SIDE - room))
         self._first = max(self._first, here - room + 1)
-        letters = letters_of(told.items)
+        letters = letters_of(state, told.items)
         by_number = {item.shard: item for item in told.items}
         lines: list[Line] = [[("    " + " ".join(f"{column:X}" for column in range(SIDE)), theme.FAINT)]]
         for row in range(self._first, self._first + room):

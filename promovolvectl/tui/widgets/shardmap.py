@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -10,12 +9,12 @@ from typing import Final
 from node.admin.protocol import GetShards, ShardItem, ShardList
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import theme
+from promovolvectl.tui.letters import BEYOND, LETTERS
 from promovolvectl.tui.state import State
 from promovolvectl.tui.text import Line, natural, padded
 
 SIDE: Final = 16
 MAP_COLUMNS: Final = 4 + SIDE * 2
-_LETTERS: Final = string.ascii_lowercase + string.ascii_uppercase
 _SHADES: Final = ("$primary", "$secondary", "$warning", "$accent 70%", "$foreground", "$secondary 60%")
 
 
@@ -23,7 +22,7 @@ def shard_map(state: State, _now_ns: int, width: int, height: int) -> list[Line]
     """The map and beside it, or under it, the legend."""
     told = state.told(GetShards(), ShardList)
     shards = told.items if told else ()
-    letters = letters_of(shards)
+    letters = letters_of(state, shards)
     by_number = {item.shard: item for item in shards}
     grid: list[Line] = [[("    " + "".join(f"{column:X} " for column in range(SIDE)), theme.FAINT)]]
     for row in range(SIDE):
@@ -40,10 +39,10 @@ def shard_map(state: State, _now_ns: int, width: int, height: int) -> list[Line]
     return [*grid, *key][:height]
 
 
-def letters_of(shards: Sequence[ShardItem]) -> dict[str, str]:
-    """A letter for each owner in the order of names; owners beyond 52 share `*`."""
+def letters_of(state: State, shards: Sequence[ShardItem]) -> dict[str, str]:
+    """The letter of each owner, in the order of names; owners for whom there is none share `*`."""
     owners = sorted({item.node for item in shards if item.node}, key=natural)
-    return {owner: _LETTERS[place] if place < len(_LETTERS) else "*" for place, owner in enumerate(owners)}
+    return {owner: state.letters.get(owner, BEYOND) for owner in owners}
 
 
 def legend(shards: Sequence[ShardItem], letters: dict[str, str]) -> list[Line]:
@@ -95,5 +94,5 @@ def sign_of(item: ShardItem | None, letters: dict[str, str]) -> tuple[str, str]:
 
 
 def _shade(letter: str) -> str:
-    place = _LETTERS.find(letter)
+    place = LETTERS.find(letter)
     return _SHADES[place % len(_SHADES)] if place >= 0 else ""
