@@ -29,6 +29,7 @@ from promovolvectl.tui.actions import Action, Focus
 from promovolvectl.tui.destinations import destination_of
 from promovolvectl.tui.feed import Feed, Source
 from promovolvectl.tui.incoming import Happened, Heard, Incoming, Pushed, Told
+from promovolvectl.tui.notes import Notes
 from promovolvectl.tui.palette import Places
 from promovolvectl.tui.queries import Asker, Query
 from promovolvectl.tui.screens.board import Board
@@ -113,6 +114,7 @@ class Dashboard(App[int]):
         clusters: Clusters | None = None,
     ) -> None:
         super().__init__()
+        self._notifications = Notes()
         begin = State(profile=profile)
         # What is remembered is a picture, not a figure over time: charts begin with what comes.
         self.state = replace(reduce(begin, options.remembered), series=Series()) if options.remembered else begin
