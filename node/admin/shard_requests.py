@@ -196,7 +196,15 @@ def shard_map(placing: r.Placing, capacities: Mapping[str, float]) -> p.ShardMap
         unallocated=tuple(shard for shard, owner in enumerate(placing.owners) if not owner),
         why_not_placing=placing.why_not_placing,
         why_not_rebalancing=placing.why_not_rebalancing,
+        balance=_balance(placing),
     )
+
+
+def _balance(placing: r.Placing) -> str:
+    """A node that has just joined has none: who looks then wants to know whether it gets any."""
+    if not placing.uneven:
+        return ""
+    return "; ".join(filter(None, (f"{placing.uneven} moves would even it out", placing.balancing)))
 
 
 def _fault(fault: ShardFault) -> p.ShardFault:

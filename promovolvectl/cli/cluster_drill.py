@@ -42,7 +42,8 @@ Name = Annotated[
     drill,
     "list",
     does="The drills there are, what each proves, and when that was last proven.",
-    changes="Reads only. Runs are events: as long as nodes keep those.",
+    changes="Reads only. Runs are events: as long as nodes keep those. There is none that plants an owner under an old "
+    "epoch: the state store takes no such thing, and 'run fence' shows that it refuses its writes.",
     examples=("promovolvectl cluster drill list", "promovolvectl cluster drill list -o json --query 'items[].last'"),
     shows="DrillList",
     gathers=True,

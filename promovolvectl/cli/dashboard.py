@@ -38,7 +38,11 @@ _DRIVER: Final = "TEXTUAL_DRIVER"  # set for the processes that draw for a brows
     does="The live screen of the cluster.",
     changes="Looking changes nothing. A change asks first, with its plan and the command that does the same. It needs "
     "a terminal unless --once or --web; scripts use 'cluster watch -o jsonl'. --web serves it to one browser of this "
-    f"machine until Ctrl-C; the link that it prints opens it once; it needs '{_WEB}' to be installed (else 17).",
+    f"machine until Ctrl-C; the link that it prints opens it once; it needs '{_WEB}' to be installed (else 17). "
+    "Keys: '?' shows those that work where you are, 1 to 9 and 0 go to the screens, ':' goes anywhere by name, '/' "
+    "filters and enter opens, L locks and unlocks it against changes, q ends it. Its own keys choose columns, order "
+    "and rows: -o, --columns, --no-headers, --sort, --filter, --query, --limit, --time, --color, --allow-partial, --ci "
+    "and -y mean nothing here; a change is always asked about. -t bounds --once alone.",
     examples=(
         "promovolvectl dashboard",
         "promovolvectl dashboard --screen nodes --read-only -p production",

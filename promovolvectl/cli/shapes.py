@@ -109,6 +109,8 @@ def _map_head(payload: Payload) -> Sequence[str]:
     if payload["why_not_placing"]:
         lines.append(f"NOT PLACED NOW  {cell(payload['why_not_placing'])}")
     lines += [f"NOT REBALANCED NOW  {cell(why)}" for why in payload["why_not_rebalancing"]]
+    if payload["balance"]:
+        lines.append(f"UNEVEN  {cell(payload['balance'])}")
     return lines
 
 

@@ -92,8 +92,8 @@ async def where(
 @leaf(
     app,
     "map",
-    does="All shards by node, against each node's share; pins, and what keeps the load from being evened out.",
-    changes="Reads only.",
+    does="All shards by node, against each node's share; pins, and when the load is evened out, or why not.",
+    changes="Reads only. A node that joins gets shards once the load has been uneven for 10 s.",
     examples=("promovolvectl shard map", "promovolvectl shard map -o json --query pins"),
 )
 async def map_(run: Run) -> Answer:

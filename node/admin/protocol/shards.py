@@ -141,7 +141,8 @@ class ShardPin(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.shard_map")
 class ShardMap(msgspec.Struct, frozen=True, kw_only=True):
-    """Where everything is. `why_not_rebalancing` says what keeps the load from being evened out by itself."""
+    """Where everything is. `why_not_rebalancing` says what keeps the load from being evened out by itself, `balance`
+    how many moves would even it out and when that is done without anybody's doing; empty when it is even."""
 
     version: int
     term: int
@@ -151,6 +152,7 @@ class ShardMap(msgspec.Struct, frozen=True, kw_only=True):
     unallocated: tuple[int, ...]
     why_not_placing: str
     why_not_rebalancing: tuple[str, ...]
+    balance: str = ""
 
 
 @wire_type("admin.shard_check_get")

@@ -198,6 +198,8 @@ def test_the_map_and_a_shards_history_come_from_the_coordinator() -> None:
         found = await console.ask(p.GetShardMap())
         assert [(row.node, row.shards, row.share) for row in found.items] == [("n1", 256, 128), ("n2", 0, 128)]
         assert (found.version, found.term, found.unallocated) == (1, 1, ())
+        moves, _, when = found.balance.partition(" moves would even it out; ")
+        assert (moves, when.startswith("the coordinator evens it out in ")) == ("128", True), "n2 has just come"
         assert (await console.ask(p.GetShardHistory(shard=3))).items == ()
         assert (await console.ask(p.GetShardHistory(shard=256))).exit == 2
         shown = await console.ask(p.GetShard(shard=3))

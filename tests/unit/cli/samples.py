@@ -320,6 +320,7 @@ SAMPLES: dict[str, msgspec.Struct] = {
         unallocated=(4,),
         why_not_placing="no entity node can take shards",
         why_not_rebalancing=("node-4 is joining",),
+        balance=f"85 moves would even it out; {NASTY}",
     ),
     "ShardShow": p.ShardShow(
         shard=17, node="node-1", epoch=4, state="moving", entities=2, pin="node-2", move=NASTY, history=(_OWNERSHIP,)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
+from textual.binding import Binding
 from tui_answers import everything
 from tui_stage import FakeSource, live, staged
 
+from promovolvectl.cli.walk import leaves
 from promovolvectl.tui import keys
 from promovolvectl.tui.screens.help import Help
 
@@ -70,3 +73,14 @@ def test_help_finds_a_key_by_what_else_it_is_called_and_says_when_there_is_none(
             await stage.until("no key here is called so")
 
     asyncio.run(look())
+
+
+def test_the_command_s_help_names_keys_that_there_are() -> None:
+    told = next(leaf for leaf in leaves() if leaf.name == "dashboard").about.changes
+    text = told[told.index("Keys: ") : told.index("ends it. ")]
+    named = [*re.findall(r"'(.)'", text), *re.findall(r" ([A-Za-z]|enter) ", text), "1", "0"]
+    bindings = [*keys.APP, *keys.LISTING, *keys.TABLE]
+    there = {each.key_display or each.key for each in bindings if isinstance(each, Binding)}
+    assert {"?", ":", "/", "L", "q", "enter"} <= {*named}
+    assert {*named} <= there
+    assert "-y" in told
