@@ -10,12 +10,23 @@ from typing import Any, Final
 from typer.exceptions import TyperException
 
 from promovolvectl.cli.names import NAMED
-from promovolvectl.cli.options import repeated
+from promovolvectl.cli.options import profile_asked, repeated
 from promovolvectl.cli.release import PROGRAM
 
 Offered = Callable[[str], Sequence[str]]  # a kind of names, as completion has them: those that there are
 _SITE: Final = "example.com"
 _ENTITY: Final = "TYPE"  # an argument that may be TYPE/ID at once
+
+
+def live(words: Sequence[str]) -> Offered:
+    """Names that the cluster of a line has; it is asked, or its answers of before are looked at, once one is needed."""
+
+    def names(kind: str) -> Sequence[str]:
+        from promovolvectl.cli.offered import offered
+
+        return offered(kind, profile_asked(words))
+
+    return names
 
 
 def completed(command: Any, path: str, words: Sequence[str], offered: Offered) -> str:

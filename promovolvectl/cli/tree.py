@@ -194,13 +194,10 @@ def _completed(error: TyperException, context: Any, path: str, words: Sequence[s
     """Of a line that lacks what its command can't do without: the same with that. Empty for any other mistake."""
     if type(error).__name__ != "MissingParameter":
         return ""
-    from promovolvectl.cli.lacking import completed
-    from promovolvectl.cli.offered import offered
-    from promovolvectl.cli.options import profile_asked
+    from promovolvectl.cli.lacking import completed, live
 
-    named = profile_asked(words)
     about = getattr(context.command.callback, "about", None)
-    found = completed(context.command, path, words, lambda kind: offered(kind, named))
+    found = completed(context.command, path, words, live(words))
     return found or (about.examples[0] if about is not None else "")
 
 

@@ -38,7 +38,7 @@ class Verbs(TyperGroup):
         return _refused(f"{text}. Did you mean {named}?", self._line(path, close, args[1:]))
 
     def _line(self, path: str, close: Sequence[str], rest: Sequence[str]) -> str:
-        """The line with the likeliest verb that takes what was given; where it needs more, an example of it."""
+        """The line with the likeliest verb that takes what was given, and with what that needs more."""
         given = sum(not word.startswith("-") for word in rest[:1])
         fitting = [name for name in close if _needed(self.commands[name]) <= given <= _taken(self.commands[name])]
         verb = (fitting or close)[0]
@@ -47,8 +47,10 @@ class Verbs(TyperGroup):
             return f"{path} {verb} --help"
         if fitting:
             return shlex.join((*path.split(), verb, *rest))
+        from promovolvectl.cli.lacking import completed, live  # for those who are refused only
+
         example: str = command.callback.about.examples[0]
-        return example
+        return completed(command, f"{path} {verb}", rest, live(rest)) or example
 
 
 def reads(command: Any) -> bool:

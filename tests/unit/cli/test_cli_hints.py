@@ -77,6 +77,8 @@ def test_every_hint_that_is_flags_is_nothing_else() -> None:
         ("node drain -o wide", "node drain -o wide {any}"),
         ("auth rotate {any}", "auth rotate {any} --step install"),
         ("auth can-i", "auth can-i node drain"),
+        ("node get", "node show {any}"),
+        ("shard mov 5 -q", "shard move 5 -q --to {entity}"),
         ("entity show", "entity show site/{site}"),
         ("serveindex get", "serveindex get '{site}|{slot}'"),
         ("site create", "site create example.com --publisher ann --slot top:728x90"),
