@@ -16,7 +16,7 @@ from promovolvectl.cli.select import usage
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.kinds import ClusterInit, InitNode
-from promovolvectl.client.profiles import load_file, write_profile
+from promovolvectl.client.profiles import another_name, load_file, write_profile
 
 __all__ = ["app"]
 
@@ -77,7 +77,7 @@ def init(
     before = file.profiles.get(name)
     if before is not None and before.key_file != str(founding.key_file(folder, layout.OPERATOR)):
         text = f"the profile {name!r} stands for another cluster"
-        hint = "promovolvectl cluster init -p ANOTHER_NAME"
+        hint = f"-p {another_name(file, name)}"
         raise CommandFailed(ExitStatus.CONFLICT, "E-CONFLICT", text, hint=hint, about=f"profile/{name}")
     wanted = founding.Wanted(cluster=name, nodes=nodes, home=home.rstrip("/"), data=data.rstrip("/"), dsn_file=dsn_file)
     changed = founding.found(folder, wanted)

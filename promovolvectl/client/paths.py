@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,12 @@ def report_dir() -> Path:
 def cache_dir() -> Path:
     """Where names that completion offers are kept."""
     return Path(platformdirs.user_cache_dir(APP))
+
+
+def another(path: Path) -> Path:
+    """Beside it, one that is not there yet."""
+    beside = (path.with_name(f"{path.name}-{count}") for count in itertools.count(2))
+    return next(each for each in beside if not each.exists())
 
 
 def keys_anew(folder: Path, cluster: str) -> str:

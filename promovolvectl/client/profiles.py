@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import tempfile
 import tomllib
@@ -96,6 +97,11 @@ def find(file: ProfileFile, path: Path, name: str) -> Profile:
             about=f"profile/{wanted}",
         )
     return msgspec.structs.replace(found, name=wanted)
+
+
+def another_name(file: ProfileFile, name: str) -> str:
+    """A name like it that no profile has."""
+    return next(each for count in itertools.count(2) if (each := f"{name}-{count}") not in file.profiles)
 
 
 def write_profile(path: Path, profile: Profile, *, make_current: bool) -> None:

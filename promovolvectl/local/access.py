@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 
 from node.admin.protocol import ClusterStatus, Meta, NodeRow
+from promovolvectl.client import paths
 from promovolvectl.client.calls import AdminClient
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.link import open_link
-from promovolvectl.client.profiles import Endpoint, Profile, check_writable, load_file, write_profile
+from promovolvectl.client.profiles import Endpoint, Profile, another_name, check_writable, load_file, write_profile
 from promovolvectl.local.layout import OPERATOR, Layout, key_file, read
 
 
@@ -46,7 +47,13 @@ def check_place(config: Path, folder: Path) -> None:
     written."""
     if folder == config.absolute() or config.absolute() in folder.parents:
         text = f"{config} is the file of profiles, and can't be a folder of data; nothing was started"
-        raise CommandFailed(ExitStatus.USAGE, "E-USAGE", f"--data: {text}", hint="--data DIR", about=str(folder))
+        raise CommandFailed(
+            ExitStatus.USAGE,
+            "E-USAGE",
+            f"--data: {text}",
+            hint=f"--data {shlex.quote(str(paths.data_dir('local')))}",
+            about=str(folder),
+        )
     load_file(config)
     check_writable(config)
 
@@ -69,7 +76,7 @@ def check_profile(config: Path, folder: Path, name: str) -> None:
         ExitStatus.USAGE,
         "E-USAGE",
         f"the profile {name!r} stands for another cluster, {where}; nothing was started",
-        hint=f"promovolvectl up -p ANOTHER_NAME --data {shlex.quote(str(folder))}",
+        hint=f"-p {another_name(load_file(config), name)} --data {shlex.quote(str(folder))}",
         about=f"profile/{name}",
     )
 

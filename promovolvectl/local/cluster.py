@@ -315,12 +315,14 @@ def _freeze(folder: Path, layout: Layout, person: Profile, say: Say) -> None:
     it. Where nobody can answer, these are processes of whoever owns the folder."""
 
     async def freeze() -> None:
-        own, roster = lay.key_file(folder, lay.OPERATOR), lay.roster_file(folder)
-        if not roster.exists():
-            raise CommandFailed(ExitStatus.UNREACHABLE, "E-KEY-FILE", f"{roster} is not there")
-        shown = access.shown_by(access.profile_of(folder, layout, files.public_keys(folder, layout)), person)
+        # Nobody is refused for lack of a roster or of the folder's own key: what makes another begins with this stop.
+        own = lay.key_file(folder, lay.OPERATOR)
+        try:
+            known = files.public_keys(folder, layout)
+        except CommandFailed as failed:
+            raise CommandFailed(ExitStatus.UNREACHABLE, failed.code, failed.message) from failed
+        shown = access.shown_by(access.profile_of(folder, layout, known), person)
         if shown.key_file == str(own) and not own.exists():
-            # Nobody is refused for lack of it: what makes another one begins with this stop.
             raise CommandFailed(ExitStatus.UNREACHABLE, "E-KEY-FILE", f"{own} is not there")
         client = access.client_of(shown)
         try:

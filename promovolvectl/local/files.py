@@ -43,14 +43,20 @@ def public_keys(folder: Path, layout: Layout) -> dict[str, str]:
     """What the roster of a folder expects of its nodes, by name. Raises CommandFailed (16) where it can't be read or
     lacks one."""
     path = lay.roster_file(folder)
+    keys: dict[str, str] = {}
     try:
-        roster = parse_roster(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, BadInput) as error:
-        lay.unusable(folder, f"{path} can't be read: {error}")
-    keys = {entry.name: entry.public_key for entry in roster.nodes}
-    if lacking := [node.name for node in layout.nodes if node.name not in keys]:
-        lay.unusable(folder, f"{path} names no {', no '.join(lacking)}, which cluster.toml has")
-    return keys
+        keys = {entry.name: entry.public_key for entry in parse_roster(path.read_text(encoding="utf-8")).nodes}
+        lacking = [node.name for node in layout.nodes if node.name not in keys]
+        why = f"it names no {', no '.join(lacking)}, which cluster.toml has" if lacking else ""
+    except OSError as error:
+        why = error.strerror or str(error)
+    except (UnicodeDecodeError, BadInput) as error:
+        why = str(error)
+    if not why:
+        return keys
+    text = f"{path} can't be used: {why}; nothing was started. What the hint says makes it anew out of the keys"
+    hint = keys_anew(folder, layout.cluster)
+    raise CommandFailed(ExitStatus.UNUSABLE_CONFIG, "E-DATA", text, hint=hint, about=str(folder))
 
 
 def settings_text(folder: Path, layout: Layout, node: NodePlace) -> str:

@@ -24,6 +24,7 @@ from node.wire.roster import KeyPair, NodeEntry, OperatorEntry, OperatorRole, Ro
 from node.wire.zmq_sockets import new_key_pair
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.paths import another
 from promovolvectl.client.profiles import Endpoint, Profile
 from promovolvectl.local.layout import OPERATOR, NodePlace, local_trouble, unusable, write_text
 from promovolvectl.local.roles import fit, roles_of
@@ -93,12 +94,12 @@ def found(folder: Path, wanted: Wanted) -> bool:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         known = _known(folder)
         if known is None and any(folder.iterdir()):
-            unusable(folder, f"{folder} holds other files: an empty or a new folder is wanted")
+            unusable(folder, f"{folder} holds other files: an empty or a new folder is wanted", _elsewhere(folder))
     except OSError as error:
         raise local_trouble(folder, error) from error
     if known is not None and known != wanted:
         text = f"{folder} holds the files of another cluster, or of this one with other nodes or places"
-        hint = "promovolvectl cluster init --out ANOTHER_DIR"
+        hint = _elsewhere(folder)
         raise CommandFailed(ExitStatus.CONFLICT, "E-CONFLICT", text, hint=hint, about=str(folder))
     changed = False
     if known is None:
@@ -178,7 +179,11 @@ def _known(folder: Path) -> Wanted | None:
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        unusable(folder, f"{path} is damaged: {error}")
+        unusable(folder, f"{path} is damaged: {error}", _elsewhere(folder))
+
+
+def _elsewhere(folder: Path) -> str:
+    return f"--out {shlex.quote(str(another(folder)))}"
 
 
 def _refuse_lost(path: Path, wanted: Wanted, name: str) -> NoReturn:

@@ -14,6 +14,7 @@ import errno
 import fcntl
 import os
 import re
+import shlex
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ import tomli_w
 
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
+from promovolvectl.client.paths import another
 
 FORMAT: Final = 1
 OPERATOR: Final = "operator"
@@ -210,14 +212,16 @@ def local_trouble(path: Path, error: OSError) -> CommandFailed:
 def _way_out(path: Path, error: OSError) -> str:
     there = next((parent for parent in (path, *path.parents) if parent.exists()), Path("/"))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"df -h {there}"
+        return f"df -h {shlex.quote(str(there))}"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"ls -ld {there}, or another place: promovolvectl up --data DIR"
-    return "promovolvectl up --data DIR, with a folder that can be made and written"
+        return f"ls -ld {shlex.quote(str(there))}"
+    return f"ls -la {shlex.quote(str(there))}"
 
 
-def unusable(folder: Path, message: str) -> NoReturn:
-    """Raises CommandFailed (16)."""
-    raise CommandFailed(
-        ExitStatus.UNUSABLE_CONFIG, "E-DATA", message, hint="promovolvectl up --data DIR -p NAME", about=str(folder)
-    )
+def unusable(folder: Path, message: str, hint: str = "") -> NoReturn:
+    """Raises CommandFailed (16). Without a hint that is known better: a cluster in another place is none of this one's,
+    so that it has another name, too."""
+    place = another(folder)
+    name = place.name if _NAME.fullmatch(place.name) else "local-2"
+    fresh = f"promovolvectl up -p {name} --data {shlex.quote(str(place))}"
+    raise CommandFailed(ExitStatus.UNUSABLE_CONFIG, "E-DATA", message, hint=hint or fresh, about=str(folder))

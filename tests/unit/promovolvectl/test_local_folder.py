@@ -395,6 +395,23 @@ def test_a_key_that_is_gone_is_made_anew_by_what_the_hint_says(
     assert files.public_keys(folder, found) == after
 
 
+@pytest.mark.parametrize("text", ["", "[[node", None])
+def test_a_roster_that_is_gone_or_damaged_keeps_nobody_from_stopping(
+    tmp_path: Path, stranger: subprocess.Popen[bytes], text: str | None
+) -> None:
+    folder = tmp_path / "data"
+    found = made(folder)
+    recorded(folder, "entity-2", stranger.pid)
+    if text is None:
+        layout.roster_file(folder).unlink()
+    else:
+        layout.roster_file(folder).write_text(text)
+    cluster.down(folder, person=Profile(), timeout_ms=2_000, say=lambda line: None)
+    assert stranger.wait(10) == -signal.SIGTERM
+    layout.roster_file(folder).unlink(missing_ok=True)
+    assert files.prepare(folder, found) == files.public_keys(folder, found), "it is made anew"
+
+
 def test_a_node_starts_though_the_key_of_another_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     found = made(folder)
@@ -409,8 +426,9 @@ def test_a_roster_that_lacks_a_node_is_unusable(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     found = made(folder)
     other = msgspec.structs.replace(found, nodes=(msgspec.structs.replace(found.nodes[0], name="api-9"),))
-    with pytest.raises(CommandFailed, match="names no api-9"):
+    with pytest.raises(CommandFailed, match="names no api-9") as refused:
         files.public_keys(folder, other)
+    assert "roster.toml.old" in refused.value.hint
 
 
 def test_the_profile_keeps_a_person_s_defaults(tmp_path: Path) -> None:
@@ -445,7 +463,7 @@ def test_a_profile_of_another_cluster_is_not_taken_over(tmp_path: Path) -> None:
     hints: set[str] = set()
     assert [taken(data=str(other)), taken(endpoints=(far,)), taken(cluster_id="c-there")] == [2, 2, 2]
     assert [taken(data=str(folder)), taken(), taken(data=str(other), cluster_id="c-here")] == [0, 0, 0]
-    assert hints == {f"promovolvectl up -p ANOTHER_NAME --data {folder}"}
+    assert hints == {f"-p three-2 --data {folder}"}
     assert taken(data=str(tmp_path / "removed"), cluster_id="c-gone") == 0, "no cluster is there any more"
 
 

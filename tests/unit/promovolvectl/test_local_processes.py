@@ -100,7 +100,7 @@ def test_who_listens_on_a_port_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("number", "hint"),
-    [(errno.ENOSPC, "df -h {0}"), (errno.EACCES, "ls -ld {0}"), (errno.ENOENT, "promovolvectl up --data DIR")],
+    [(errno.ENOSPC, "df -h {0}"), (errno.EACCES, "ls -ld {0}"), (errno.ENOENT, "ls -la {0}")],
 )
 def test_what_the_system_refuses_comes_with_a_way_out(tmp_path: Path, number: int, hint: str) -> None:
     failed = layout.local_trouble(tmp_path / "is" / "not", OSError(number, os.strerror(number)))
