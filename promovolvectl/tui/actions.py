@@ -29,7 +29,8 @@ Offer = Change | Question | str
 @dataclass(frozen=True, slots=True)
 class Action:
     """`key` is an upper-case letter; `name` is unique in a screen. `now`: what it does to the row that is chosen, for
-    one that does either of two things."""
+    one that does either of two things. `of`: nouns of what it may be done to, as events name objects; `whole`: what it
+    is done to where nothing is chosen, if it may be."""
 
     key: str
     name: str
@@ -37,6 +38,12 @@ class Action:
     about: str
     offer: Callable[[State, Focus], Offer]
     now: Callable[[State, Focus], str] | None = None
+    of: tuple[str, ...] = ()
+    whole: str = ""
+
+    def word(self, state: State, focus: Focus) -> str:
+        """What it does there, in a word."""
+        return self.now(state, focus).lower() if self.now else self.name
 
 
 def entity_nodes(state: State, but: str = "") -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Protocol
 
@@ -357,7 +357,7 @@ class Dashboard(App[int]):
     def _wants(self, event: Listing.Changes) -> None:
         board = self.screen
         if isinstance(board, Listing):
-            self._offer(board, event.action)
+            self.offer(event.action, board.focus_of_change)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What can't be changed now is dimmed; pressing it says why."""
@@ -382,12 +382,24 @@ class Dashboard(App[int]):
 
     # ---- changes
 
-    def _offer(self, board: Listing, action: Action) -> None:
+    @property
+    def actions(self) -> Iterator[Action]:
+        """What can be changed on whichever screen."""
+        return (action for board in self.boards.values() if isinstance(board, Listing) for action in board.ACTIONS)
+
+    @property
+    def chosen(self) -> Focus:
+        """Where the person is on the screen that is seen."""
+        board = self.board
+        return board.focus_of_change if isinstance(board, Listing) else Focus("", (), ())
+
+    def offer(self, action: Action, focus: Focus) -> None:
+        """Opens the dialog of a change, or says why there is none."""
         why = self.locked_because()
         if why:
             self.say(f"{action.title}: {why}", alarming=True)
             return
-        wanted = action.offer(self.state, Focus(board.view.name, board.place, board.chosen))
+        wanted = action.offer(self.state, focus)
         if isinstance(wanted, str):
             self.say(f"{action.title}: {wanted}", alarming=True)
             return

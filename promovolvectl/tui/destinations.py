@@ -10,8 +10,10 @@ import msgspec
 from node.admin.protocol import (
     AdvertiserList,
     CampaignList,
+    DeadLetterList,
     OperationList,
     PlanList,
+    QuarantineList,
     ReplayList,
     ServeIndexMaps,
     ShardList,
@@ -87,6 +89,10 @@ def _named(told: msgspec.Struct | None) -> Iterator[str]:
             yield from (f"plan/{item.id}" for item in plans)
         case ReplayList(items=replays):
             yield from (f"replay/{item.id}" for item in replays)
+        case DeadLetterList(items=letters):
+            yield from (f"deadletter/{item.id}" for item in letters)
+        case QuarantineList(items=entities):
+            yield from (f"quarantine/{item.kind}/{item.id}" for item in entities)
         case ShardList(items=shards):
             yield from (f"shard/{item.shard}" for item in shards)
         case _:

@@ -42,7 +42,14 @@ APP: Final[list[BindingType]] = [
         for key, name, title in SCREENS
     ),
     Binding("question_mark", "help", "Keys", id="help", key_display="?"),
-    Binding("colon", "command_palette", "Commands", id="palette", key_display=":", tooltip="Go anywhere by name"),
+    Binding(
+        "colon",
+        "command_palette",
+        "Commands",
+        id="palette",
+        key_display=":",
+        tooltip="Go anywhere, or change something, by name",
+    ),
     Binding("f", "freeze", "Freeze", show=False, id="freeze", tooltip="Freeze the picture; data go on"),
     Binding("r", "refresh", "Refresh", show=False, id="refresh", tooltip="Reconnect now, or ask again"),
     Binding("t", "times", "Times", show=False, id="times", tooltip="Times as UTC, or as ages"),

@@ -1,4 +1,4 @@
-"""The palette: every screen, every object that is known, every theme, by a few letters of its name.
+"""The palette: every screen, object that is known, change of one, and theme, by a few letters of its name.
 
 Names are shown as text: nothing in them is read as markup.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -15,39 +15,57 @@ from textual.content import Content
 from promovolvectl.client.visible import visible
 from promovolvectl.tui import keys, theme
 from promovolvectl.tui.destinations import known_objects
+from promovolvectl.tui.orders import orders_of
 
 if TYPE_CHECKING:
     from promovolvectl.tui.app import Dashboard
 
 HITS_MAX = 40
-_NOT_FOUND = "screens, themes and objects are found here; changes have keys on their screens: enter lists keys"
+_NOT_FOUND = "screens, themes, objects and changes of them are found here; enter lists the keys of this screen"
+_CHANGE_WEIGHT = 0.8  # of an object's name alone the way to it comes first, and then what can be done to it
+
+
+class Offered(NamedTuple):
+    """A line of the palette. `at_once`: also while nothing is typed; `weight`: what a match counts."""
+
+    text: str
+    words: str
+    command: Callable[[], object]
+    at_once: bool = True
+    weight: float = 1.0
 
 
 class Places(Provider):
     """What can be gone to, and how it may look."""
 
-    def _offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    def _offers(self) -> Iterator[Offered]:
         app = cast("Dashboard", self.app)
         for key, name, title in keys.SCREENS:
-            yield title, f"screen {key}", partial(app.go, name)
+            yield Offered(title, f"screen {key}", partial(app.go, name))
         for name in theme.THEMES:
-            yield f"theme {name}", "how it looks", partial(app.wear, name)
+            yield Offered(f"theme {name}", "how it looks", partial(app.wear, name))
         for about in known_objects(app.state):
-            yield about.replace("/", " ", 1), "go there", partial(app.go, about)
+            yield Offered(about.replace("/", " ", 1), "go there", partial(app.go, about), at_once=False)
+        chosen = app.chosen
+        for order in orders_of(app.state, app.actions):
+            command = partial(app.offer, order.action, order.focus)
+            here = not order.focus.place or order.focus[:2] == chosen[:2]
+            yield Offered(order.text, order.action.about, command, here, _CHANGE_WEIGHT)
 
     async def discover(self) -> AsyncIterator[DiscoveryHit]:
-        for text, words, command in self._offers():
-            if words != "go there":
-                yield DiscoveryHit(Content(visible(text)), command, text=visible(text), help=words)
+        for each in self._offers():
+            if each.at_once:
+                shown = visible(each.text)
+                yield DiscoveryHit(Content(shown), each.command, text=shown, help=each.words)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         found: list[Hit] = []
-        for text, words, command in self._offers():
-            shown = visible(text)
-            score = matcher.match(shown)
+        for each in self._offers():
+            shown = visible(each.text)
+            score = matcher.match(shown) * each.weight
             if score > 0:
-                found.append(Hit(score, Content(shown), command, text=shown, help=words))
+                found.append(Hit(score, Content(shown), each.command, text=shown, help=each.words))
         for hit in sorted(found, reverse=True)[:HITS_MAX]:
             yield hit
         if not found:

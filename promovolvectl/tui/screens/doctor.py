@@ -10,7 +10,7 @@ from promovolvectl.tui.screens.listing import Listing, bindings_of
 from promovolvectl.tui.tables import doctor
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("R", "repair", "Repair", "Plan what mends the shards' faults", changes.repair),
+    Action("R", "repair", "Repair", "Plan what mends the shards' faults", changes.repair, whole="shards"),
 )
 
 

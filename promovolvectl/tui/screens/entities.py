@@ -10,9 +10,9 @@ from promovolvectl.tui.screens.listing import Listing, bindings_of
 from promovolvectl.tui.tables import entities
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("E", "resend", "Send again", "Send the chosen dead letters again", changes.resend),
-    Action("U", "discard", "Discard", "Forget the chosen dead letters, for good", changes.discard),
-    Action("Q", "release", "Release", "Let the quarantined entity run again", changes.release),
+    Action("E", "resend", "Send again", "Send the chosen dead letters again", changes.resend, of=("deadletter",)),
+    Action("U", "discard", "Discard", "Forget the chosen dead letters, for good", changes.discard, of=("deadletter",)),
+    Action("Q", "release", "Release", "Let the quarantined entity run again", changes.release, of=("quarantine",)),
 )
 
 

@@ -152,6 +152,11 @@ class Listing(Board):
         """The marked rows, else the one under the cursor."""
         return self.table.chosen
 
+    @property
+    def focus_of_change(self) -> Focus:
+        """What a change would be about."""
+        return Focus(self.view.name, self.place, self.chosen)
+
     def _windowed(self, state: State) -> State:
         """The state as somebody sees it who looks at this page of the table."""
         terms, _ = parted(self.table.look.order.needle, self.level.asked)
@@ -285,7 +290,7 @@ class Listing(Board):
         return self._named.get(binding.action, super().described(binding))
 
     def _name_changes(self, state: State) -> None:
-        focus = Focus(self.view.name, self.place, self.chosen)
+        focus = self.focus_of_change
         named = {f"change('{each.name}')": each.now(state, focus) for each in self.ACTIONS if each.now}
         if named != self._named:
             self._named = named

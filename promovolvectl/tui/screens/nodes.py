@@ -12,9 +12,11 @@ from promovolvectl.tui.views import View
 
 VIEWS: Final[tuple[View, ...]] = (View("nodes", (nodes.LEVEL, shards.OF_NODE, entities.OF_SHARD)),)
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("C", "cordon", "Cordon", "Cordon the node, or lift it", changes.cordon, changes.cordon_or_not),
-    Action("D", "drain", "Drain", "Drain the node, or end its drain", changes.drain, changes.drain_or_not),
-    Action("X", "restart", "Restart", "Restart the node", changes.restart),
+    Action("C", "cordon", "Cordon", "Cordon the node, or lift it", changes.cordon, changes.cordon_or_not, of=("node",)),
+    Action(
+        "D", "drain", "Drain", "Drain the node, or end its drain", changes.drain, changes.drain_or_not, of=("node",)
+    ),
+    Action("X", "restart", "Restart", "Restart the node", changes.restart, of=("node",)),
 )
 
 

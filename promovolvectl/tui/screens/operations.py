@@ -10,7 +10,7 @@ from promovolvectl.tui.screens.listing import Listing, bindings_of
 from promovolvectl.tui.tables import operations
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("K", "cancel", "Cancel it", "End the operation, or forget the plan", changes.cancel_work),
+    Action("K", "cancel", "Cancel it", "End the operation, or forget the plan", changes.cancel_work, of=("op", "plan")),
 )
 
 

@@ -10,8 +10,16 @@ from promovolvectl.tui.screens.listing import Listing, bindings_of
 from promovolvectl.tui.tables import replays
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("G", "replay", "Replay", "Replay the chosen sites, or all that miss something", changes.start_replay),
-    Action("K", "cancel", "Cancel it", "End the replay where it stands", changes.cancel_replay),
+    Action(
+        "G",
+        "replay",
+        "Replay",
+        "Replay the chosen sites, or all that miss something",
+        changes.start_replay,
+        of=("site",),
+        whole="all that misses something",
+    ),
+    Action("K", "cancel", "Cancel it", "End the replay where it stands", changes.cancel_replay, of=("replay",)),
 )
 
 

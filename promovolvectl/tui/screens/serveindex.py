@@ -10,7 +10,7 @@ from promovolvectl.tui.screens.listing import Listing, bindings_of
 from promovolvectl.tui.tables import index
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("R", "repair", "Repair", "Mend what the map's replicas hold differently", changes.repair_index),
+    Action("R", "repair", "Repair", "Mend what the map's replicas hold differently", changes.repair_index, of=("map",)),
 )
 
 

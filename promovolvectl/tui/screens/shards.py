@@ -21,10 +21,10 @@ VIEWS: Final[tuple[View, ...]] = (
     View("list", (shards.ALL, entities.OF_SHARD)),
 )
 ACTIONS: Final[tuple[Action, ...]] = (
-    Action("M", "move", "Move", "Move the shard to another node", changes.move),
-    Action("N", "pin", "Pin", "Pin shards to a node, or unpin them", changes.pin),
-    Action("B", "rebalance", "Rebalance", "Even the load out", changes.rebalance),
-    Action("R", "repair", "Repair", "Mend what the check finds", changes.repair),
+    Action("M", "move", "Move", "Move the shard to another node", changes.move, of=("shard",)),
+    Action("N", "pin", "Pin", "Pin shards to a node, or unpin them", changes.pin, of=("shard",)),
+    Action("B", "rebalance", "Rebalance", "Even the load out", changes.rebalance, whole="shards"),
+    Action("R", "repair", "Repair", "Mend what the check finds", changes.repair, whole="shards"),
 )
 
 

@@ -366,7 +366,7 @@ def test_the_palette_goes_to_objects_by_name_and_reads_no_markup() -> None:
             await stage.pilot.press("colon")
             await stage.pilot.press(*"[red]x")
             await stage.until("node [red]x")
-            await stage.pilot.press("down", "enter")
+            await stage.pilot.press("enter")
             await stage.until("nodes 4")
             await stage.quiet()
             assert stage.app.screen.query_one(Table).look.cursor == "[red]x"
