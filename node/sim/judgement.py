@@ -22,7 +22,7 @@ from node.gossip.agreement import Replica, replica_faults
 from node.sharding.ownership import Owning, ownership_faults
 from node.sim import process, verdict
 from node.sim.history import KeyVersion
-from node.sim.homes import homeless
+from node.sim.homes import homeless, unguided
 from node.sim.probe import ProbeState
 from node.sim.rules_books import books_true
 from node.sim.rules_messages import Losses, all_came, dropped, fencing_visible, nothing_silent, poison_ends
@@ -56,10 +56,15 @@ def history_verdicts(world: World) -> list[Verdict]:
     replicas = [_replica(engine, sorted(history.keys)) for engine in engines_now]
     ended_ns = {node: at_ns for host in world.hosts.values() for node, at_ns in host.ended_ns.items()}
     away = homeless(history.log, ended_ns, now_ns)
+    may_coordinate = {name for name, host in world.hosts.items() if "singleton" in host.setup.roles}
+    alone = unguided(history.log, ended_ns, may_coordinate, now_ns)
+    came = all_came(
+        history.told_ns, history.handled, history.ops, by_id, now_ns, rough=rough(world), away=away, unguided=alone
+    )
     return [
         Verdict("I2", (*(Violation("I2", now_ns, words) for words in found), *lost.witnesses), lost.unknown),
         removed_stays_removed(_removals(world), replicas, now_ns),
-        all_came(history.told_ns, history.handled, history.ops, by_id, now_ns, rough=rough(world), away=away),
+        came,
         nothing_silent(history.told_ns, history.handled, _losses(world), now_ns),
         books_true(states, list(_log(world)), now_ns),
         exact_counters(history.ops, probes, now_ns, reads=history.reads, handled=history.handled),

@@ -13,7 +13,7 @@ from node.core.hashing import shard_of
 from node.core.ids import NodeId
 from node.sim import history as h
 from node.sim import verdict
-from node.sim.homes import Homeless, outlasts, overlaps
+from node.sim.homes import FOUND_MS_MAX, Homeless, Span, outlasts, overlaps
 from node.sim.probe import WORK_MS_MAX, ProbeState
 from node.sim.verdict import Verdict
 from node.wire.ledger import LedgerRow
@@ -21,9 +21,6 @@ from node.wire.ledger import LedgerRow
 UNANSWERED = ("no answer", "timeout")  # how `node.sim.outcomes` says it
 # A tell waits this long at most in one process after the other: for its shard to be handed over, and then for a home.
 UNDER_WAY_MS_MAX = limits.handoff_ms_max + limits.region_buffer_ms_max
-# Until a node that looks for a shard hears where it was placed: it asks again within `homes_wanted_ms`, and waits for a
-# turn and a store that may both be slow. A home that was there for longer has to be found.
-FOUND_MS_MAX = 2_000
 # Such a time without a home ends a tell: it comes while the tell still waits for a hand-off, and outlasts the buffer.
 TELL_HOMELESS_NS = (limits.handoff_ms_max * MS, (limits.region_buffer_ms_max - FOUND_MS_MAX) * MS)
 OWN_SHARD_ONLY = ("add", "put", "work")  # their entity asks nobody; all others may ask any on the way
@@ -49,12 +46,14 @@ def all_came(
     *,
     rough: str,
     away: Homeless,
+    unguided: Mapping[str, Sequence[Span]],
 ) -> Verdict:
     """I6, and the order of P49: while shards only move and nodes only drain, every tell is handled once, in the order
     of its sender, and is in the entity's state; and no ask ends without an answer. `told_ns`: see `nothing_silent`.
     `rough`: what else went wrong, so that messages may be gone for a reason. `away`: when shards had no home, since all
     nodes that could own them had drained (seed 27). A tell whose shard had none for as long as it waits may be gone,
-    and an ask that met such a time may end without an answer; the order and the state are judged all the same."""
+    and an ask that met such a time may end without an answer; so may those of a host that was `unguided` then. The
+    order and the state are judged all the same."""
     if rough:
         return verdict.of("I6", now_ns, (), unknown=rough)
     handled = list(handled)
@@ -62,8 +61,8 @@ def all_came(
     came = _notes(handled)
     for (sender, entity), times in sorted(told_ns.items()):
         numbers, count = came.get((sender, entity), []), len(times)
-        spans = away.get(shard_of(entity), ())
-        excused = {number for number, at_ns in enumerate(times, 1) if outlasts(spans, at_ns, *TELL_HOMELESS_NS)}
+        gone = (*away.get(shard_of(entity), ()), *unguided.get(sender.partition("@")[0], ()))
+        excused = {number for number, at_ns in enumerate(times, 1) if outlasts(gone, at_ns, *TELL_HOMELESS_NS)}
         expected = sorted(set(range(1, count + 1)) - (excused - set(numbers)))
         if numbers != expected:
             found.append(f"{entity} was told 1 to {count} by {sender} and handled {_summary(numbers, expected)}")
@@ -76,7 +75,7 @@ def all_came(
         # Work that began late, since its shard had no home for a while, may end after the asker's time.
         late = op.verb == "work" and began.get(op.key[-1], 0) + WORK_MS_MAX * MS >= op.ended_ns
         spans = away.get(shard_of(op.key[0]), ()) if op.verb in OWN_SHARD_ONLY else anywhere
-        late |= overlaps(spans, op.invoked_ns, op.ended_ns)
+        late |= overlaps((*spans, *unguided.get(op.node, ())), op.invoked_ns, op.ended_ns)
         if op.outcome is h.Outcome.UNKNOWN and op.detail.startswith(UNANSWERED) and not late:
             found.append(f"{op.verb} {'/'.join(op.key)} at {op.node} has no answer: {op.detail}")
     load = sum(map(len, told_ns.values()))

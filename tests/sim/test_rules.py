@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from msgspec.structs import replace as replace_struct
 
@@ -18,7 +20,7 @@ from node.gossip.agreement import Replica, replica_faults
 from node.sharding.ownership import Owning, ownership_faults
 from node.sim import history as h
 from node.sim import verdict
-from node.sim.homes import Homeless, homeless
+from node.sim.homes import Homeless, Span, homeless, unguided
 from node.sim.probe import ProbeState
 from node.sim.rules_books import books_true
 from node.sim.rules_messages import (
@@ -169,8 +171,9 @@ def judged_i6(
     *,
     rough: str = "",
     away: Homeless | None = None,
+    unguided: Mapping[str, Sequence[Span]] = MappingProxyType({}),
 ) -> Verdict:
-    return all_came(TOLD, handled, ops, states, 9, rough=rough, away=away or {})
+    return all_came(TOLD, handled, ops, states, 9, rough=rough, away=away or {}, unguided=unguided)
 
 
 def test_every_tell_comes_once_in_order_and_is_kept() -> None:
@@ -189,7 +192,7 @@ def test_every_tell_comes_once_in_order_and_is_kept() -> None:
     refused(judged_i6([*came(*EVERY), began[0]], (work,)), "I6", "p0/w at a has no answer")
     assert judged_i6([*came(*EVERY), began[1]], (work,)).valid  # it began too late to end in time
     assert judged_i6(came(), states={}, rough="2 crashes").unknown == "2 crashes"
-    assert all_came({("a@1", "p0"): [0]}, came(1), [], kept((1, 1)), 9, rough="", away={}).unknown
+    assert all_came({("a@1", "p0"): [0]}, came(1), [], kept((1, 1)), 9, rough="", away={}, unguided={}).unknown
 
 
 def test_a_tell_may_be_gone_only_when_its_own_shard_had_no_home_for_as_long_as_it_waits() -> None:
@@ -226,6 +229,25 @@ def test_an_ask_may_go_without_an_answer_only_when_it_met_a_time_without_a_home(
     # A page view asks campaigns on the way, whose shards it does not name; a counter asks nobody.
     assert judged_i6(came(*EVERY), op("serve", 36_900), away=elsewhere).valid
     refused(judged_i6(came(*EVERY), op("add", 36_900), away=elsewhere), "I6", "add p0/x at a has no answer")
+    # So it is with a node that could hear of no home, and with no other.
+    spans = away[shard_of("p0")]
+    assert judged_i6(came(*EVERY), op("add", 36_900), unguided={"a": spans}).valid
+    refused(judged_i6(came(*EVERY), op("add", 36_900), unguided={"b": spans}), "I6", "add p0/x at a has no answer")
+    refused(judged_i6(came(*EVERY), op("add", 37_100), unguided={"a": spans}), "I6", "add p0/x at a has no answer")
+
+
+def test_who_starts_while_nobody_may_coordinate_hears_of_no_home() -> None:
+    a2, b2, c2, d2 = (NodeId(name, 2) for name in "abcd")
+    first = [h.Started(0, NodeId(name, 1)) for name in "abcd"]
+    leased = [h.Leased(at_ns * MS, NodeId("a", 1), 1, 0, 0) for at_ns in (1, 9_000)]
+    # c starts shortly before the last that may coordinate ends, d a while before, a and b once both are gone.
+    later = [h.Started(at * MS, node) for at, node in ((7_000, d2), (9_500, c2), (12_000, a2), (13_000, b2))]
+    log: list[h.Event] = [*first, *leased, *later, h.Leased(14_000 * MS, a2, 2, 0, 0)]
+    ended_ns = {NodeId("b", 1): 8_000 * MS, NodeId("a", 1): 10_000 * MS}
+    alone = [(10_000 * MS, 14_000 * MS)]
+    assert unguided(log, ended_ns, {"a", "b"}, 20_000 * MS) == {"c": alone, "a": alone, "b": alone}
+    assert unguided(log, ended_ns, {"a", "b", "d"}, 20_000 * MS) == {}, "d may, and is there"
+    assert unguided(log[:-1], ended_ns, {"a", "b"}, 20_000 * MS)["c"] == [(10_000 * MS, 20_000 * MS)]
 
 
 def test_a_shard_has_no_home_from_the_end_of_its_owner_until_it_is_placed_anew() -> None:
