@@ -42,8 +42,6 @@ class Places(Provider):
         app = cast("Dashboard", self.app)
         for key, name, title in keys.SCREENS:
             yield Offered(title, f"screen {key}", partial(app.go, name))
-        for name in theme.THEMES:
-            yield Offered(f"theme {name}", "how it looks", partial(app.wear, name))
         for about in known_objects(app.state):
             yield Offered(about.replace("/", " ", 1), "go there", partial(app.go, about), at_once=False)
         chosen = app.chosen
@@ -51,6 +49,8 @@ class Places(Provider):
             command = partial(app.offer, order.action, order.focus)
             here = not order.focus.place or order.focus[:2] == chosen[:2]
             yield Offered(order.text, order.action.about, command, here, _CHANGE_WEIGHT)
+        for name in theme.THEMES:
+            yield Offered(f"theme {name}", "how it looks", partial(app.wear, name))
 
     async def discover(self) -> AsyncIterator[DiscoveryHit]:
         for each in self._offers():
