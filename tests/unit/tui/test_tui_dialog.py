@@ -40,6 +40,12 @@ async def opened(stage: Stage, wanted: Change | Question) -> Dialog:
     return dialog
 
 
+def move_to(*choices: str) -> Question:
+    """Shard 7 is moved to one of these."""
+    words = ("shard", "move", "7", "--to")
+    return Question(words, "to which node", choices, lambda to: Change((*words, to), p.StageMove(shard=7, to=to)))
+
+
 def plan(**fields: Any) -> p.Plan:
     values: dict[str, Any] = {"id": "p-7", "verb": "drain", "target": "node/entity-1", "base_version": 3, "moves": ()}
     return p.Plan(**{**values, **fields})
@@ -158,13 +164,7 @@ def test_another_word_needs_another_plan() -> None:
     async def look() -> None:
         source = FakeSource(otherwise=everything())
         async with staged((100, 30), source) as stage:
-            question = Question(
-                ("shard", "move", "7", "--to"),
-                "to which node",
-                ("entity-2",),
-                lambda to: Change(("shard", "move", "7", "--to", to), p.StageMove(shard=7, to=to)),
-            )
-            dialog = await opened(stage, question)
+            dialog = await opened(stage, move_to("entity-2"))
             await stage.until("to which node: entity-2")
             await stage.pilot.press(*"entity-2", "enter")
             await stage.until("promovolvectl shard move 7 --to entity-2", "Moves")
@@ -185,13 +185,7 @@ def test_the_field_that_asks_has_the_keys_until_it_is_answered_rightly() -> None
     async def look() -> None:
         source = FakeSource(otherwise=everything())
         async with staged((100, 30), source) as stage:
-            question = Question(
-                ("shard", "move", "7", "--to"),
-                "to which node",
-                ("entity-2", "entity-3"),
-                lambda to: Change(("shard", "move", "7", "--to", to), p.StageMove(shard=7, to=to)),
-            )
-            dialog = await opened(stage, question)
+            dialog = await opened(stage, move_to("entity-2", "entity-3"))
             await stage.until("to which node: entity-2, entity-3", "enter makes the plan")
             asked = len(source.asked)
             await stage.tap("enter", *"api-1", "enter")
