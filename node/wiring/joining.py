@@ -120,7 +120,7 @@ async def tell_joined(engine: Engine) -> None:
             stirred.clear()
     finally:
         subscription.close()
-    _log.info("joined: %d members, led by %s", len(engine.view.members), engine.view.leader or "nobody yet")
+    _log.info("joined the cluster, led by %s", engine.view.leader or "nobody yet")
 
 
 class WhyNot:
