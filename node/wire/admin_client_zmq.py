@@ -48,9 +48,10 @@ class AdminConnection:
         self._loop.add_reader(self._socket.fileno(), self._drain)
         connect(self._socket, address)
 
-    async def connected(self, timeout_s: float) -> None:
+    async def connected(self, timeout_s: float | None) -> None:
         """Waits until the connection is up. Raises OperatingError: `E-ADMIN-DENIED` when the node doesn't know our
-        key, `E-ADMIN-KEY` when it has another key than expected, `E-ADMIN-UNREACHABLE` after `timeout_s`."""
+        key, `E-ADMIN-KEY` when it has another key than expected, `E-ADMIN-UNREACHABLE` after `timeout_s`; with None
+        it is the caller who gives up."""
         try:
             async with asyncio.timeout(timeout_s):
                 while self.state is not LinkState.UP:
@@ -60,7 +61,7 @@ class AdminConnection:
         except TimeoutError:
             raise OperatingError(
                 "E-ADMIN-UNREACHABLE",
-                f"no node answers at {self.address} within {timeout_s:g} s",
+                f"no node answers at {self.address} within {timeout_s or 0:g} s",
                 hint="is the node running, and is this its admin address?",
             ) from None
 

@@ -119,8 +119,9 @@ _ENTRIES: Final[tuple[tuple[str, int, str, str], ...]] = (
      "Ask again in a moment, or another node with --endpoint HOST:PORT."),
     ("E-ADMIN-CLOSED", int(ExitStatus.UNREACHABLE), "The connection was closed before the answer came.",
      "Look before you repeat a change: it may have happened."),
-    ("E-ADMIN-UNREACHABLE", int(ExitStatus.UNREACHABLE), "Something listens there that did not complete a handshake.",
-     "Compare the profile's endpoints with the cluster's: 'promovolvectl profile show'."),
+    ("E-ADMIN-UNREACHABLE", int(ExitStatus.UNREACHABLE), "Something listens there and did not answer in time: a node "
+     "that is busy, or stands still, or what is no node of the profile's.",
+     "'promovolvectl doctor' tells which of them it is; nothing needs to be started."),
     ("E-AUDIT", _FAILED, "The audit log takes no entry, or can't be read. What is not on record is not done.",
      "The log is in the state store: 'promovolvectl cluster health' says what ails it."),
     ("E-LAST-ADMIN", int(ExitStatus.REFUSED), "The key is the last administrator's: nobody could hand out keys then.",

@@ -135,7 +135,7 @@ class Run:
         try:
             return await self.client.ask(params, reply, wait_ms or self.timeout_ms())
         except CommandFailed as failed:
-            if failed.status is ExitStatus.UNREACHABLE and self._addressed:
+            if failed.nobody_there and self._addressed:
                 failed.hint = _ADDRESSED  # nothing that is started by a profile's name would be there
             raise
         finally:

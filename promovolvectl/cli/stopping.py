@@ -66,7 +66,7 @@ class Ending:
         except CommandFailed as failed:
             if failed.status not in UNANSWERED:
                 raise
-            return not (self._last and failed.status is ExitStatus.UNREACHABLE)
+            return not (self._last and failed.nobody_there)
         return any(
             row.name == self._name and row.incarnation == self._row.incarnation and row.status != "removed"
             for row in found.items
@@ -90,7 +90,7 @@ async def stop_all(run: Run, names: tuple[str, ...], reason: str, timeout_ms: in
         try:
             found, _ = await run.ask(GetNodes(), NodeList, _ASK_MS)
         except CommandFailed as failed:
-            if failed.status is ExitStatus.UNREACHABLE:
+            if failed.nobody_there:
                 return ()
             if failed.status not in UNANSWERED:
                 raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Final, TypeVar
@@ -16,8 +17,8 @@ import msgspec
 from node.admin import protocol
 from node.admin.protocol import AdminError, AdminEvent, GetShardOf, Meta, StatusPush, Subscribe
 from promovolvectl.client import documents
-from promovolvectl.client.connect import Link, NoLink, Open, connect
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.connect import PATIENCE_MS, Link, NoLink, Open, connect
+from promovolvectl.client.errors import LOST, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile
 
@@ -33,13 +34,23 @@ Reply = TypeVar("Reply", bound=msgspec.Struct)
 
 
 class AdminClient:
-    """Calls nodes of one cluster. `bind` is told the cluster's name and id at first contact, to be remembered."""
+    """Calls nodes of one cluster. `bind` is told the cluster's name and id at first contact, to be remembered.
+    `patience_ms` is for a cluster of which no node is quick to take a connection."""
 
-    def __init__(self, profile: Profile, open_link: Open, bind: Callable[[Meta], None] | None = None) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        open_link: Open,
+        bind: Callable[[Meta], None] | None = None,
+        patience_ms: int = PATIENCE_MS,
+    ) -> None:
         self.profile = profile
         self.endpoint: Endpoint | None = None
         self._open_link = open_link
         self._bind = bind
+        self._patience_ms = patience_ms
+        self._failures = 0  # tries that found no node, patient as they were
+        self._failed: tuple[frozenset[str], CommandFailed] | None = None  # the last of them, and whom it skipped
         self._link: Link | None = None
         self._recognised: Link | None = None  # the link whose node has named its cluster
         self._reader: asyncio.Task[None] | None = None
@@ -62,7 +73,7 @@ class AdminClient:
         undone: CommandFailed | None = None
         while True:
             try:
-                link, endpoint = await self._linked(silent)
+                link, endpoint = await self._linked(silent, (deadline - time.monotonic()) * 1000)
             except CommandFailed as nobody:
                 raise undone or nobody from nobody
             left_ms = max(1, int((deadline - time.monotonic()) * 1000))
@@ -157,14 +168,26 @@ class AdminClient:
         if self._link is not None:
             self._drop(self._link, "was closed")
 
-    async def _linked(self, skip: frozenset[str]) -> tuple[Link, Endpoint]:
+    async def _linked(self, skip: frozenset[str], allowed_ms: float = math.inf) -> tuple[Link, Endpoint]:
+        before = self._failures
         async with self._connecting:
             if self._link is None or self.endpoint is None:
+                # Of many calls at once one looks for a node; the others waited for it, and as long as it did.
+                if self._failed is not None and self._failures > before and self._failed[0] == skip:
+                    raise self._failed[1]
 
                 def lost() -> None:
                     asyncio.get_running_loop().call_soon(self._drop, link, "was lost")
 
-                link, self.endpoint = await connect(self.profile, self._open_link, lost, skip)
+                try:
+                    link, self.endpoint = await connect(
+                        self.profile, self._open_link, lost, skip, self._patience_ms, allowed_ms
+                    )
+                except CommandFailed as nobody:
+                    if allowed_ms >= self._patience_ms:  # else another may have longer
+                        self._failures += 1
+                        self._failed = (skip, nobody)
+                    raise
                 self._link = link
                 self._reader = asyncio.create_task(self._read(link))
             return self._link, self.endpoint
@@ -297,7 +320,7 @@ def _unanswered(
     maybe = "" if reads else "; it may have been done all the same"
     if isinstance(error, NoLink):
         return CommandFailed(
-            ExitStatus.UNREACHABLE, "E-LOST", f"{where} took {type(params).__name__}, then {error}{maybe}", hint=_HEALTH
+            ExitStatus.UNREACHABLE, LOST, f"{where} took {type(params).__name__}, then {error}{maybe}", hint=_HEALTH
         )
     return CommandFailed(
         ExitStatus.TIMED_OUT,

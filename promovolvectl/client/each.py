@@ -14,6 +14,7 @@ import msgspec
 
 from node.admin.protocol import Meta
 from promovolvectl.client.calls import AdminClient
+from promovolvectl.client.connect import CONNECT_MS
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.link import open_link
 from promovolvectl.client.profiles import Endpoint, Profile
@@ -28,7 +29,8 @@ async def ask_each(
     """The answers of those that gave one."""
 
     async def one(endpoint: Endpoint) -> tuple[Reply, Meta] | None:
-        client = AdminClient(msgspec.structs.replace(profile, endpoints=(endpoint,)), open_link)
+        # One that is silent must not hold up what the others have answered.
+        client = AdminClient(msgspec.structs.replace(profile, endpoints=(endpoint,)), open_link, patience_ms=CONNECT_MS)
         try:
             async with asyncio.timeout(wait_ms / 1_000):
                 return await client.ask(params, reply, wait_ms)

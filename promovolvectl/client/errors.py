@@ -6,6 +6,8 @@ from typing import Final
 
 from promovolvectl.client.exit_codes import ExitStatus
 
+LATE: Final = "E-ADMIN-UNREACHABLE"  # with UNREACHABLE: something listens there all the same, and may be the node
+LOST: Final = "E-LOST"  # the connection broke after the request was sent
 # Who could have answered did not: a question that ended so may be answered when it is asked again.
 UNANSWERED: Final = (ExitStatus.UNREACHABLE, ExitStatus.TIMED_OUT, ExitStatus.PARTIAL)
 
@@ -34,3 +36,8 @@ class CommandFailed(Exception):
         self.hint = hint
         self.about = about
         self.operation = operation
+
+    @property
+    def nobody_there(self) -> bool:
+        """Nothing listens any more, or not yet; a node that is slow, or stands still, does."""
+        return self.status is ExitStatus.UNREACHABLE and self.code != LATE

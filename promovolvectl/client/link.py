@@ -8,7 +8,7 @@ from node.core.errors import LocalProtocolError, OperatingError
 from node.wire.admin_client_zmq import AdminConnection
 from node.wire.link_zmq import LinkState
 from node.wire.roster import KeyPair
-from promovolvectl.client.connect import CONNECT_MS, Link, NoLink
+from promovolvectl.client.connect import Link, NoLink
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint
 
@@ -41,7 +41,8 @@ class _ZmqLink:
 
 
 async def open_link(endpoint: Endpoint, pair: KeyPair, on_lost: Callable[[], None]) -> Link:
-    """A link once the handshake is done; raises NoLink. `on_lost` is called when it breaks later."""
+    """A link once the handshake is done; raises NoLink. How long that may take is the caller's: who gives up cancels.
+    `on_lost` is called when it breaks later."""
     up = False
 
     def changed(state: LinkState) -> None:
@@ -53,7 +54,7 @@ async def open_link(endpoint: Endpoint, pair: KeyPair, on_lost: Callable[[], Non
     except OperatingError as error:
         raise _no_link(error) from error
     try:
-        await connection.connected(CONNECT_MS / 1000)
+        await connection.connected(None)
     except BaseException as error:
         connection.close()
         if isinstance(error, OperatingError):
@@ -64,7 +65,4 @@ async def open_link(endpoint: Endpoint, pair: KeyPair, on_lost: Callable[[], Non
 
 
 def _no_link(error: OperatingError) -> NoLink:
-    status = _STATUS_OF.get(error.code, ExitStatus.UNREACHABLE)
-    if error.code == "E-ADMIN-UNREACHABLE":
-        return NoLink(f"listens, but did not complete a handshake within {CONNECT_MS} ms")
-    return NoLink(error.message, status, error.code)
+    return NoLink(error.message, _STATUS_OF.get(error.code, ExitStatus.UNREACHABLE), error.code)

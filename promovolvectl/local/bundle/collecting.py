@@ -13,7 +13,7 @@ import msgspec
 from node.admin import protocol as p
 from node.core.clock import SystemClock, rfc3339
 from promovolvectl.client.calls import AdminClient
-from promovolvectl.client.connect import Open
+from promovolvectl.client.connect import CONNECT_MS, PATIENCE_MS, Open
 from promovolvectl.client.doctor_kinds import BundleNode
 from promovolvectl.client.errors import CommandFailed
 from promovolvectl.client.profiles import Endpoint, Profile
@@ -86,7 +86,9 @@ async def _asked(
     a connection is asked no further: each question would try anew."""
     if not endpoints:
         return [Part(path, source, now(), None, "no node answered") for path in wanted]
-    client = AdminClient(msgspec.structs.replace(profile, endpoints=tuple(endpoints)), open_link)
+    of = msgspec.structs.replace(profile, endpoints=tuple(endpoints))
+    # Alone, it must not hold up what the others are asked when all have told.
+    client = AdminClient(of, open_link, patience_ms=CONNECT_MS if len(endpoints) == 1 else PATIENCE_MS)
     silent = f"did not answer in {within_ms / 1_000:g} s"
 
     async def one(path: str, request: msgspec.Struct) -> Part:

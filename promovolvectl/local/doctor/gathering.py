@@ -19,12 +19,13 @@ from node.admin.protocol.diagnosis import GetMembers, MemberItem, MemberList
 from node.admin.protocol.operators import GetIdentity, Identity
 from node.core.clock import SystemClock
 from promovolvectl.client.calls import AdminClient
-from promovolvectl.client.connect import CONNECT_MS, Open, probed
-from promovolvectl.client.errors import CommandFailed
+from promovolvectl.client.connect import Open
+from promovolvectl.client.errors import LATE, LOST, CommandFailed
 from promovolvectl.client.exit_codes import ExitStatus
 from promovolvectl.client.profiles import Endpoint, Profile
 from promovolvectl.local.margin import QUESTION
 
+_HARMLESS: Final = p.GetShardOf(kind="site", id="-")
 CHECK_MS: Final = 8_000  # a cluster check looks again while replicas differ
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 
@@ -129,20 +130,17 @@ async def _reach(profile: Profile, endpoint: Endpoint, open_link: Open, node_ms:
     """A question that needs no other node, so that only this one's silence counts."""
     name = endpoint.node or endpoint.admin
     alone = msgspec.structs.replace(profile, endpoints=(endpoint,))
-    client, clock = AdminClient(alone, open_link), SystemClock()
+    client, clock = AdminClient(alone, open_link, patience_ms=node_ms), SystemClock()
+    until_s = time.monotonic() + node_ms / 1_000
     try:
-        async with asyncio.timeout(node_ms / 1_000):
-            await _opened(client, endpoint, node_ms)  # the handshake is no part of what is measured
-            sent_ms = clock.wall_ms()
-            began = time.monotonic()
-            _, meta = await client.ask(p.GetShardOf(kind="site", id="-"), p.ShardPlace, node_ms)
-            heard_ms = sent_ms + int((time.monotonic() - began) * 1_000)
+        await _heard(client, until_s)  # the handshake is no part of what is measured
+        sent_ms, began = clock.wall_ms(), time.monotonic()
+        _, meta = await client.ask(_HARMLESS, p.ShardPlace, _left_ms(until_s))
+        heard_ms = sent_ms + int((time.monotonic() - began) * 1_000)
         return Reached(name, endpoint.admin, meta, sent_ms, heard_ms)
     except CommandFailed as failed:
-        return Reached(name, endpoint.admin, problem=failed)
-    except _Slow as slow:
-        return Reached(name, endpoint.admin, problem=slow.problem, listens=True)
-    except TimeoutError:
+        if failed.status is not ExitStatus.TIMED_OUT:
+            return Reached(name, endpoint.admin, problem=failed, listens=failed.code == LATE)
         text = f"{endpoint.admin} took a connection and did not answer in {node_ms / 1_000:g} s"
         silent = CommandFailed(ExitStatus.TIMED_OUT, "E-NO-ANSWER", text)
         return Reached(name, endpoint.admin, problem=silent, listens=True)
@@ -150,28 +148,20 @@ async def _reach(profile: Profile, endpoint: Endpoint, open_link: Open, node_ms:
         client.close()
 
 
-class _Slow(Exception):
-    """Something listens, and was late each time."""
-
-    def __init__(self, problem: CommandFailed) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
-async def _opened(client: AdminClient, endpoint: Endpoint, node_ms: int) -> None:
-    """A first answer; asked again as long as there is time while something listens: a busy machine is late with a
-    handshake for once. Raises _Slow when it was late each time, CommandFailed for anything else."""
-    until_s = time.monotonic() + node_ms / 1_000
+async def _heard(client: AdminClient, until_s: float) -> None:
+    """A first answer; where a connection breaks that was taken, the next one tells whether its node is still there."""
     while True:
         try:
-            await client.ask(p.GetShardOf(kind="site", id="-"), p.ShardPlace, node_ms)
+            await client.ask(_HARMLESS, p.ShardPlace, _left_ms(until_s))
         except CommandFailed as failed:
-            if failed.status is not ExitStatus.UNREACHABLE or await probed(endpoint) is not None:
+            if failed.code != LOST or time.monotonic() >= until_s:
                 raise
-            if time.monotonic() + 2 * CONNECT_MS / 1_000 > until_s:
-                raise _Slow(failed) from failed
         else:
             return
+
+
+def _left_ms(until_s: float) -> int:
+    return max(1, int((until_s - time.monotonic()) * 1_000))
 
 
 def counters(show: p.NodeShow) -> Mapping[str, int]:

@@ -90,6 +90,31 @@ def test_when_all_are_dead_each_is_named_with_the_reason(tmp_path: Path) -> None
     assert failed.status is ExitStatus.UNREACHABLE
     assert f"{gone.admin} (dead): connection refused" in failed.message
     assert f"{silent.admin} (mute): listens, but did not complete a handshake" in failed.message
+    assert (failed.code, failed.hint, failed.nobody_there) == (
+        "E-ADMIN-UNREACHABLE",
+        "promovolvectl doctor -p local",
+        False,
+    )
+
+
+def test_where_nothing_listens_the_cluster_is_to_be_started(tmp_path: Path) -> None:
+    with FakeNode(STATUS) as node:
+        own = node.profile(tmp_path, data=str(tmp_path))
+        profile = msgspec.structs.replace(own, endpoints=(dead(), dead()))
+    failed = refused(profile, p.GetClusterStatus())
+    assert (failed.code, failed.hint, failed.nobody_there) == ("E-UNREACHABLE", "promovolvectl up -p local", True)
+
+
+def test_a_node_that_did_not_answer_in_time_is_not_to_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("promovolvectl.client.calls.ATTEMPT_MS", 100)
+    with FakeNode({p.GetClusterStatus: lambda _: None}) as deaf:
+        profile = deaf.profile(tmp_path)
+        gone = msgspec.structs.replace(profile, endpoints=(deaf.endpoint("deaf"), dead()))
+        failed = refused(gone, p.GetClusterStatus())
+    assert "(deaf): took the request and did not answer" in failed.message
+    assert (failed.status, failed.hint) == (ExitStatus.UNREACHABLE, "promovolvectl doctor -p local")
 
 
 def test_a_read_that_is_not_answered_goes_to_the_next_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,7 +284,7 @@ class Patient:
     asked: set[type]
     whole: asyncio.Event
 
-    def __init__(self, profile: Profile, open_link: object) -> None:
+    def __init__(self, profile: Profile, open_link: object, patience_ms: int = 0) -> None:
         self.address = profile.endpoints[0].admin
 
     async def ask(self, params: msgspec.Struct, reply: type, wait_ms: int) -> tuple[Any, p.Meta]:
