@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -46,6 +47,7 @@ from node.admin.order_plans import OrderPlans
 from node.admin.outcomes import bad_input
 from node.admin.plan_requests import PlanRequests
 from node.admin.probe_requests import ProbeRequests
+from node.admin.protocol.cluster import AbsentNode
 from node.admin.removal_requests import RemovalRequests
 from node.admin.replay_requests import ReplayRequests
 from node.admin.serve_probes import ServeProbes
@@ -60,6 +62,7 @@ from node.core.errors import BadInput, LocalProtocolError, OperatingError, Remot
 from node.core.limits import admin_request_bytes_max
 from node.engine.engine import Engine
 from node.engine.nodeservice import NodeService
+from node.flows.state import OperationState
 from node.wire.codec import CODEC, dumps, loads
 from node.wire.port import SendOutcome
 from node.wire.roster import OperatorRole
@@ -239,15 +242,33 @@ class AdminServer:
         status = msgspec.structs.replace(
             status,
             nodes=views.with_keys(status.nodes, self.guard.roster()),
-            absent=absences.absences(
-                self.roster, self.engine.view.members, self.engine.membership.state.members, self.engine.members.went_ms
-            ),
+            absent=await self.absent(),
         )
         if known_sites is None:
             meta = self.warned(
                 meta, "E-STORE", "the state store does not say which sites there are: coverage is unknown"
             )
         return status, self.with_missing(meta, missing)
+
+    async def absent(self) -> tuple[AbsentNode, ...]:
+        """Who is missed. Whether one that went as it was told to was to come back stands with the operations, which
+        are looked through only then; while the store does not answer it is taken for one that was to go."""
+        engine = self.engine
+        missed = partial(
+            absences.absences,
+            self.roster,
+            engine.view.members,
+            engine.membership.state.members,
+            engine.members.went_ms,
+        )
+        found = missed()
+        if all(each.went != absences.DRAINED for each in found):
+            return found
+        try:
+            async with asyncio.timeout(STORE_LOOK_S):
+                return missed(absences.awaited(await self.states.all("operation", OperationState)))
+        except (p.AdminRefusal, TimeoutError):
+            return found
 
     async def known_sites(self) -> frozenset[str] | None:
         """The sites that the store holds; None when it does not answer, for which nothing else may wait."""

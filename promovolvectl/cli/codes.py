@@ -440,7 +440,8 @@ _ALL: Final = (
     _code(
         "E-NODE-ABSENT",
         ExitStatus.UNHEALTHY,
-        "A node of the roster is no member and was not told to go: it has died, was removed, or never came.",
+        "A node of the roster is no member, and nobody wanted it to be away: it has died, was removed, never came, or "
+        "did not come back from a restart that told it to go.",
         "'promovolvectl node start NAME'.",
     ),
     _code(

@@ -83,9 +83,9 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
 
 @wire_type("admin.absent_node")
 class AbsentNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node of the roster that is no member. `went`: `drained` in good order, as it was told to; `removed` by the
-    others; `never came`. `since`: when, empty where nobody remembers; `back`: the command that brings it back; `roles`:
-    those of its last start, none where nobody remembers."""
+    """A node of the roster that is no member. `went`: `drained` in good order, as it was told to; `not back` from a
+    restart that told it to go; `removed` by the others; `never came`. `since`: when, empty where nobody remembers;
+    `back`: the command that brings it back; `roles`: those of its last start, none where nobody remembers."""
 
     name: str
     went: str
