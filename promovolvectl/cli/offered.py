@@ -1,8 +1,9 @@
 """What completion offers for an argument: live names of the cluster, from a cache when the cluster does not answer.
 
 The shell waits for this, so it is never an error, never a question and never more than a moment: names that are at
-most `FRESH_S` old are taken as they are; else the cluster is asked with a short deadline; when that fails, old names
-are better than none. What is asked for is told by the metavar, so a new command has its names at once.
+most `FRESH_S` old are taken as they are; else the cluster is asked with a short deadline; when that fails, or a command
+that is carried out wants them for a hint, old names are better than none. What is asked for is told by the metavar, so
+a new command has its names at once.
 """
 
 from __future__ import annotations
@@ -68,12 +69,21 @@ def _live(kind: str, profile: str) -> Sequence[str]:
     cache = paths.cache_dir() / f"names-{chosen.cluster_id or chosen.name}.json"
     kept = _kept(cache)
     at, names = kept.get(kind, (0.0, ()))
-    if 0 <= time.time() - at <= FRESH_S:
+    if 0 <= time.time() - at <= FRESH_S or _carried_out():
         return names
     with contextlib.suppress(Exception):
         names = asyncio.run(_asked(kind, chosen))
         _keep(cache, {**kept, kind: (time.time(), names)})
     return names
+
+
+def _carried_out() -> bool:
+    """Whether a command is being carried out, whose loop would have to wait for itself here."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _asked(kind: str, profile: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -61,6 +62,21 @@ def test_check_v17_a_cluster_that_says_nothing_is_given_a_moment_only(tmp_path: 
         assert list(offered.offered("NODE")) == []
         assert node.timeouts_ms
         assert max(node.timeouts_ms) <= offered.ASK_MS
+
+
+def test_a_hint_of_a_command_that_is_carried_out_has_the_names_that_are_kept(tmp_path: Path) -> None:
+    """Nobody can be asked from within its loop; a warning of that would be told to who typed it."""
+
+    async def hint() -> list[str]:
+        return list(offered.offered("NODE"))
+
+    with FakeNode({p.GetNodes: lambda _: SAMPLES["NodeList"]}) as node:
+        node.write(tmp_path)
+        assert asyncio.run(hint()) == []
+        names = list(offered.offered("NODE"))
+        aged(offered.FRESH_S + 1)
+        assert asyncio.run(hint()) == names
+        assert len(node.seen) == 1
 
 
 def test_check_v17_the_script_itself_opens_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
