@@ -86,7 +86,7 @@ TABLE: Final[list[BindingType]] = [
     Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
     Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
     Binding("home,g", "first", "First", show=False, id="table.first"),
-    Binding("end,h", "last", "Last", show=False, id="table.last"),
+    Binding("end,J", "last", "Last", show=False, id="table.last"),
     Binding("space", "mark", "Mark", show=False, id="table.mark"),
     Binding("s", "sort", "Sort by the next column", show=False, id="table.sort"),
     Binding("S", "turn", "Reverse the order", show=False, id="table.turn"),

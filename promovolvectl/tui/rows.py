@@ -91,7 +91,7 @@ def _test(word: str, columns: Sequence[Column]) -> Callable[[Row], bool]:
             return False
         cell = row.cells[place]
         if op in ("=", "!="):
-            return (cell.text.strip().casefold() == value) is (op == "=")
+            return (value in _named(cell.text.strip().casefold())) is (op == "=")
         try:
             found = cell.rank if cell.rank is not None else float(cell.text.replace(" ", "").rstrip("%"))
             return found > float(value) if op == ">" else found < float(value)
@@ -99,6 +99,13 @@ def _test(word: str, columns: Sequence[Column]) -> Callable[[Row], bool]:
             return False
 
     return test
+
+
+def _named(text: str) -> tuple[str, ...]:
+    """What a cell may be called: its text, also without the mark that stands before a state (● up)."""
+    mark, blank, rest = text.partition(" ")
+    marked = bool(blank) and not any(char.isalnum() for char in mark)
+    return (text, rest.strip()) if marked else (text,)
 
 
 def _searched(row: Row) -> str:

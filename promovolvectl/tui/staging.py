@@ -54,6 +54,8 @@ class Staging:
             await self._discard(answer)
 
     async def _discard(self, plan: Plan) -> None:
+        if not plan.changed:
+            return  # nobody keeps one that changes nothing, and a refusal would be on record
         try:
             await self._send(DiscardPlan(id=plan.id))
         except CommandFailed:

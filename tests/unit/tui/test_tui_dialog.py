@@ -135,7 +135,7 @@ def test_a_plan_that_breaks_a_rule_or_changes_nothing_can_not_be_committed() -> 
                 assert stage.app.screen is dialog, "it is not closed without a word"
                 assert not changes(source)
                 await stage.tap("escape")
-                assert discarded(source) == ["p-7"]
+                assert discarded(source) == (["p-7"] if answer.changed else []), "nobody keeps what changes nothing"
 
     asyncio.run(look())
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from textual.binding import Binding
 from tui_answers import everything
 from tui_stage import HOSTILE, META, event, node, push
 
 from node.admin.protocol.diagnosis import RateItem, RateList
 from node.core.clock import SECOND
+from promovolvectl.tui import keys
 from promovolvectl.tui.app import BOARDS
 from promovolvectl.tui.incoming import Happened, Opened, Pushed, Told
 from promovolvectl.tui.rows import Cell, Column, Order, Row, matching, ordered
@@ -113,6 +115,14 @@ def test_empty_answers_leave_a_reason(view: View, depth: int, level: Level) -> N
     assert level.empty
 
 
+@each_level
+def test_a_pane_has_no_key_that_its_table_has(view: View, depth: int, level: Level) -> None:
+    bound = [binding for binding in (*keys.TABLE, *keys.LISTING) if isinstance(binding, Binding)]
+    taken = {key for binding in bound for key in binding.key.split(",")}
+    assert taken
+    assert not {tab.key for tab in level.tabs} & taken
+
+
 ROWS = [
     Row("a", (Cell("alpha"), Cell("10 000", rank=10_000.0), Cell("● up"))),
     Row("b", (Cell("beta"), Cell("9", rank=9.0), Cell("? unreachable"))),
@@ -123,7 +133,7 @@ COLUMNS = (Column("NAME"), Column("COUNT", right=True), Column("STATE"))
 
 
 @pytest.mark.parametrize(
-    ("needle", "keys"),
+    ("needle", "found"),
     [
         ("", "abcd"),
         ("up", "acd"),
@@ -133,13 +143,17 @@ COLUMNS = (Column("NAME"), Column("COUNT", right=True), Column("STATE"))
         ("count<9", "d"),
         ("count=9 !beta", "c"),
         ("name!=alpha", "bcd"),
+        ("state=up", "acd"),
+        ("state!=UP", "b"),
+        ("state=?", ""),
+        ("state=p", ""),
         ("nothere=1", ""),
         ("count>x", ""),
         ("!", "abcd"),
     ],
 )
-def test_a_filter_meets_every_word(needle: str, keys: str) -> None:
-    assert "".join(row.key for row in matching(ROWS, COLUMNS, needle)) == keys
+def test_a_filter_meets_every_word(needle: str, found: str) -> None:
+    assert "".join(row.key for row in matching(ROWS, COLUMNS, needle)) == found
 
 
 def test_order_is_natural_by_rank_and_stable() -> None:
