@@ -69,7 +69,13 @@ class Places(Provider):
         for hit in sorted(found, reverse=True)[:HITS_MAX]:
             yield hit
         if not found:
-            yield Hit(1.0, Content(f"nothing is called {visible(query)}"), self._help, text=query, help=_NOT_FOUND)
+            yield Hit(
+                1.0,
+                Content(f"nothing shown so far is called {visible(query)}"),
+                self._help,
+                text=query,
+                help=_NOT_FOUND,
+            )
 
     def _help(self) -> None:
         self.app.call_later(self.app.run_action, "help")

@@ -16,9 +16,10 @@ from promovolvectl.tui.views import View, Where
 from promovolvectl.tui.widgets.shardgrid import ShardGrid
 
 _MAP = "map"
+_LIST = "list"
 VIEWS: Final[tuple[View, ...]] = (
     View(_MAP, (shards.ALL, entities.OF_SHARD)),
-    View("list", (shards.ALL, entities.OF_SHARD)),
+    View(_LIST, (shards.ALL, entities.OF_SHARD)),
 )
 ACTIONS: Final[tuple[Action, ...]] = (
     Action("M", "move", "Move", "Move the shard to another node", changes.move, of=("shard",)),
@@ -85,6 +86,12 @@ class Shards(Listing):
         super().go(view, where)
         if self.mapped and where and where[-1].isdigit():
             self.grid.put(int(where[-1]))
+
+    def action_filter(self) -> None:
+        """Of the map nothing could be left out: what a filter finds is listed."""
+        if self.mapped:
+            self.go(_LIST, ())
+        super().action_filter()
 
     @property
     def rests_on(self) -> Widget:

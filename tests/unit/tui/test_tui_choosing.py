@@ -221,7 +221,7 @@ def test_a_name_that_nothing_has_is_answered_in_the_palette() -> None:
             await stage.until("● live")
             await stage.pilot.press("colon")
             await stage.pilot.press(*"zzstart")
-            await stage.until("nothing is called zzstart")
+            await stage.until("nothing shown so far is called zzstart")
 
     asyncio.run(look())
 

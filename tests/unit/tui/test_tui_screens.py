@@ -181,6 +181,19 @@ def test_the_filter_narrows_and_esc_clears_it() -> None:
     asyncio.run(look())
 
 
+def test_a_filter_on_the_map_of_shards_lists_what_it_finds() -> None:
+    async def look() -> None:
+        async with staged((100, 30), FakeSource(otherwise=everything())) as stage:
+            await live(stage)
+            await stage.pilot.press("3")
+            await stage.until("map | list")
+            await stage.pilot.press("slash", *"shard=124", "enter")
+            await stage.until("shards 1 of 256 · filter shard=124")
+            assert stage.app.screen.query_one(Table).look.cursor == "124"
+
+    asyncio.run(look())
+
+
 def test_a_table_keeps_cursor_order_and_filter_while_one_is_elsewhere() -> None:
     """Into a node, into its shard, and back out: the cursor follows its row though others come before it."""
 
