@@ -191,10 +191,16 @@ class PlanRequests:
             f"{node} is the last entity node: nobody could take its shards; --force last-entity-node drains it anyway"
         )
         helper = takers_of(self._server.guard.roster().nodes, view)["entity"]
-        going = sorted(m.node for m in view.members.values() if m.id in self._engine.going_nodes() and m.node != node)
-        there = [name for name in going if "entity" in view.members[name].roles]
-        hint = f"promovolvectl node start {helper}" if helper else "promovolvectl explain E-LAST-ENTITY-NODE"
-        hint = f"promovolvectl node undrain {there[0]}" if there and not helper else hint
+        going = self._engine.going_nodes()
+        leaving = sorted(
+            m.node for m in view.members.values() if m.id in going and m.node != node and "entity" in m.roles
+        )
+        if helper:
+            hint = f"promovolvectl node start {helper}"
+        elif leaving:
+            hint = f"promovolvectl node undrain {leaving[0]}"
+        else:
+            hint = "promovolvectl explain E-LAST-ENTITY-NODE"
         return p.AdminRefusal(REFUSED, "E-LAST-ENTITY-NODE", text, hint=hint, about=node)
 
     def _stopping(

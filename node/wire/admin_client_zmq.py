@@ -48,22 +48,13 @@ class AdminConnection:
         self._loop.add_reader(self._socket.fileno(), self._drain)
         connect(self._socket, address)
 
-    async def connected(self, timeout_s: float | None) -> None:
-        """Waits until the connection is up. Raises OperatingError: `E-ADMIN-DENIED` when the node doesn't know our
-        key, `E-ADMIN-KEY` when it has another key than expected, `E-ADMIN-UNREACHABLE` after `timeout_s`; with None
-        it is the caller who gives up."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                while self.state is not LinkState.UP:
-                    self._raise_if_hopeless()
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            raise OperatingError(
-                "E-ADMIN-UNREACHABLE",
-                f"no node answers at {self.address} within {timeout_s or 0:g} s",
-                hint="is the node running, and is this its admin address?",
-            ) from None
+    async def connected(self) -> None:
+        """Waits until the connection is up; who gives up cancels. Raises OperatingError: `E-ADMIN-DENIED` when the node
+        doesn't know our key, `E-ADMIN-KEY` when it has another key than expected."""
+        while self.state is not LinkState.UP:
+            self._raise_if_hopeless()
+            self._changed.clear()
+            await self._changed.wait()
 
     def send(self, data: bytes) -> None:
         """Queues a request. Raises OperatingError `E-ADMIN-BUSY` when too many are waiting for the node."""

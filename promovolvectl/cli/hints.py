@@ -124,6 +124,6 @@ def settled(
 def elsewhere(failed: CommandFailed, flag: str, where: str, mend: str) -> CommandFailed:
     """A refusal of a flag's value as one of what stands elsewhere; `mend` and a value is what to run."""
     failed.message = failed.message.replace(f"{flag}:", f"{where}:", 1)
-    value = next(iter(list((_flags(failed.hint) or {}).values())), [])
+    value = next(iter((_flags(failed.hint) or {}).values()), [])
     failed.hint = f"{mend}{shlex.quote(value[0])}" if value else failed.hint
     return failed

@@ -174,27 +174,27 @@ def repeated(typed: Sequence[str], more: Sequence[str]) -> str:
 
 def format_asked(argv: Sequence[str], env: Mapping[str, str]) -> str:
     """The output format before anything is parsed, so that errors of parsing come in it, too."""
-    found = env.get("PROMOVOLVECTL_OUTPUT", "")
-    for index, word in enumerate(argv):
-        if word == "--":
-            break
-        if word in ("-o", "--output") and index + 1 < len(argv):
-            found = argv[index + 1]
-        elif word.startswith("--output="):
-            found = word.partition("=")[2]
-        elif word.startswith("-o") and len(word) > 2:
-            found = word[2:]
+    found = _value_asked(argv, "-o", "--output") or env.get("PROMOVOLVECTL_OUTPUT", "")
     return found if found in FORMATS else "table"
 
 
 def profile_asked(argv: Sequence[str]) -> str:
     """The profile that a line names, before anything is parsed; empty for none."""
+    return _value_asked(argv, "-p", "--profile")
+
+
+def _value_asked(argv: Sequence[str], short: str, long: str) -> str:
+    """A flag's last value, however it is spelled; what stands behind a bare `--` is no flag."""
     found = ""
     for index, word in enumerate(argv):
-        if word in ("-p", "--profile") and index + 1 < len(argv):
+        if word == "--":
+            break
+        if word in (short, long) and index + 1 < len(argv):
             found = argv[index + 1]
-        elif word.startswith("--profile="):
+        elif word.startswith(f"{long}="):
             found = word.partition("=")[2]
+        elif word.startswith(short) and len(word) > len(short):
+            found = word.removeprefix(short)
     return found
 
 

@@ -54,7 +54,7 @@ async def open_link(endpoint: Endpoint, pair: KeyPair, on_lost: Callable[[], Non
     except OperatingError as error:
         raise _no_link(error) from error
     try:
-        await connection.connected(None)
+        await connection.connected()
     except BaseException as error:
         connection.close()
         if isinstance(error, OperatingError):

@@ -15,6 +15,7 @@ from samples import SAMPLES
 from node.admin import protocol as p
 from promovolvectl.cli import hints, nouns
 from promovolvectl.cli.hints import whole
+from promovolvectl.cli.options import format_asked, profile_asked
 from promovolvectl.client.profiles import load_file, write_profile
 
 SOURCES = [Path(nouns.__file__).parents[1], Path(p.__file__).parents[2]]
@@ -157,3 +158,11 @@ def test_a_key_for_no_time_is_refused_in_words_that_fit(length: str, invoke: Inv
     code, _, err = invoke("auth", "key", "create", "ann", "--expires", length)
     assert (code, "is less than a second; without it a key does not expire" in err) == (2, True)
     assert err.splitlines()[-1] == "hint: promovolvectl auth key create ann --expires 90d"
+
+
+@pytest.mark.parametrize("words", [("-p", "b"), ("-pb",), ("--profile", "b"), ("--profile=b",), ("-p", "a", "-p", "b")])
+def test_what_a_line_asks_for_is_known_before_it_is_parsed_however_it_is_spelled(words: tuple[str, ...]) -> None:
+    line = ("shard", "move", "92", *words)
+    assert profile_asked(line) == profile_asked((*line, "--", "-p", "c")) == "b"
+    spelled = [word.replace("--profile", "--output").replace("-p", "-o").replace("b", "csv") for word in words]
+    assert format_asked([*spelled, "--", "-o", "json"], {"PROMOVOLVECTL_OUTPUT": "yaml"}) == "csv"
